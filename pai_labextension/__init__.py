@@ -1,0 +1,1 @@
+"""What is inside JupyterLab: server extension, ipywidgets and the front end."""

@@ -1,0 +1,1 @@
+"""The shared scheduler: validates, queues, places and runs every job; one service, one REST API."""

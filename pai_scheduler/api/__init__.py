@@ -1,0 +1,1 @@
+"""The front desk: thin tornado handlers over the service."""

@@ -1,0 +1,235 @@
+"""The way everybody else talks to the scheduler: one typed, asynchronous client of its REST API."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from .wire import (
+    AttemptInfo,
+    FieldError,
+    JobDetail,
+    JobEvent,
+    JobSummary,
+    NodeInfo,
+    UserInfo,
+    Validation,
+    VirtualClusterInfo,
+)
+
+DEFAULT_URL = "http://127.0.0.1:9186"
+
+
+class ApiError(Exception):
+    """The scheduler answered, and refused. `code` is the contract's name for it; `errors` by field."""
+
+    def __init__(self, status: int, code: str, message: str, errors: list[FieldError] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.errors = errors or []
+
+
+class UnreachableError(Exception):
+    """Nobody answered at the scheduler's address; it says nothing about the jobs."""
+
+
+class Client:
+    """Talks to the scheduler at `url` with a user's bearer `token`.
+
+    Defaults: `PAI_API_URL` (the address without `/api/v1`), then this machine's default port; `PAI_TOKEN`, then
+    `JUPYTERHUB_API_TOKEN`. `locale` ("zh_CN") chooses the language of the messages. Every call raises
+    `ApiError` when refused and `UnreachableError` when nobody answers. Use it as `async with Client() as pai:`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        locale: str = "en",
+        timeout: float = 30.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url = (url or os.environ.get("PAI_API_URL") or DEFAULT_URL).rstrip("/")
+        token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+        self._http = httpx.AsyncClient(
+            base_url=f"{self.url}/api/v1/",
+            headers={"Authorization": f"Bearer {token}", "Accept-Language": locale.replace("_", "-")},
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def whoami(self) -> UserInfo:
+        """Tell whose token this is."""
+        return cast(UserInfo, await self._json("GET", "user"))
+
+    async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
+        """Submit a job (durable on return), for oneself or, as admin, for `user`; give its name."""
+        path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
+        await self._json("POST", path, json=config)
+        return str(config["jobName"])
+
+    async def jobs(self, user: str | None = None) -> list[JobSummary]:
+        """List jobs, newest first; those of `user` only where given."""
+        params = {"username": user} if user else {}
+        return cast(list[JobSummary], await self._json("GET", "jobs", params=params))
+
+    async def job(self, user: str, name: str) -> JobDetail:
+        """Give a job in full."""
+        return cast(JobDetail, await self._json("GET", _job(user, name)))
+
+    async def config(self, user: str, name: str) -> dict[str, Any]:
+        """Give a job's JSON as it was submitted."""
+        return cast(dict[str, Any], await self._json("GET", f"{_job(user, name)}/config"))
+
+    async def attempts(self, user: str, name: str) -> list[AttemptInfo]:
+        """List a job's attempts, oldest first."""
+        return cast(list[AttemptInfo], await self._json("GET", f"{_job(user, name)}/attempts"))
+
+    async def stop(self, user: str, name: str) -> None:
+        """Stop a job; stopping an ended one is no error."""
+        await self._json("PUT", f"{_job(user, name)}/executionType", json={"value": "STOP"})
+
+    async def delete(self, user: str, name: str) -> None:
+        """Delete a job and its logs; a running one is stopped first."""
+        await self._json("DELETE", _job(user, name))
+
+    async def validate(self, config: Mapping[str, Any]) -> Validation:
+        """Check a job without submitting it."""
+        return cast(Validation, await self._json("POST", "validate", json=config))
+
+    async def nodes(self) -> list[NodeInfo]:
+        """List the machines."""
+        return cast(list[NodeInfo], await self._json("GET", "nodes"))
+
+    async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
+        """List the virtual clusters by name."""
+        return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
+
+    async def log(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> bytes:
+        """Read a task's log from a byte offset (negative: from the end)."""
+        params = _present(attempt=attempt, offset=offset, limit=limit)
+        response = await self._send("GET", _log(user, job, role, index, stream), params=params)
+        return response.content
+
+    async def follow_log(
+        self, user: str, job: str, role: str, index: int, stream: str = "all", *, offset: int = 0
+    ) -> AsyncIterator[bytes]:
+        """Give a task's log as it is written, until the task has ended."""
+        params = {"follow": 1, "offset": offset}
+        async with self._stream(_log(user, job, role, index, stream), params) as response:
+            async for part in response.aiter_bytes():
+                yield part
+
+    async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
+        """Give a job's story from event `after` on, and go on as it happens, until the job has ended."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data:"):
+                    yield cast(JobEvent, json.loads(line.removeprefix("data:")))
+
+    async def _json(self, method: str, path: str, **options: Any) -> Any:
+        response = await self._send(method, path, **options)
+        return response.json() if response.content else None
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise UnreachableError(f"the scheduler at {self.url} does not answer: {error}") from error
+        _raise_for(response)
+        return response
+
+    def _stream(self, path: str, params: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> _Stream:
+        request = self._http.build_request(
+            "GET", path, params=dict(params), headers=dict(headers or {}), timeout=httpx.Timeout(30.0, read=None)
+        )
+        return _Stream(self, request)
+
+
+class _Stream:
+    """A response that is read while it comes; refusals and lost connections as in every other call."""
+
+    def __init__(self, client: Client, request: httpx.Request) -> None:
+        self._client, self._request = client, request
+        self._response: httpx.Response | None = None
+
+    async def __aenter__(self) -> httpx.Response:
+        try:
+            self._response = await self._client._http.send(self._request, stream=True)
+            if self._response.is_error:
+                await self._response.aread()
+        except httpx.TransportError as error:
+            raise UnreachableError(f"the scheduler at {self._client.url} does not answer: {error}") from error
+        _raise_for(self._response)
+        return self._response
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+        if isinstance(error, httpx.TransportError):
+            raise UnreachableError(f"the connection to the scheduler broke off: {error}") from error
+
+
+def _job(user: str, name: str) -> str:
+    return f"user/{quote(user, safe='')}/jobs/{quote(name, safe='')}"
+
+
+def _log(user: str, job: str, role: str, index: int, stream: str) -> str:
+    return f"{_job(user, job)}/taskRoles/{quote(role, safe='')}/tasks/{index}/logs/{stream}"
+
+
+def _present(**params: Any) -> dict[str, Any]:
+    return {key: value for key, value in params.items() if value is not None}
+
+
+def _raise_for(response: httpx.Response) -> None:
+    if not response.is_error:
+        return
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    raise ApiError(
+        response.status_code,
+        str(body.get("code", "UnknownError")),
+        str(body.get("message", f"{response.status_code} {response.reason_phrase}")),
+        body.get("errors"),
+    )

@@ -1,0 +1,1 @@
+"""Where a job can run: nodes, GPUs, virtual clusters, queue order, placement; pure."""

@@ -1,0 +1,34 @@
+"""A machine that tasks run on, and what it has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU. `index` is its number on the node; `simulated`: declared, not found."""
+
+    index: int
+    type: str
+    uuid: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine and its capacity: memory in MB, storage in GB. Not what is free."""
+
+    name: str
+    cpus: int
+    memory_mb: int
+    storage_gb: int
+    gpus: tuple[Gpu, ...] = ()
+    healthy: bool = True
+
+    @property
+    def gpu_counts(self) -> Mapping[str, int]:
+        """Count the GPUs by type."""
+        return Counter(gpu.type for gpu in self.gpus)

@@ -1,0 +1,1 @@
+"""What happens next: a state machine, events in, instructions out; pure."""

@@ -1,0 +1,1 @@
+"""How a task runs: one protocol, several engines."""

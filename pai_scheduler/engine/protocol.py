@@ -1,0 +1,174 @@
+"""What the scheduler asks of an engine, and what an engine reports; every engine passes one conformance suite.
+
+The service calls an engine only after the intent is durable. Everything an engine starts is named by
+`TaskRef.name`, so that after a kill -9 of the service it finds what runs, and never starts it twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from ..cluster.node import Gpu, Node
+from ..job.messages import Message
+from ..job.task import TaskRef
+from .logs import TaskLog
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A task's place in its gang: on which node, with which ports by label."""
+
+    task: TaskRef
+    node: str
+    ports: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """All tasks of one attempt, which reach each other by name and address."""
+
+    job_id: str
+    attempt: int
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything needed to run one task. MB and GB; `storage_gb` None: no limit known."""
+
+    task: TaskRef
+    node: str
+    user: str
+    job_name: str
+    image: str
+    #: Run by `sh -c`, or by bash where there is one; handed over as one argument, never pasted into a line of ours.
+    command: str
+    env: Mapping[str, str]
+    cpus: int
+    memory_mb: int
+    shm_mb: int
+    storage_gb: int | None = None
+    gpus: tuple[Gpu, ...] = ()
+    #: Address within the gang, as `Engine.prepare` gave it.
+    address: str = ""
+    #: host names of the whole gang and their addresses
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+
+class EndCause(StrEnum):
+    """Why a task is over."""
+
+    EXITED = "exited"  # the command ended by itself or by a signal; `exit_code` is set
+    OOM = "oom"  # the kernel ended it for its memory limit; `exit_code` is set
+    KILLED = "killed"  # ended because `Engine.kill` was called; `exit_code` may be None (never started)
+    LAUNCH_FAILED = "launch-failed"  # it never ran; `reason` says why
+    LOST = "lost"  # it ran, and how it ended cannot be known (node gone, supervisor killed)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A task's command runs. `time` in ms since the epoch."""
+
+    task: TaskRef
+    time: int
+    address: str
+    #: Docker's container id, or the process id: what a person would look for.
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A task is over, once and for all. `exit_code`: 0–255, 128 + n for signal n, None where it never ran."""
+
+    task: TaskRef
+    time: int
+    cause: EndCause
+    exit_code: int | None
+    reason: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something that takes a while goes on: an image is pulled, a container made. `percent` 0–100 or None."""
+
+    task: TaskRef
+    time: int
+    message: Message
+    percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """Nodes came, went, or changed; the whole list as it is now."""
+
+    time: int
+    nodes: tuple[Node, ...]
+
+
+EngineEvent = Started | Ended | Progress | NodesChanged
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a task uses now: per cent of one core, MB, bytes since its start."""
+
+    time: int
+    cpu_percent: float
+    memory_mb: float
+    net_rx_bytes: int = 0
+    net_tx_bytes: int = 0
+
+
+class EngineError(Exception):
+    """An engine cannot work at all (no Docker socket …); `message` says what to do."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+class Engine(Protocol):
+    """Runs tasks. All calls are coroutines of the service's one loop and never block it."""
+
+    #: True: tasks share their node's ports, so the scheduler must keep them apart (`process`).
+    shares_host_ports: bool
+
+    async def start(self) -> None:
+        """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
+
+    async def close(self) -> None:
+        """Let go; tasks run on."""
+
+    async def nodes(self) -> Sequence[Node]:
+        """Give this engine's machines as they are (GPUs asked from NVML)."""
+
+    async def adopt(self, expected: Collection[TaskRef]) -> None:
+        """After a start of the service: take up every expected task (events follow: `Started`, `Ended` or
+        nothing where it was never launched and may be launched now), end every other task that carries our
+        names and is not expected."""
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        """Make the gang's network; give each member's address. Idempotent: the same answer again."""
+
+    async def launch(self, launch: Launch) -> None:
+        """Start a task; returns when that is under way. Idempotent by the task's name: what runs or has run is
+        not run again. Success or failure comes as an event (`Progress`…, then `Started`, and once `Ended`)."""
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        """End a task: SIGTERM, after the grace SIGKILL, its whole process tree. Idempotent, also for a task
+        that was never launched (it never will be then). One `Ended` event follows, unless there was one."""
+
+    async def release(self, gang: Gang) -> None:
+        """Remove what an ended gang left (containers, network, scratch); logs stay. Idempotent."""
+
+    def events(self) -> AsyncIterator[EngineEvent]:
+        """Give events as they come, for as long as the engine is open; after a break it resumes by itself."""
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Give a task's log, which outlives the task."""
+
+    async def usage(self, task: TaskRef) -> Usage | None:
+        """Measure a running task; None where it does not run."""

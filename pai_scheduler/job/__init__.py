@@ -1,0 +1,1 @@
+"""What a job is: its JSON, its tasks' names and environment, its exit codes; pure."""

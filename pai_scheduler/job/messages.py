@@ -1,0 +1,84 @@
+"""Sentences for people, kept apart from their language until somebody reads them.
+
+A `Message` is a gettext template with its values. It is English when printed, and any other
+language when asked: `message.in_locale("zh_CN")`. Each package keeps its translations in
+`locale/<locale>.po`, read (with Babel) at first use, so that there is nothing to compile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from babel import Locale, negotiate_locale
+from babel.messages.pofile import read_po
+
+LOCALES = ("en", "zh_CN")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One sentence: a `str.format` template (the gettext msgid) and its values.
+
+    Values may be messages themselves; they are put into the same language.
+    """
+
+    template: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    package: str = "pai_scheduler"
+
+    def in_locale(self, locale: str) -> str:
+        """Give the sentence in `locale` ("zh_CN"), in English where no translation exists."""
+        values = {
+            key: value.in_locale(locale) if isinstance(value, Message) else value
+            for key, value in self.values.items()
+        }
+        return translate(self.template, locale, self.package).format(**values)
+
+    def __str__(self) -> str:
+        return self.in_locale("en")
+
+
+def msg(template: str, /, **values: Any) -> Message:
+    """Make a message of this package; the call marks `template` for translation."""
+    return Message(template, values)
+
+
+def translate(template: str, locale: str, package: str = "pai_scheduler") -> str:
+    """Give the template in another language, or as it is."""
+    if locale == "en":
+        return template
+    return _catalog(package, locale).get(template) or template
+
+
+def choose_locale(accept_language: str) -> str:
+    """Choose one of `LOCALES` for an HTTP `Accept-Language` header or a POSIX `LANG`."""
+    wanted: list[tuple[float, str]] = []
+    for part in accept_language.split(","):
+        tag, _, parameters = part.strip().partition(";")
+        quality = parameters.strip().removeprefix("q=") or "1"
+        try:
+            wanted.append((-float(quality), tag.partition(".")[0].replace("-", "_")))
+        except ValueError:
+            continue
+    ordered = [tag for _, tag in sorted(wanted, key=lambda pair: pair[0]) if tag]
+    # every Chinese reader is better served by Simplified Chinese than by English
+    ordered = ["zh_CN" if tag.lower().startswith("zh") else tag for tag in ordered]
+    return negotiate_locale(ordered, LOCALES, aliases={"en": "en"}) or "en"
+
+
+@cache
+def _catalog(package: str, locale: str) -> Mapping[str, str]:
+    source = resources.files(package) / "locale" / f"{locale}.po"
+    if not source.is_file():
+        _log.warning("no translation of %s into %s", package, locale)
+        return {}
+    with source.open("rb") as stream:
+        catalog = read_po(stream, Locale.parse(locale))
+    return {str(entry.id): str(entry.string) for entry in catalog if entry.id and entry.string}

@@ -1,0 +1,90 @@
+"""A job as the scheduler understands it: the validated job JSON with defaults filled in.
+
+Field meanings: section 1 of the job contract (OpenPAI v0.14's job JSON and SCM's additions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Scalar = str | int | float | bool | None
+
+#: Every role has these ports, listed in its `portList` or not.
+STANDARD_PORTS = ("http", "ssh")
+
+
+@dataclass(frozen=True, slots=True)
+class PortRequest:
+    """A labelled range of `count` ports from `begin_at` on; `begin_at` 0: chosen by the scheduler."""
+
+    label: str
+    begin_at: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRole:
+    """One kind of task, and how many of it run. Memory and shared memory in MB, storage in GB."""
+
+    name: str
+    command: str
+    task_number: int = 1
+    cpu_number: int = 1
+    memory_mb: int = 100
+    shm_mb: int = 64
+    gpu_number: int = 0
+    storage_gb: int | None = None
+    ports: tuple[PortRequest, ...] = ()
+    #: None: failed tasks never fail the job.
+    min_failed_task_count: int | None = 1
+    #: None: the attempt succeeds when all tasks have completed.
+    min_succeeded_task_count: int | None = None
+
+    @property
+    def all_ports(self) -> tuple[PortRequest, ...]:
+        """Give the listed ports and those every role has (`http`, `ssh`)."""
+        listed = {port.label for port in self.ports}
+        return self.ports + tuple(PortRequest(label, 0, 1) for label in STANDARD_PORTS if label not in listed)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A whole job. Storage URIs as written: variables in them are substituted per task."""
+
+    name: str
+    image: str
+    task_roles: tuple[TaskRole, ...]
+    auth_file: str = ""
+    data_dir: str = ""
+    output_dir: str = ""
+    code_dir: str = ""
+    virtual_cluster: str = "default"
+    #: None: any type will do, but one task's GPUs are always of one type.
+    gpu_type: str | None = None
+    retry_count: int = 0
+    envs: Mapping[str, Scalar] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_debug(self) -> bool:
+        """Tell whether a failed task keeps its container (`jobEnvs.isDebug`)."""
+        return self.envs.get("isDebug") in (True, "true")
+
+    @property
+    def total_tasks(self) -> int:
+        """Give the number of tasks in all roles."""
+        return sum(role.task_number for role in self.task_roles)
+
+    @property
+    def total_gpus(self) -> int:
+        """Give the number of GPUs that all tasks take together."""
+        return sum(role.task_number * role.gpu_number for role in self.task_roles)
+
+    def role(self, name: str) -> TaskRole:
+        """Find a role by its name; KeyError where there is none."""
+        for role in self.task_roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)

@@ -1,0 +1,1 @@
+"""What must survive: jobs, attempts, tasks and their story in SQL."""

@@ -1,0 +1,224 @@
+"""The JSON of REST API version 1 as types: the API writes them, the client reads them.
+
+Names and meanings: section 4 of the job contract. Times are ms since the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+JobState = Literal["WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
+
+
+class FieldError(TypedDict):
+    """One thing wrong in a job: where (`$.taskRoles[0].name`) and a sentence about it."""
+
+    path: str
+    message: str
+
+
+class RetryDetails(TypedDict):
+    """How often a job was tried again, by who caused it."""
+
+    user: int
+    platform: int
+    resource: int
+
+
+class JobSummary(TypedDict):
+    """An item of the job list."""
+
+    name: str
+    username: str
+    state: JobState
+    subState: str
+    executionType: str
+    retries: int
+    retryDetails: RetryDetails
+    createdTime: int
+    completedTime: int | None
+    appExitCode: int | None
+    virtualCluster: str
+    totalGpuNumber: int
+    totalTaskNumber: int
+    totalTaskRoleNumber: int
+
+
+class ExitSpec(TypedDict):
+    """A row of the exit table."""
+
+    code: int
+    phrase: str
+    issuer: str
+    causer: str
+    type: str
+    stage: str
+    behavior: str
+    reaction: str
+
+
+class JobStatus(TypedDict):
+    """The state of a job; `waitingReason` is a sentence for a person, empty when the job does not wait."""
+
+    username: str
+    virtualCluster: str
+    state: JobState
+    subState: str
+    executionType: str
+    retries: int
+    retryDetails: RetryDetails
+    createdTime: int
+    completedTime: int | None
+    appId: str
+    appProgress: float
+    appTrackingUrl: str
+    appLaunchedTime: int | None
+    appCompletedTime: int | None
+    appExitCode: int | None
+    appExitSpec: ExitSpec | None
+    appExitDiagnostics: str
+    appExitMessages: dict[str, str | None]
+    appExitTriggerMessage: str
+    appExitTriggerTaskRoleName: str
+    appExitTriggerTaskIndex: int | None
+    appExitType: str
+    waitingReason: str
+
+
+class TaskStatus(TypedDict):
+    """The state of a task. `containerGpus` is a bit map of GPU indices; `node` only in attempts."""
+
+    taskIndex: int
+    taskState: JobState
+    containerId: str
+    containerIp: str
+    containerPorts: dict[str, str]
+    containerGpus: int
+    containerLog: str
+    containerExitCode: int | None
+    node: NotRequired[str]
+
+
+class TaskRoleStatus(TypedDict):
+    """The tasks of a role."""
+
+    taskRoleStatus: dict[Literal["name"], str]
+    taskStatuses: list[TaskStatus]
+
+
+class JobDetail(TypedDict):
+    """A job in full."""
+
+    name: str
+    jobStatus: JobStatus
+    taskRoles: dict[str, TaskRoleStatus]
+
+
+class Trigger(TypedDict):
+    """The task whose exit decided an attempt."""
+
+    taskRole: str
+    taskIndex: int
+
+
+class AttemptInfo(TypedDict):
+    """One attempt of a job."""
+
+    attempt: int
+    state: JobState
+    createdTime: int
+    launchedTime: int | None
+    completedTime: int | None
+    exitCode: int | None
+    exitSpec: ExitSpec | None
+    trigger: Trigger | None
+    reason: str
+    taskRoles: dict[str, TaskRoleStatus]
+
+
+class JobEvent(TypedDict):
+    """An entry of a job's story; `user` and `job` only in `/events`."""
+
+    id: int
+    time: int
+    type: str
+    attempt: int | None
+    taskRole: str | None
+    taskIndex: int | None
+    message: str
+    data: dict[str, Any]
+    user: NotRequired[str]
+    job: NotRequired[str]
+
+
+class Validation(TypedDict):
+    """What submitting a job would do: `fits` now, later, or never, and why."""
+
+    errors: list[FieldError]
+    fits: Literal["now", "later", "never"]
+    reason: str
+    borrows: bool
+
+
+class Amount(TypedDict):
+    """Resources of a node; GPUs by type."""
+
+    cpus: int
+    memoryMB: int
+    storageGB: int
+    gpus: dict[str, int]
+
+
+class GpuInfo(TypedDict):
+    """A GPU of a node; `job`: who has it (`user~job`; the bare word `busy` for another user's), or None."""
+
+    index: int
+    type: str
+    uuid: str
+    simulated: bool
+    job: str | None
+
+
+class NodeInfo(TypedDict):
+    """A machine of the cluster."""
+
+    name: str
+    state: str
+    total: Amount
+    used: Amount
+    gpus: list[GpuInfo]
+
+
+class VirtualClusterResources(TypedDict):
+    """Totals as OpenPAI named them; memory in MB."""
+
+    memory: int
+    vCores: int
+    GPUs: int
+
+
+class VirtualClusterInfo(TypedDict):
+    """A virtual cluster; capacities in per cent of the cluster."""
+
+    capacity: float
+    maxCapacity: float
+    usedCapacity: float
+    numActiveJobs: int
+    numJobs: int
+    numPendingJobs: int
+    resourcesUsed: VirtualClusterResources
+    resourcesTotal: VirtualClusterResources
+    dedicated: bool
+    nodeList: list[str]
+    status: Literal["RUNNING", "STOPPED"]
+
+
+class UserInfo(TypedDict):
+    """Who a token belongs to."""
+
+    username: str
+    email: str
+    grouplist: list[str]
+    extension: dict[str, Any]
+    admin: bool
+    virtualCluster: list[str]

@@ -1,0 +1,1 @@
+"""JupyterHub spawner: a notebook server is a job with one task that keeps running."""
