@@ -1,1 +1,43 @@
 """What is inside JupyterLab: server extension, ipywidgets and the front end."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .extension import PAIExtension as PAIExtension
+    from .widgets import JobForm as JobForm
+    from .widgets import JobMonitor as JobMonitor
+
+#: Public name → module. Loaded when first asked for: the server needs no widgets, a kernel needs no server.
+_LAZY = {
+    "JobForm": ".widgets",
+    "JobMonitor": ".widgets",
+    "PAIExtension": ".extension",
+}
+
+__all__ = ["JobForm", "JobMonitor", "PAIExtension"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name's module at first use (PEP 562)."""
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])
+
+
+def _jupyter_labextension_paths() -> list[dict[str, str]]:
+    """Tell JupyterLab where the built front end is, and under which name it is installed."""
+    return [{"src": "labextension", "dest": "pai-labextension"}]
+
+
+def _jupyter_server_extension_points() -> list[dict[str, Any]]:
+    """Tell jupyter_server which application this package extends it with."""
+    from .extension import PAIExtension
+
+    return [{"module": "pai_labextension", "app": PAIExtension}]
