@@ -1,0 +1,153 @@
+"""What the scheduler knows of a job: its state, its attempts, their tasks, and the story of how it came about.
+
+States and their meaning: section 3 of the job contract. Times are ms since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ..cluster.placement import Assignment
+from ..job.messages import Message
+from ..job.spec import JobSpec
+from ..job.task import TaskRef
+
+
+class State(StrEnum):
+    """State of a job, an attempt or a task."""
+
+    WAITING = "WAITING"
+    RUNNING = "RUNNING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+    @property
+    def ended(self) -> bool:
+        """Tell whether this state is final."""
+        return self not in (State.WAITING, State.RUNNING)
+
+
+class SubState(StrEnum):
+    """What exactly a job is doing within its state."""
+
+    QUEUED = "QUEUED"  # waits for resources
+    STARTING = "STARTING"  # has its resources; images are pulled, containers started
+    RETRY_WAIT = "RETRY_WAIT"  # an attempt ended, the next one begins at `Job.not_before`
+    RUNNING = "RUNNING"
+    ENDING = "ENDING"  # the outcome is decided, the last tasks are being stopped
+    DEBUG_HELD = "DEBUG_HELD"
+    ENDED = "ENDED"
+
+
+@dataclass(slots=True)
+class Task:
+    """One task of an attempt."""
+
+    ref: TaskRef
+    assignment: Assignment
+    state: State = State.WAITING
+    started: int | None = None
+    ended: int | None = None
+    exit_code: int | None = None
+    address: str = ""
+    container_id: str = ""
+    #: The scheduler has asked for its end.
+    killing: bool = False
+    reason: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How an attempt came out, and which exit decided it."""
+
+    state: State
+    #: the real exit code of the user's command, or the platform's own
+    exit_code: int
+    #: the row of the exit table that decides about a retry
+    exit_row: int
+    trigger: tuple[str, int] | None
+    reason: Message
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at running all tasks of a job."""
+
+    number: int
+    created: int
+    #: when all tasks ran
+    launched: int | None = None
+    completed: int | None = None
+    verdict: Verdict | None = None
+    tasks: dict[tuple[str, int], Task] = field(default_factory=dict)
+
+    @property
+    def state(self) -> State:
+        """Give the attempt's state."""
+        if self.verdict is not None:
+            return self.verdict.state
+        return State.RUNNING if self.launched is not None else State.WAITING
+
+
+@dataclass(slots=True)
+class RetryCounts:
+    """How many attempts were followed by another, by who caused it."""
+
+    user: int = 0
+    platform: int = 0
+    resource: int = 0
+    #: attempts in a row that ended early: the base of the back-off
+    streak: int = 0
+
+    @property
+    def total(self) -> int:
+        """Give the number of retries."""
+        return self.user + self.platform + self.resource
+
+
+@dataclass(slots=True)
+class Job:
+    """A job with its present attempt. Earlier attempts are in the store only."""
+
+    id: str
+    user: str
+    spec: JobSpec
+    created: int
+    #: position in the queue: submission order, kept over retries
+    order: int = 0
+    state: State = State.WAITING
+    sub_state: SubState = SubState.QUEUED
+    completed: int | None = None
+    attempt: Attempt | None = None
+    retries: RetryCounts = field(default_factory=RetryCounts)
+    not_before: int | None = None
+    #: delete it once its tasks are gone
+    doomed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Give the jobName."""
+        return self.spec.name
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Give how the last attempt came out."""
+        return self.attempt.verdict if self.attempt else None
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEntry:
+    """Something that happened to a job, with its cause. `type` is a stable word, `message` is for people."""
+
+    job_id: str
+    time: int
+    type: str
+    message: Message
+    attempt: int | None = None
+    role: str | None = None
+    index: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)

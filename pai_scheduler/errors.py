@@ -1,0 +1,50 @@
+"""Why a request is refused: an HTTP status, the contract's code word, and a sentence for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .job.messages import Message, msg
+from .job.validate import SpecError
+
+
+class RequestError(Exception):
+    """A request that is refused. Codes and statuses: section 4 of the job contract."""
+
+    def __init__(self, status: int, code: str, message: Message, errors: Sequence[SpecError] = ()) -> None:
+        super().__init__(str(message))
+        self.status = status
+        self.code = code
+        self.message = message
+        self.errors = tuple(errors)
+
+
+def invalid_parameters(message: Message, errors: Sequence[SpecError] = ()) -> RequestError:
+    """The body is not what the call takes."""
+    return RequestError(400, "InvalidParametersError", message, errors)
+
+
+def no_job(user: str, name: str) -> RequestError:
+    """There is no such job, or it is another user's."""
+    return RequestError(404, "NoJobError", msg("Job {name} of user {user} is not found.", name=name, user=user))
+
+
+def no_virtual_cluster(name: str, known: Sequence[str]) -> RequestError:
+    """There is no such virtual cluster."""
+    message = msg("Virtual cluster {name} is not found. There are: {known}.", name=name, known=", ".join(known))
+    return RequestError(404, "NoVirtualClusterError", message)
+
+
+def forbidden(message: Message) -> RequestError:
+    """The caller may not do this."""
+    return RequestError(403, "ForbiddenUserError", message)
+
+
+def conflict(message: Message) -> RequestError:
+    """What is there already stands against it."""
+    return RequestError(409, "ConflictJobError", message)
+
+
+def storage_full(message: Message) -> RequestError:
+    """The service cannot write down what it would have to promise."""
+    return RequestError(507, "InsufficientStorageError", message)
