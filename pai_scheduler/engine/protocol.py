@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Protocol
 
 from ..cluster.node import Gpu, Node
+from ..core.events import EndCause, Ended, NodesChanged, Progress, Started
 from ..job.messages import Message
 from ..job.task import TaskRef
 from .logs import TaskLog
@@ -58,55 +58,20 @@ class Launch:
     hosts: Mapping[str, str] = field(default_factory=dict)
 
 
-class EndCause(StrEnum):
-    """Why a task is over."""
-
-    EXITED = "exited"  # the command ended by itself or by a signal; `exit_code` is set
-    OOM = "oom"  # the kernel ended it for its memory limit; `exit_code` is set
-    KILLED = "killed"  # ended because `Engine.kill` was called; `exit_code` may be None (never started)
-    LAUNCH_FAILED = "launch-failed"  # it never ran; `reason` says why
-    LOST = "lost"  # it ran, and how it ended cannot be known (node gone, supervisor killed)
-
-
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A task's command runs. `time` in ms since the epoch."""
-
-    task: TaskRef
-    time: int
-    address: str
-    #: Docker's container id, or the process id: what a person would look for.
-    container_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A task is over, once and for all. `exit_code`: 0–255, 128 + n for signal n, None where it never ran."""
-
-    task: TaskRef
-    time: int
-    cause: EndCause
-    exit_code: int | None
-    reason: Message | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """Something that takes a while goes on: an image is pulled, a container made. `percent` 0–100 or None."""
-
-    task: TaskRef
-    time: int
-    message: Message
-    percent: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NodesChanged:
-    """Nodes came, went, or changed; the whole list as it is now."""
-
-    time: int
-    nodes: tuple[Node, ...]
-
+__all__ = [
+    "EndCause",
+    "Ended",
+    "Engine",
+    "EngineError",
+    "EngineEvent",
+    "Gang",
+    "Launch",
+    "Member",
+    "NodesChanged",
+    "Progress",
+    "Started",
+    "Usage",
+]
 
 EngineEvent = Started | Ended | Progress | NodesChanged
 

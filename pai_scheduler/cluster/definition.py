@@ -1,0 +1,181 @@
+"""The cluster file: declared nodes, defaults and virtual clusters, as an administrator writes them (contract, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..job.messages import Message, msg
+from .gang import DEFAULT_STORAGE_GB
+from .node import Gpu, Node
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualCluster:
+    """A share of the cluster, in per cent of every resource: guaranteed, and at most. `groups` and `users` may use it;
+    both empty: everybody."""
+
+    name: str
+    capacity: float
+    max_capacity: float = 100.0
+    groups: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredNode:
+    """A node as the file has it; None: as the engine finds it."""
+
+    name: str
+    cpus: int | None = None
+    memory_mb: int | None = None
+    storage_gb: int | None = None
+    gpus: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The whole file. No nodes: those that the engine finds."""
+
+    nodes: tuple[DeclaredNode, ...] = ()
+    virtual_clusters: Mapping[str, VirtualCluster] = field(
+        default_factory=lambda: {"default": VirtualCluster("default", 100.0)}
+    )
+    default_storage_gb: int = DEFAULT_STORAGE_GB
+
+
+class DefinitionError(Exception):
+    """The cluster file is wrong: at which place (`nodes[0].cpus`), and a sentence about it."""
+
+    def __init__(self, path: str, message: Message) -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+        self.message = message
+
+
+def parse_definition(document: object) -> Definition:
+    """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
+    top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
+    defaults = _mapping(top.get("defaults", {}), "defaults", ("storageGB",))
+    nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
+    names = [node.name for node in nodes]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise DefinitionError(f"nodes[{i}].name", msg("There is another node named {name}.", name=name))
+    return Definition(
+        tuple(nodes),
+        _virtual_clusters(top.get("virtualClusters", {"default": {"capacity": 100}})),
+        _number(defaults, "storageGB", "defaults.", DEFAULT_STORAGE_GB),
+    )
+
+
+def merge_nodes(definition: Definition, found: Sequence[Node]) -> tuple[Node, ...]:
+    """Give the nodes to schedule on: the declared ones, filled in from what the engine found.
+
+    Declared GPUs beyond those found are simulated. With one machine, the declared nodes all stand for it.
+    """
+    if not definition.nodes:
+        return tuple(found)
+    by_name = {node.name: node for node in found}
+    merged = []
+    for declared in definition.nodes:
+        real = by_name.get(declared.name) or (found[0] if len(found) == 1 else None)
+        merged.append(_merge(declared, real))
+    return tuple(merged)
+
+
+def _merge(declared: DeclaredNode, real: Node | None) -> Node:
+    gpus = list(real.gpus) if real is not None else []
+    kept: list[Gpu] = []
+    for gpu_type, count in declared.gpus.items():
+        here = [gpu for gpu in gpus if gpu.type == gpu_type][:count]
+        kept.extend(here)
+        kept.extend(Gpu(-1, gpu_type, simulated=True) for _ in range(count - len(here)))
+    numbers = iter(range(len(kept) + len(gpus)))
+    taken = {gpu.index for gpu in kept if not gpu.simulated}
+    numbered = []
+    for gpu in kept:
+        if gpu.simulated:
+            index = next(number for number in numbers if number not in taken)
+            numbered.append(Gpu(index, gpu.type, f"simulated-{declared.name}-{index}", simulated=True))
+        else:
+            numbered.append(gpu)
+    return Node(
+        declared.name,
+        declared.cpus if declared.cpus is not None else (real.cpus if real else 1),
+        declared.memory_mb if declared.memory_mb is not None else (real.memory_mb if real else 1024),
+        declared.storage_gb if declared.storage_gb is not None else (real.storage_gb if real else 0),
+        tuple(numbered) if declared.gpus else tuple(gpus),
+        real.healthy if real is not None else False,
+    )
+
+
+def _node(entry: object, path: str) -> DeclaredNode:
+    fields = _mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus"))
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        raise DefinitionError(f"{path}.name", msg("A node needs a name, for example node-a."))
+    gpus = _mapping(fields.get("gpus", {}), f"{path}.gpus")
+    return DeclaredNode(
+        name,
+        _number(fields, "cpus", f"{path}.", None, least=1),
+        _number(fields, "memoryMB", f"{path}.", None, least=1),
+        _number(fields, "storageGB", f"{path}.", None),
+        {str(gpu_type): _number(gpus, gpu_type, f"{path}.gpus.", 0) for gpu_type in gpus},
+    )
+
+
+def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
+    clusters = {}
+    for name, entry in _mapping(document, "virtualClusters").items():
+        path = f"virtualClusters.{name}"
+        fields = _mapping(entry, path, ("capacity", "maxCapacity", "groups", "users"))
+        capacity, most = _percent(fields, "capacity", path, None), _percent(fields, "maxCapacity", path, 100.0)
+        if most < capacity:
+            raise DefinitionError(f"{path}.maxCapacity", msg("maxCapacity must not be below capacity."))
+        groups, users = (
+            tuple(str(item) for item in _list(fields.get(key, []), f"{path}.{key}")) for key in ("groups", "users")
+        )
+        clusters[name] = VirtualCluster(name, capacity, most, groups, users)
+    if "default" not in clusters:
+        raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
+    total = sum(cluster.capacity for cluster in clusters.values())
+    if total > 100:
+        text = msg("The capacities add up to {total:g} per cent; they may add up to 100 at most.", total=total)
+        raise DefinitionError("virtualClusters", text)
+    return clusters
+
+
+def _mapping(value: object, path: str, known: Sequence[str] | None = None) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise DefinitionError(path or "the file", msg("This must be a mapping (name: value)."))
+    for key in value:
+        if known is not None and key not in known:
+            text = msg("{key} is not known here. Known are: {known}.", key=key, known=", ".join(known))
+            raise DefinitionError(f"{path}.{key}".lstrip("."), text)
+    return value
+
+
+def _list(value: object, path: str) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise DefinitionError(path, msg("This must be a list."))
+    return value
+
+
+def _number(
+    fields: Mapping[str, Any], key: str, prefix: str, default: Default, *, least: int = 0
+) -> int | Default:
+    value = fields.get(key, default)
+    if value is default:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise DefinitionError(f"{prefix}{key}", msg("This must be a whole number, {least} or more.", least=least))
+    return value
+
+
+def _percent(fields: Mapping[str, Any], key: str, path: str, default: float | None) -> float:
+    value = fields.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise DefinitionError(f"{path}.{key}", msg("This must be a per cent, 0 to 100."))
+    return float(value)

@@ -1,0 +1,238 @@
+"""Finds nodes for a gang: all of its tasks or none, best fit, each GPU to one task only.
+
+Best fit by GPUs first (the node whose free GPUs of the type are fewest but enough), so that large
+blocks stay whole; tasks without GPUs go where the fewest GPUs are free, then the fewest cores.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..job.spec import PortRequest
+from .node import Node
+
+#: Ports that the scheduler chooses: below Linux's ephemeral range, which starts at 32768.
+PORT_RANGE = range(20000, 30000)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type."""
+
+    cpus: int
+    memory_mb: int
+    storage_gb: int = 0
+    gpus: int = 0
+    gpu_type: str | None = None
+    ports: tuple[PortRequest, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where one task runs, with which GPUs (indices on the node) and ports by label."""
+
+    node: str
+    gpus: tuple[int, ...] = ()
+    ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+class NodeUse:
+    """What is free on a node."""
+
+    __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "ports", "storage_gb")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.cpus = node.cpus
+        self.memory_mb = node.memory_mb
+        self.storage_gb = node.storage_gb
+        self.gpu_types = {gpu.index: gpu.type for gpu in node.gpus}
+        #: free indices by type, lowest first
+        self.gpus: dict[str, list[int]] = defaultdict(list)
+        for gpu in sorted(node.gpus, key=lambda gpu: gpu.index):
+            self.gpus[gpu.type].append(gpu.index)
+        self.ports: set[int] = set()
+
+    @property
+    def free_gpus(self) -> int:
+        """Count the free GPUs of all types."""
+        return sum(map(len, self.gpus.values()))
+
+    def has_room(self, demand: Demand) -> bool:
+        """Tell whether cores, memory, storage and fixed ports suffice; GPUs are looked at by type."""
+        return (
+            self.node.healthy
+            and demand.cpus <= self.cpus
+            and demand.memory_mb <= self.memory_mb
+            and demand.storage_gb <= self.storage_gb
+            and not (self.ports and any(port in self.ports for port in fixed_ports(demand.ports)))
+        )
+
+    def take(self, demand: Demand, assignment: Assignment, *, hold_ports: bool) -> None:
+        """Book an assignment; what the node no longer has is not counted (it shrank under a running task)."""
+        self.cpus -= demand.cpus
+        self.memory_mb -= demand.memory_mb
+        self.storage_gb -= demand.storage_gb
+        for index in assignment.gpus:
+            free = self.gpus.get(self.gpu_types.get(index, ""), [])
+            if index in free:
+                free.remove(index)
+        if hold_ports:
+            self.ports.update(port for ports in assignment.ports.values() for port in ports)
+
+    def give_back(self, demand: Demand, assignment: Assignment, *, hold_ports: bool) -> None:
+        """Undo `take`."""
+        self.cpus += demand.cpus
+        self.memory_mb += demand.memory_mb
+        self.storage_gb += demand.storage_gb
+        for index in assignment.gpus:
+            if index in self.gpu_types:
+                free = self.gpus[self.gpu_types[index]]
+                free.append(index)
+                free.sort()
+        if hold_ports:
+            self.ports.difference_update(port for ports in assignment.ports.values() for port in ports)
+
+
+class Cluster:
+    """The nodes and what is free on them. With `shares_host_ports`, no two tasks of a node get one port."""
+
+    def __init__(self, nodes: Iterable[Node], *, shares_host_ports: bool = False) -> None:
+        self.shares_host_ports = shares_host_ports
+        self._uses: dict[str, NodeUse] = {}
+        #: nodes by how many GPUs of a type are free, so that a look-up does not touch every node
+        self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+        self._by_cpus: dict[int, dict[str, None]] = defaultdict(dict)
+        self._next_port: dict[str, int] = {}
+        for node in nodes:
+            self._uses[node.name] = NodeUse(node)
+            self._file(self._uses[node.name])
+
+    @property
+    def uses(self) -> Mapping[str, NodeUse]:
+        """Give what is free, by node name."""
+        return self._uses
+
+    @property
+    def nodes(self) -> list[Node]:
+        """List the nodes."""
+        return [use.node for use in self._uses.values()]
+
+    @property
+    def gpu_types(self) -> list[str]:
+        """List the types of GPU that there are."""
+        return sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
+
+    def emptied(self) -> Cluster:
+        """Give the same cluster with nothing running on it."""
+        return Cluster(self.nodes, shares_host_ports=self.shares_host_ports)
+
+    def place(self, gang: Sequence[Demand]) -> list[Assignment] | None:
+        """Find and book nodes for all demands, in their order; None (and nothing booked) where one does not fit."""
+        placed: dict[int, Assignment] = {}
+        hardest_first = sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
+        for i in hardest_first:
+            assignment = self._place_one(gang[i])
+            if assignment is None:
+                for j, booked in placed.items():
+                    self.release(gang[j], booked)
+                return None
+            placed[i] = assignment
+        return [placed[i] for i in range(len(gang))]
+
+    def occupy(self, demand: Demand, assignment: Assignment) -> None:
+        """Book what runs already (after a restart); a node that is gone is ignored."""
+        use = self._uses.get(assignment.node)
+        if use is not None:
+            self._unfile(use)
+            use.take(demand, assignment, hold_ports=self.shares_host_ports)
+            self._file(use)
+
+    def release(self, demand: Demand, assignment: Assignment) -> None:
+        """Give back what a task had."""
+        use = self._uses.get(assignment.node)
+        if use is not None:
+            self._unfile(use)
+            use.give_back(demand, assignment, hold_ports=self.shares_host_ports)
+            self._file(use)
+
+    def _place_one(self, demand: Demand) -> Assignment | None:
+        for use, gpu_type in self._candidates(demand):
+            ports = self._choose_ports(use, demand.ports)
+            if ports is None:
+                continue
+            gpus = tuple(use.gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
+            assignment = Assignment(use.node.name, gpus, ports)
+            self.occupy(demand, assignment)
+            return assignment
+        return None
+
+    def _candidates(self, demand: Demand) -> Iterator[tuple[NodeUse, str | None]]:
+        """Give the nodes with room and the GPU type to take there, best fit first."""
+        if demand.gpus == 0:
+            for cpus in sorted(count for count in self._by_cpus if count >= demand.cpus):
+                fitting = [self._uses[name] for name in self._by_cpus[cpus] if self._uses[name].has_room(demand)]
+                for use in sorted(fitting, key=lambda use: use.free_gpus):
+                    yield use, None
+            return
+        types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+        counts = sorted(
+            (count, gpu_type)
+            for gpu_type in types
+            for count in self._by_gpus.get(gpu_type, ())
+            if count >= demand.gpus
+        )
+        for count, gpu_type in counts:
+            for name in list(self._by_gpus[gpu_type][count]):
+                if self._uses[name].has_room(demand):
+                    yield self._uses[name], gpu_type
+
+    def _choose_ports(self, use: NodeUse, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]] | None:
+        """Choose the ports: fixed ones as asked, others next in turn (a port just freed is not reused at once)."""
+        chosen: dict[str, tuple[int, ...]] = {}
+        taken = set(use.ports) if self.shares_host_ports else set()
+        taken.update(fixed_ports(requests))
+        position = self._next_port.get(use.node.name, 0) if self.shares_host_ports else 0
+        for request in requests:
+            if request.begin_at:
+                chosen[request.label] = tuple(range(request.begin_at, request.begin_at + request.count))
+                continue
+            found: list[int] = []
+            for _ in range(len(PORT_RANGE)):
+                if len(found) == request.count:
+                    break
+                port = PORT_RANGE[position % len(PORT_RANGE)]
+                position += 1
+                if port not in taken:
+                    found.append(port)
+                    taken.add(port)
+            if len(found) < request.count:
+                return None
+            chosen[request.label] = tuple(found)
+        self._next_port[use.node.name] = position % len(PORT_RANGE)
+        return chosen
+
+    def _file(self, use: NodeUse) -> None:
+        for gpu_type, free in use.gpus.items():
+            self._by_gpus[gpu_type][len(free)][use.node.name] = None
+        self._by_cpus[use.cpus][use.node.name] = None
+
+    def _unfile(self, use: NodeUse) -> None:
+        for gpu_type, free in use.gpus.items():
+            _discard(self._by_gpus[gpu_type], len(free), use.node.name)
+        _discard(self._by_cpus, use.cpus, use.node.name)
+
+
+def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
+    """Give every port that a user named."""
+    for request in requests:
+        if request.begin_at:
+            yield from range(request.begin_at, request.begin_at + request.count)
+
+
+def _discard(index: dict[int, dict[str, None]], count: int, name: str) -> None:
+    del index[count][name]
+    if not index[count]:
+        del index[count]

@@ -1,0 +1,94 @@
+"""What can happen to a job: the events that `Core.handle` takes. Times are ms since the epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..cluster.node import Node
+from ..job.messages import Message
+from ..job.spec import JobSpec
+from ..job.task import TaskRef
+
+
+class EndCause(StrEnum):
+    """Why a task is over."""
+
+    EXITED = "exited"  # the command ended by itself or by a signal; `exit_code` is set
+    OOM = "oom"  # the kernel ended it for its memory limit; `exit_code` is set
+    KILLED = "killed"  # ended because the scheduler asked for it; `exit_code` may be None (never started)
+    LAUNCH_FAILED = "launch-failed"  # it never ran, another try may work; `reason` says why
+    PORT_CONFLICT = "port-conflict"  # it never ran: one of its ports is taken by another program
+    REFUSED = "refused"  # it never ran and never will unless the user changes the job (no such image …)
+    LOST = "lost"  # it ran, and how it ended cannot be known (node gone, supervisor killed)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A task's command runs."""
+
+    task: TaskRef
+    time: int
+    address: str
+    #: Docker's container id, or the process id: what a person would look for.
+    container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A task is over, once and for all. `exit_code`: 0–255, 128 + n for signal n, None where it never ran."""
+
+    task: TaskRef
+    time: int
+    cause: EndCause
+    exit_code: int | None
+    reason: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something that takes a while goes on: an image is pulled, a container made. `percent` 0–100 or None."""
+
+    task: TaskRef
+    time: int
+    message: Message
+    percent: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodesChanged:
+    """Nodes came, went, or changed; the whole list as it is now."""
+
+    time: int
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A user submits a job that was found valid. `order`: its place among all submissions."""
+
+    time: int
+    job_id: str
+    user: str
+    spec: JobSpec
+    order: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """A user (`by`) wants a job to end; with `delete`, to be forgotten afterwards."""
+
+    time: int
+    job_id: str
+    by: str
+    delete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed; sent at the time that a `WakeAt` instruction named."""
+
+    time: int
+
+
+Event = Started | Ended | Progress | NodesChanged | Submitted | StopRequested | Tick
