@@ -1,20 +1,25 @@
-"""The cluster file: declared nodes, defaults and virtual clusters, as an administrator writes them (contract, section 5)."""
+"""The cluster file: declared nodes, defaults and virtual clusters (contract, section 5)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ..job.messages import Message, msg
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node
 
 
+Default = TypeVar("Default", int, None)
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualCluster:
-    """A share of the cluster, in per cent of every resource: guaranteed, and at most. `groups` and `users` may use it;
-    both empty: everybody."""
+    """A share of the cluster, in per cent of every resource: guaranteed, and at most.
+
+    `groups` and `users` may use it; both empty: everybody.
+    """
 
     name: str
     capacity: float
@@ -131,18 +136,24 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
     for name, entry in _mapping(document, "virtualClusters").items():
         path = f"virtualClusters.{name}"
         fields = _mapping(entry, path, ("capacity", "maxCapacity", "groups", "users"))
-        capacity, most = _percent(fields, "capacity", path, None), _percent(fields, "maxCapacity", path, 100.0)
+        capacity, most = (
+            _percent(fields, "capacity", path, None),
+            _percent(fields, "maxCapacity", path, 100.0),
+        )
         if most < capacity:
             raise DefinitionError(f"{path}.maxCapacity", msg("maxCapacity must not be below capacity."))
         groups, users = (
-            tuple(str(item) for item in _list(fields.get(key, []), f"{path}.{key}")) for key in ("groups", "users")
+            tuple(str(item) for item in _list(fields.get(key, []), f"{path}.{key}"))
+            for key in ("groups", "users")
         )
         clusters[name] = VirtualCluster(name, capacity, most, groups, users)
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
     total = sum(cluster.capacity for cluster in clusters.values())
     if total > 100:
-        text = msg("The capacities add up to {total:g} per cent; they may add up to 100 at most.", total=total)
+        text = msg(
+            "The capacities add up to {total:g} per cent; they may add up to 100 at most.", total=total
+        )
         raise DefinitionError("virtualClusters", text)
     return clusters
 
@@ -170,8 +181,10 @@ def _number(
     if value is default:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise DefinitionError(f"{prefix}{key}", msg("This must be a whole number, {least} or more.", least=least))
-    return value
+        raise DefinitionError(
+            f"{prefix}{key}", msg("This must be a whole number, {least} or more.", least=least)
+        )
+    return int(value)
 
 
 def _percent(fields: Mapping[str, Any], key: str, path: str, default: float | None) -> float:

@@ -130,9 +130,11 @@ class Cluster:
         return Cluster(self.nodes, shares_host_ports=self.shares_host_ports)
 
     def place(self, gang: Sequence[Demand]) -> list[Assignment] | None:
-        """Find and book nodes for all demands, in their order; None (and nothing booked) where one does not fit."""
+        """Find and book nodes for all demands, None, and nothing booked, where one does not fit."""
         placed: dict[int, Assignment] = {}
-        hardest_first = sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
+        hardest_first = sorted(
+            range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb)
+        )
         for i in hardest_first:
             assignment = self._place_one(gang[i])
             if assignment is None:
@@ -173,7 +175,9 @@ class Cluster:
         """Give the nodes with room and the GPU type to take there, best fit first."""
         if demand.gpus == 0:
             for cpus in sorted(count for count in self._by_cpus if count >= demand.cpus):
-                fitting = [self._uses[name] for name in self._by_cpus[cpus] if self._uses[name].has_room(demand)]
+                fitting = [
+                    self._uses[name] for name in self._by_cpus[cpus] if self._uses[name].has_room(demand)
+                ]
                 for use in sorted(fitting, key=lambda use: use.free_gpus):
                     yield use, None
             return
@@ -189,8 +193,10 @@ class Cluster:
                 if self._uses[name].has_room(demand):
                     yield self._uses[name], gpu_type
 
-    def _choose_ports(self, use: NodeUse, requests: Sequence[PortRequest]) -> dict[str, tuple[int, ...]] | None:
-        """Choose the ports: fixed ones as asked, others next in turn (a port just freed is not reused at once)."""
+    def _choose_ports(
+        self, use: NodeUse, requests: Sequence[PortRequest]
+    ) -> dict[str, tuple[int, ...]] | None:
+        """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while."""
         chosen: dict[str, tuple[int, ...]] = {}
         taken = set(use.ports) if self.shares_host_ports else set()
         taken.update(fixed_ports(requests))

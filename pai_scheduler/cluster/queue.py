@@ -62,8 +62,10 @@ class Queue:
             line.blocked = False
 
     def candidates(self) -> Iterator[str]:
-        """Give the jobs worth a try, first come first; after each, `remove` or `block` must have been called."""
-        heads = [(head, key) for key, line in self._lines.items() if not line.blocked and (head := line.head())]
+        """Give the jobs worth a try, first come first; after each, call `remove` or `block`."""
+        heads = [
+            (head, key) for key, line in self._lines.items() if not line.blocked and (head := line.head())
+        ]
         heap = [(order, job_id, key) for (order, job_id), key in heads]
         # orders are unique, so keys (which need not be comparable) are never compared
         heapq.heapify(heap)

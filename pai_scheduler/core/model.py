@@ -1,4 +1,4 @@
-"""What the scheduler knows of a job: its state, its attempts, their tasks, and the story of how it came about.
+"""What the scheduler knows of a job: its state, its attempts, their tasks, and its story.
 
 States and their meaning: section 3 of the job contract. Times are ms since the epoch.
 """
@@ -124,7 +124,10 @@ class Job:
     completed: int | None = None
     attempt: Attempt | None = None
     retries: RetryCounts = field(default_factory=RetryCounts)
+    #: when the next attempt may begin
     not_before: int | None = None
+    #: how the job came out
+    verdict: Verdict | None = None
     #: delete it once its tasks are gone
     doomed: bool = False
 
@@ -132,11 +135,6 @@ class Job:
     def name(self) -> str:
         """Give the jobName."""
         return self.spec.name
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """Give how the last attempt came out."""
-        return self.attempt.verdict if self.attempt else None
 
 
 @dataclass(frozen=True, slots=True)

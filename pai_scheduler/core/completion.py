@@ -1,0 +1,106 @@
+"""When an attempt is over, and how: the completion policy of each role (contract, section 3)."""
+
+from __future__ import annotations
+
+from ..job.exits import exit_spec, spec_of_user_exit
+from ..job.messages import Message, msg
+from ..job.spec import JobSpec
+from .events import EndCause, Ended
+from .model import Attempt, State, Task, Verdict
+
+#: rows of the exit table for what the platform itself finds
+EXIT_CODE_LOST = 154
+START_FAILED = 193
+OOM = 196
+PORT_CONFLICT = -7103
+REFUSED = -7300
+STOPPED_BY_USER = -7351
+STOPPED_ON_COMPLETION = -7400
+
+_PLATFORM_ROWS = {
+    EndCause.LAUNCH_FAILED: START_FAILED,
+    EndCause.PORT_CONFLICT: PORT_CONFLICT,
+    EndCause.REFUSED: REFUSED,
+    EndCause.LOST: EXIT_CODE_LOST,
+    EndCause.OOM: OOM,
+}
+
+
+def exit_row(event: Ended) -> int:
+    """Give the code of the exit table's row that decides about this end."""
+    if event.cause in _PLATFORM_ROWS:
+        return _PLATFORM_ROWS[event.cause]
+    return spec_of_user_exit(event.exit_code if event.exit_code is not None else EXIT_CODE_LOST).code
+
+
+def reported_exit(event: Ended) -> int:
+    """Give the exit code that a person sees: the real one, or the table's where the platform ended it."""
+    if event.cause in (EndCause.EXITED, EndCause.OOM) and event.exit_code is not None:
+        return event.exit_code
+    return exit_row(event)
+
+
+def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> Verdict | None:
+    """Decide whether this task's end decides the attempt; None where it goes on."""
+    role = spec.role(task.ref.role)
+    peers = [peer for (name, _), peer in attempt.tasks.items() if name == role.name]
+    failed = sum(peer.state is State.FAILED for peer in peers)
+    succeeded = sum(peer.state is State.SUCCEEDED for peer in peers)
+    trigger = (task.ref.role, task.ref.index)
+    if (
+        task.state is State.FAILED
+        and role.min_failed_task_count is not None
+        and failed >= role.min_failed_task_count
+    ):
+        return Verdict(State.FAILED, reported_exit(event), exit_row(event), trigger, _failure(task, event))
+    if (
+        task.state is State.SUCCEEDED
+        and role.min_succeeded_task_count is not None
+        and succeeded >= role.min_succeeded_task_count
+    ):
+        reason = msg("{count} tasks of role {role} have succeeded.", count=succeeded, role=role.name)
+        return Verdict(State.SUCCEEDED, 0, 0, trigger, reason)
+    if all(other.state.ended for other in attempt.tasks.values()):
+        lost = sum(other.state is State.FAILED for other in attempt.tasks.values())
+        reason = msg("All tasks have completed.")
+        if lost:
+            reason = msg("All tasks have completed; {count} of them failed.", count=lost)
+        return Verdict(State.SUCCEEDED, 0, 0, trigger, reason)
+    return None
+
+
+def stop_verdict(by: str) -> Verdict:
+    """Give the verdict of a job that a user stopped."""
+    return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, msg("Stopped by {user}.", user=by))
+
+
+def end_task(task: Task, event: Ended, attempt_verdict: Verdict | None) -> None:
+    """Write a task's end into it; a task that the scheduler ended has the exit code that says why."""
+    task.ended = event.time
+    task.reason = event.reason
+    if attempt_verdict is not None and event.cause is not EndCause.EXITED:
+        task.state = State.STOPPED
+        by_user = attempt_verdict.exit_row == STOPPED_BY_USER
+        task.exit_code = STOPPED_BY_USER if by_user else STOPPED_ON_COMPLETION
+        return
+    task.exit_code = reported_exit(event)
+    task.state = State.SUCCEEDED if event.cause is EndCause.EXITED and event.exit_code == 0 else State.FAILED
+
+
+def _failure(task: Task, event: Ended) -> Message:
+    where = f"{task.ref.role}-{task.ref.index}"
+    if event.reason is not None:
+        return msg("Task {task} failed: {reason}", task=where, reason=event.reason)
+    if event.cause is EndCause.OOM:
+        return msg(
+            "Task {task} was ended because it used more memory than it asked for (memoryMB).", task=where
+        )
+    if event.cause is EndCause.LOST:
+        return msg("Task {task} was lost: how it ended is not known.", task=where)
+    row = exit_spec(exit_row(event))
+    return msg(
+        "Task {task} ended with exit code {code} ({phrase}).",
+        task=where,
+        code=reported_exit(event),
+        phrase=row.phrase,
+    )

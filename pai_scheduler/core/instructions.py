@@ -1,0 +1,55 @@
+"""What is to be done after an event: the changes to write down first, then the instructions to carry out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..job.task import TaskRef
+from .model import Job, StoryEntry, Task
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAttempt:
+    """Start all tasks of the job's present attempt."""
+
+    job_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class KillTask:
+    """End a task; give it `grace_seconds` after SIGTERM."""
+
+    task: TaskRef
+    grace_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseAttempt:
+    """All tasks are over: remove what the attempt left, but its logs."""
+
+    job_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Send a `Tick` at this time (ms since the epoch)."""
+
+    time: int
+
+
+Instruction = LaunchAttempt | KillTask | ReleaseAttempt | WakeAt
+
+
+@dataclass(slots=True)
+class Outcome:
+    """All that follows from one or more events. Changed objects are kept by reference and written once."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], Job] = field(default_factory=dict)
+    tasks: dict[TaskRef, Task] = field(default_factory=dict)
+    #: ids of jobs to be forgotten, with their attempts, story and logs
+    deleted: list[str] = field(default_factory=list)
+    story: list[StoryEntry] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
