@@ -1,0 +1,359 @@
+"""What every engine must do, as tests: subclass `EngineConformance` in an engine's test file.
+
+That file provides these fixtures (all functions of one test share one state: data folder, Docker daemon …):
+
+- `engine`: a started engine, closed after the test;
+- `reopen`: a coroutine function that makes one more started engine over the same state, as a new service
+  process would after the kill -9 of the old one (which is left alone, not closed, until the test is over);
+- `image`: the image to run; it has `sh`, `sleep`, `head`, `tr`, `cat` and `setsid`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+
+from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Started
+
+from .lab import Lab, eventually, make_gang, make_task, processes_with
+
+Reopen = Callable[[], Awaitable[Engine]]
+
+#: A command that lives until it is ended, and says when it is ready for that.
+FOREVER = "echo ready; exec sleep 100000"
+
+
+class EngineConformance:
+    """The engine protocol's promises, one test each."""
+
+    @pytest.fixture
+    async def lab(self, engine: Engine, image: str) -> AsyncIterator[Lab]:
+        lab = await Lab.over(engine, image)
+        yield lab
+        await lab.clean()
+
+    @pytest.fixture
+    async def restarted(self, reopen: Reopen, image: str) -> AsyncIterator[Callable[[Lab], Awaitable[Lab]]]:
+        """Leave a lab's engine as a killed service does, and go on with a new one over the same state."""
+        labs: list[Lab] = []
+
+        async def restart(lab: Lab) -> Lab:
+            await lab.stop_listening()
+            labs.append(await Lab.over(await reopen(), image))
+            labs[-1].gangs, lab.gangs = lab.gangs, []
+            return labs[-1]
+
+        yield restart
+        for lab in labs:
+            await lab.clean()
+
+    # what runs, and how it ends
+
+    async def test_a_task_starts_then_ends_with_its_exit_code(self, lab: Lab) -> None:
+        task, ended = await lab.run("exit 7")
+        started = lab.told(task)[0]
+        assert isinstance(started, Started)
+        assert started.container_id
+        assert lab.told(task) == [started, ended]
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 7)
+        assert started.time <= ended.time
+
+    async def test_success_is_exit_code_0_without_a_reason(self, lab: Lab) -> None:
+        _, ended = await lab.run("true")
+        assert (ended.cause, ended.exit_code, ended.reason) == (EndCause.EXITED, 0, None)
+
+    @pytest.mark.parametrize(("signal", "code"), [("SEGV", 139), ("ABRT", 134), ("TERM", 143), ("KILL", 137)])
+    async def test_a_command_ended_by_a_signal_of_its_own_has_exit_code_128_and_more(
+        self, lab: Lab, signal: str, code: int
+    ) -> None:
+        _, ended = await lab.run(f"sh -c 'kill -{signal} $$'")
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, code)
+
+    async def test_a_command_that_is_not_found_exits_127_with_the_shells_own_words(self, lab: Lab) -> None:
+        task, ended = await lab.run("no-such-command-here --help")
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 127)
+        assert "no-such-command-here" in lab.output(task, "stderr")
+
+    async def test_the_command_is_handed_over_untouched(self, lab: Lab) -> None:
+        command = "printf '%s|' 'a  b' \"it's\" '$HOME' '`id`' \"\\\\n\"\nprintf '%s' \"$((1 + 1))\" # done"
+        task, _ = await lab.run(command)
+        assert lab.output(task) == "a  b|it's|$HOME|`id`|\\n|2"
+
+    async def test_the_environment_arrives_untouched(self, lab: Lab) -> None:
+        env = {
+            "QUOTES": 'it\'s "quoted" $HOME `id` \\n %s',
+            "LINES": "one\ntwo\n\nfour\t",
+            "CHINESE": "你好，世界",
+            "EMPTY": "",
+            "SPACES": "  a  ",
+            "PAI_TASK_ROLE_main_HOST_LIST": "127.0.0.1:1,127.0.0.1:2",
+        }
+        command = "".join(f'printf "%s|" "${name}"; ' for name in env) + "echo ${EMPTY+set}"
+        task, _ = await lab.run(command, env=env)
+        assert lab.output(task) == "|".join(env.values()) + "|set\n"
+
+    async def test_an_environment_variable_of_64_kb_arrives_whole(self, lab: Lab) -> None:
+        task, ended = await lab.run('printf %s "$LARGE"', env={"LARGE": "0123456789abcdef" * 4096})
+        assert ended.exit_code == 0
+        assert lab.output(task) == "0123456789abcdef" * 4096
+
+    async def test_the_working_folder_can_be_written_and_input_is_empty(self, lab: Lab) -> None:
+        task, _ = await lab.run("echo here > file; cat file; cat; echo end")
+        assert lab.output(task) == "here\nend\n"
+
+    async def test_what_a_command_leaves_behind_ends_with_it(self, lab: Lab) -> None:
+        marker = str(uuid.uuid4().int)[:9]
+        task, ended = await lab.run(
+            f"sleep 1{marker} & setsid sleep 2{marker} >/dev/null 2>&1 & echo main ends; exit 3"
+        )
+        assert ended.exit_code == 3
+        assert lab.output(task) == "main ends\n"
+        await eventually(lambda: not processes_with(marker), "what the command left behind is gone")
+
+    # logs
+
+    @pytest.mark.parametrize(("first", "second"), [("stdout", "stderr"), ("stderr", "stdout")])
+    async def test_stdout_and_stderr_are_kept_apart_and_together_in_order_of_arrival(
+        self, lab: Lab, first: str, second: str
+    ) -> None:
+        number = {"stdout": 1, "stderr": 2}
+        task = await lab.start(
+            f"trap 'echo second >&{number[second]}; exit 0' TERM; echo first >&{number[first]}; "
+            "while :; do sleep 0.05; done"
+        )
+        await lab.printed(task, "first")
+        await lab.engine.kill(task, 60)
+        await lab.ended(task)
+        assert lab.output(task, first) == "first\n"
+        # (a shell may report on stderr that its `sleep` was ended by the signal too)
+        assert "second\n" in lab.output(task, second)
+        assert lab.output(task, "all") == lab.output(task, first) + lab.output(task, second)
+
+    async def test_a_line_can_be_read_while_the_task_runs(self, lab: Lab) -> None:
+        task = await lab.start(FOREVER)
+        await lab.printed(task, "ready")
+        assert [type(event) for event in lab.told(task)] in ([], [Started])
+
+    async def test_output_of_50_mb_arrives_whole(self, lab: Lab) -> None:
+        size = 50 * 1024 * 1024
+        task, ended = await lab.run(f"head -c {size} /dev/zero | tr '\\0' x; echo end >&2")
+        log = lab.engine.log(task)
+        assert (ended.exit_code, ended.reason) == (0, None)
+        assert log.size("stdout") == size
+        assert log.size("all") == size + 4
+        assert log.read("stdout", size - 10) == b"x" * 10
+        assert log.read("stderr") == b"end\n"
+
+    async def test_output_is_bytes_and_utf8_passes_unharmed(self, lab: Lab) -> None:
+        task, _ = await lab.run("printf '训练完成 ✓\\377\\n'")
+        assert lab.engine.log(task).read("stdout") == "训练完成 ✓".encode() + b"\xff\n"
+
+    async def test_the_log_of_a_task_that_never_ran_is_empty(self, lab: Lab) -> None:
+        assert lab.engine.log(make_task()).read("all") == b""
+
+    # exactly once
+
+    async def test_launching_twice_at_once_runs_the_command_once(self, lab: Lab) -> None:
+        (launch,) = await lab.prepare(lab.make("echo ran"))
+        await asyncio.gather(*(lab.engine.launch(launch) for _ in range(5)))
+        await lab.ended(launch.task)
+        await lab.engine.launch(launch)
+        assert [type(event) for event in lab.told(launch.task)] == [Started, Ended]
+        assert lab.output(launch.task) == "ran\n"
+
+    async def test_a_gangs_addresses_are_the_same_when_asked_again(self, lab: Lab) -> None:
+        job = make_task().job_id
+        launches = [lab.make("true", task=make_task("a~b", index, job_id=job)) for index in range(2)]
+        gang = make_gang(*launches)
+        lab.gangs.append(gang)
+        addresses = dict(await lab.engine.prepare(gang))
+        assert set(addresses) == {launch.task for launch in launches}
+        assert all(addresses.values())
+        assert dict(await lab.engine.prepare(gang)) == addresses
+
+    # ending
+
+    async def test_kill_ends_a_task_with_a_signal_it_can_handle(self, lab: Lab) -> None:
+        task = await lab.start("trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done")
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 60)
+        ended = await lab.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 3)
+        assert "bye" in lab.output(task)
+
+    async def test_kill_ends_what_ignores_the_signal_once_the_grace_is_over(self, lab: Lab) -> None:
+        task = await lab.start("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 0.3)
+        ended = await lab.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 137)
+
+    async def test_a_second_kill_can_shorten_the_grace(self, lab: Lab) -> None:
+        task = await lab.start("trap '' TERM; echo ready; while :; do sleep 0.05; done")
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 100_000)
+        await lab.engine.kill(task, 0)
+        assert (await lab.ended(task)).cause is EndCause.KILLED
+
+    async def test_kill_ends_children_that_left_for_a_session_of_their_own(self, lab: Lab) -> None:
+        marker = str(uuid.uuid4().int)[:9]
+        task = await lab.start(
+            f"trap '' TERM; setsid sh -c 'sleep 1{marker}; true' & echo ready; wait; sleep 2{marker}"
+        )
+        await lab.printed(task, "ready")
+        await eventually(lambda: len(processes_with(f"sleep 1{marker}")) > 0, "the child runs")
+        await lab.engine.kill(task, 0.2)
+        await lab.ended(task)
+        await eventually(lambda: not processes_with(marker), "the whole process tree is gone")
+
+    async def test_a_task_killed_before_its_launch_never_runs(self, lab: Lab) -> None:
+        (launch,) = await lab.prepare(lab.make("echo ran"))
+        await lab.engine.kill(launch.task, 10)
+        ended = await lab.ended(launch.task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, None)
+        await lab.engine.launch(launch)
+        await lab.engine.kill(launch.task, 10)
+        assert lab.told(launch.task) == [ended]
+        assert lab.output(launch.task) == ""
+
+    async def test_killing_what_has_ended_changes_nothing(self, lab: Lab) -> None:
+        task, ended = await lab.run("exit 4")
+        await lab.engine.kill(task, 0)
+        assert lab.told(task)[1:] == [ended]
+
+    async def test_launch_and_kill_at_once_end_the_task_whichever_is_first(self, lab: Lab) -> None:
+        job = make_task().job_id
+        launches = await lab.prepare(
+            *(lab.make(FOREVER, task=make_task(index=index, job_id=job)) for index in range(5))
+        )
+        for launch in launches:
+            await asyncio.gather(lab.engine.launch(launch), lab.engine.kill(launch.task, 0))
+        for launch in launches:
+            ended = await lab.ended(launch.task)
+            assert ended.cause is EndCause.KILLED
+
+    async def test_release_keeps_the_log_and_may_be_repeated(self, lab: Lab) -> None:
+        task, _ = await lab.run("echo kept")
+        for _ in range(2):
+            await lab.engine.release(lab.gangs[0])
+        assert lab.output(task) == "kept\n"
+
+    async def test_releasing_a_gang_that_was_only_prepared_is_no_error(self, lab: Lab) -> None:
+        (launch,) = await lab.prepare(lab.make("true"))
+        await lab.engine.release(make_gang(launch))
+
+    # a restart of the service
+
+    async def test_a_running_task_is_adopted_as_it_was_reported_first(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        task = await lab.start(FOREVER)
+        first = await lab.started(task)
+        await lab.printed(task, "ready")
+        later = await restarted(lab)
+        await later.adopt([task])
+        again = await later.started(task)
+        assert (again.time, again.container_id) == (first.time, first.container_id)
+        await later.engine.kill(task, 0)
+        ended = await later.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 137)
+
+    async def test_a_task_that_ends_while_nobody_looks_is_reported_with_its_exit_code(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        task = await lab.start("sleep 0.4; echo last words; exit 5")
+        await lab.started(task)
+        later = await restarted(lab)
+        await later.adopt([task])
+        ended = await later.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 5)
+        assert [type(event) for event in later.told(task)] == [Started, Ended]
+        assert later.output(task) == "last words\n"
+
+    async def test_a_task_that_had_ended_is_reported_again_after_a_restart_and_not_run_again(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        (launch,) = await lab.prepare(lab.make("echo ran; exit 6"))
+        await lab.engine.launch(launch)
+        first = await lab.ended(launch.task)
+        later = await restarted(lab)
+        await later.adopt([launch.task])
+        await later.engine.launch(launch)
+        assert await later.ended(launch.task) == first
+        assert later.output(launch.task) == "ran\n"
+
+    async def test_launching_again_what_runs_since_before_a_restart_starts_nothing(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        (launch,) = await lab.prepare(lab.make(FOREVER))
+        await lab.engine.launch(launch)
+        first = await lab.started(launch.task)
+        await lab.printed(launch.task, "ready")
+        later = await restarted(lab)
+        await later.adopt([launch.task])
+        await later.engine.launch(launch)
+        assert (await later.started(launch.task)).container_id == first.container_id
+        await later.engine.kill(launch.task, 0)
+        await later.ended(launch.task)
+        assert later.output(launch.task) == "ready\n"
+
+    async def test_what_was_never_launched_may_be_launched_after_adoption(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        (launch,) = await lab.prepare(lab.make("echo ran"))
+        later = await restarted(lab)
+        await later.adopt([launch.task])
+        assert later.told(launch.task) == []
+        await later.engine.launch(launch)
+        assert (await later.ended(launch.task)).exit_code == 0
+        assert later.output(launch.task) == "ran\n"
+
+    async def test_a_kill_before_the_launch_outlives_a_restart(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        (launch,) = await lab.prepare(lab.make("echo ran"))
+        await lab.engine.kill(launch.task, 10)
+        await lab.ended(launch.task)
+        later = await restarted(lab)
+        await later.adopt([launch.task])
+        await later.engine.launch(launch)
+        ended = await later.ended(launch.task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, None)
+        assert later.output(launch.task) == ""
+
+    async def test_a_running_task_that_nobody_expects_is_ended(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        marker = str(uuid.uuid4().int)[:9]
+        task = await lab.start(f"echo ready; sleep 1{marker}; true")
+        await lab.printed(task, "ready")
+        later = await restarted(lab)
+        await later.adopt([])
+        await eventually(lambda: not processes_with(marker), "the unexpected task is ended")
+        later.gangs.clear()
+
+    # what is used
+
+    async def test_usage_is_measured_while_a_task_runs(self, lab: Lab) -> None:
+        task = await lab.start(
+            "x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ready; sleep 100000; echo $x"
+        )
+        assert await lab.engine.usage(make_task()) is None
+        await lab.printed(task, "ready")
+        usage = await lab.engine.usage(task)
+        assert usage is not None
+        assert usage.memory_mb > 15
+        assert usage.cpu_percent >= 0
+        await lab.engine.kill(task, 0)
+        await lab.ended(task)
+        assert await lab.engine.usage(task) is None
+
+    async def test_there_is_a_node_with_something_on_it(self, lab: Lab) -> None:
+        for node in await lab.engine.nodes():
+            assert node.name
+            assert node.cpus >= 1
+            assert node.memory_mb > 100
+            assert node.storage_gb >= 0
