@@ -18,6 +18,7 @@ from .wire import (
     JobEvent,
     JobSummary,
     NodeInfo,
+    ServiceInfo,
     UserInfo,
     Validation,
     VirtualClusterInfo,
@@ -79,6 +80,10 @@ class Client:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    async def about(self) -> ServiceInfo:
+        """Tell what answers at this address (needs no token)."""
+        return cast(ServiceInfo, await self._json("GET", f"{self.url}/api/v1"))
 
     async def whoami(self) -> UserInfo:
         """Tell whose token this is."""

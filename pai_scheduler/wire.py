@@ -213,6 +213,13 @@ class VirtualClusterInfo(TypedDict):
     status: Literal["RUNNING", "STOPPED"]
 
 
+class ServiceInfo(TypedDict):
+    """What answers; `frontDoor`: where tasks reach the Hub's public address, where they cannot do so directly."""
+
+    name: str
+    frontDoor: NotRequired[str | None]
+
+
 class UserInfo(TypedDict):
     """Who a token belongs to."""
 
