@@ -1,0 +1,1 @@
+"""The real parts the tests run against, set up by themselves on a plain Debian machine."""

@@ -1,0 +1,181 @@
+"""A private Docker Engine for the tests; `python -m tests.testbed.docker` prints its DOCKER_HOST."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from typing import Any
+
+from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
+
+_PROGRAMS = {
+    "dockerd": "docker.io",
+    "containerd": "docker.io",
+    "iptables": "iptables",
+    "debootstrap": "debootstrap",
+}
+_SYSTEM_SOCKET = Path("/var/run/docker.sock")
+_START_SECONDS = 60
+
+
+class _UnixConnection(HTTPConnection):
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+def connect(host: str, timeout: float) -> HTTPConnection:
+    """Connect to a daemon by its DOCKER_HOST (`unix://…`)."""
+    if not host.startswith("unix://"):
+        raise CannotError(f"the tests need a Docker Engine on this machine (unix://…), not {host}")
+    return _UnixConnection(Path(host.removeprefix("unix://")), timeout)
+
+
+def info(socket_path: Path) -> dict[str, Any] | None:
+    """Ask a daemon about itself; None where none answers."""
+    connection = connect(f"unix://{socket_path}", timeout=10)
+    try:
+        connection.request("GET", "/info")
+        response = connection.getresponse()
+        return json.loads(response.read()) if response.status == 200 else None
+    except (OSError, HTTPException, ValueError):
+        return None
+    finally:
+        connection.close()
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A dockerd of our own. `own_network`: cut off from the machine's network and so from its packet filter,
+    where two daemons would spoil each other's rules."""
+
+    data_root: Path
+    exec_root: Path
+    own_network: bool = False
+    live_restore: bool = False
+
+    @property
+    def socket_path(self) -> Path:
+        """Give the path of the daemon's socket."""
+        return self.exec_root / "docker.sock"
+
+    @property
+    def host(self) -> str:
+        """Give what DOCKER_HOST is set to."""
+        return f"unix://{self.socket_path}"
+
+    def start(self) -> None:
+        """Start it unless it runs, and wait until it answers. It outlives this process."""
+        if info(self.socket_path) is not None:
+            return
+        command = [
+            "dockerd", "--data-root", str(self.data_root), "--exec-root", str(self.exec_root / "exec"),
+            "--pidfile", str(self._pid_file), "--host", self.host, "--group", str(os.getgid()),
+            "--userland-proxy=false", "--mtu", str(_mtu()),
+        ]  # fmt: skip
+        if self.live_restore:
+            command.append("--live-restore")
+        if self.own_network:
+            command = ["unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
+        self.data_root.mkdir(parents=True, exist_ok=True)
+        subprocess.run(as_root("mkdir", "-p", str(self.exec_root)), check=True)
+        log_path = self.data_root.with_suffix(".log")
+        with open(log_path, "ab") as log:
+            process = subprocess.Popen(
+                as_root("env", f"PATH={os.environ['PATH']}:/usr/sbin:/sbin", *command),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
+        deadline = time.monotonic() + _START_SECONDS
+        while info(self.socket_path) is None:
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = log_path.read_text(errors="replace").strip().splitlines()[-1:]
+                raise CannotError(f"dockerd does not start: {' '.join(last)} (all of it: {log_path})")
+            time.sleep(0.1)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End it and wait; SIGKILL leaves containers and their supervisors behind, as a crash would."""
+        try:
+            pid = int(self._pid_file.read_text())
+        except (FileNotFoundError, ValueError):
+            return
+        subprocess.run(as_root("kill", f"-{number.value}", str(pid)), check=False, capture_output=True)
+        deadline = time.monotonic() + _START_SECONDS
+        while _is_alive(pid):
+            if time.monotonic() > deadline:
+                raise CannotError(f"dockerd ({pid}) does not end")
+            time.sleep(0.05)
+        if number is signal.SIGKILL:
+            subprocess.run(as_root("rm", "-f", str(self._pid_file)), check=False)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.exec_root / "docker.pid"
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def _mtu() -> int:
+    """Give the MTU of the way out: a bridge with a larger one loses packets where a tunnel is behind."""
+    try:
+        for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+            interface, destination = line.split()[:2]
+            if destination == "00000000":
+                return int(Path(f"/sys/class/net/{interface}/mtu").read_text())
+    except (OSError, ValueError):
+        pass
+    return 1500
+
+
+def docker_host() -> str:
+    """Give the DOCKER_HOST of a daemon to test with: the one named by PAI_TEST_DOCKER_HOST, the machine's own
+    where it runs and may be used, or else a private one, which is started and left running."""
+    if named := os.environ.get("PAI_TEST_DOCKER_HOST"):
+        return named
+    private = Daemon(CACHE / "docker", Path("/run/pai-testbed"))
+    with locked("docker"):
+        if info(private.socket_path) is not None:
+            return private.host
+        if info(_SYSTEM_SOCKET) is not None:
+            return f"unix://{_SYSTEM_SOCKET}"
+        apt_install(_PROGRAMS)
+        say(f"starting a private Docker Engine ({private.host})")
+        private.start()
+    return private.host
+
+
+def main() -> None:
+    """Print the DOCKER_HOST of a daemon that has the test images; with `stop`, end the private one."""
+    from tests.testbed.images import debian_image
+
+    if sys.argv[1:] == ["stop"]:
+        Daemon(CACHE / "docker", Path("/run/pai-testbed")).stop()
+        return
+    try:
+        host = docker_host()
+        debian_image(host)
+    except CannotError as error:
+        sys.exit(f"testbed: {error}")
+    print(host)
+
+
+if __name__ == "__main__":
+    main()

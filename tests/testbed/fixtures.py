@@ -1,0 +1,34 @@
+"""Fixtures for the real parts; the root conftest has them by `pytest_plugins`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tests.testbed.docker import docker_host as start_docker
+from tests.testbed.images import debian_image as make_debian
+from tests.testbed.machine import CannotError
+
+
+def provide(make: Callable[..., str], *arguments: str) -> str:
+    """Make a part; where this machine cannot, skip by name with the reason (with CI=true: fail)."""
+    try:
+        return make(*arguments)
+    except CannotError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def docker_host() -> str:
+    """Give the DOCKER_HOST of a running Docker Engine."""
+    return provide(start_docker)
+
+
+@pytest.fixture(scope="session")
+def debian_image(docker_host: str) -> str:
+    """Give the name of a small image with bash and Python."""
+    return provide(make_debian, docker_host)
