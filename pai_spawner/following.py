@@ -1,0 +1,227 @@
+"""Follows the job of a starting server until its server answers, telling a person what goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.job.messages import Message
+from pai_scheduler.wire import JobDetail
+
+from .messages import msg
+from .server_job import ROLE
+
+T = TypeVar("T")
+
+#: Called with a sentence and how far the start is, 0–100, or None where that did not change.
+Tell = Callable[[str | Message, int | None], None]
+
+#: Sub-states in which nothing is expected to happen soon.
+_IN_QUEUE = ("QUEUED", "RETRY_WAIT")
+ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
+#: Seconds between two looks at the job when no event comes in between.
+_LOOK_EVERY = 2.0
+#: Seconds between two attempts to reach a server that does not listen yet, or a scheduler that is away.
+_KNOCK_EVERY = 0.2
+_LOG_TAIL_BYTES = 4000
+_LOG_TAIL_LINES = 12
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+# where the bar stands when …
+QUEUED, PLACED, PULLED, RUNNING, LISTENING = 5, 15, 60, 70, 95
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where the Hub's proxy reaches a server."""
+
+    ip: str
+    port: int
+
+
+class ServerFailed(Exception):
+    """The job of a starting server ended, or nothing was heard of it for too long; `message` says why."""
+
+    def __init__(self, message: Message, reason: str, log: str = "") -> None:
+        super().__init__(str(message))
+        self.message = message
+        self.reason = reason
+        #: the last lines of the server's log
+        self.log = log
+
+
+def address_of(detail: JobDetail) -> Address | None:
+    """Read where a job's server listens; None while that is not known."""
+    role = detail["taskRoles"].get(ROLE)
+    if role is None or not role["taskStatuses"]:
+        return None
+    task = role["taskStatuses"][0]
+    port = task["containerPorts"].get("http", "").partition(",")[0]
+    return Address(task["containerIp"], int(port)) if task["containerIp"] and port else None
+
+
+def exit_code_of(detail: JobDetail) -> int:
+    """Give the exit status of an ended job as the Hub understands it: 0 where none is known."""
+    return detail["jobStatus"]["appExitCode"] or 0
+
+
+async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *, patience: float) -> Address:
+    """Wait until the job runs. Its time in the queue is free; apart from that, `patience` seconds of
+    silence are too long. Raises `ServerFailed`, and `ApiError` when the job is not there."""
+    clock = asyncio.get_running_loop().time
+    news = asyncio.Event()
+    story = asyncio.create_task(_tell_story(client, user, job, tell, news))
+    heard, reason_told = clock(), ""
+    try:
+        while True:
+            try:
+                detail: JobDetail | None = await client.job(user, job)
+            except UnreachableError:
+                detail = None
+            if detail is None or detail["jobStatus"]["subState"] in _IN_QUEUE or news.is_set():
+                heard = clock()
+            news.clear()
+            if detail is not None:
+                if (address := await _look(client, user, detail)) is not None:
+                    return address
+                reason = detail["jobStatus"]["waitingReason"]
+                if reason and reason != reason_told:
+                    tell(reason, QUEUED)
+                reason_told = reason
+            elif reason_told != "unreachable":
+                tell(
+                    msg("The scheduler does not answer at the moment; the start goes on when it is back."),
+                    None,
+                )
+                reason_told = "unreachable"
+            if clock() - heard > patience:
+                raise ServerFailed(
+                    msg(
+                        "Nothing was heard of the server for {seconds:.0f} s while it was started.",
+                        seconds=patience,
+                    ),
+                    "timeout",
+                )
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.wait(), _LOOK_EVERY)
+    finally:
+        story.cancel()
+
+
+async def wait_until_listening(
+    client: Client, user: str, job: str, address: Address, *, patience: float
+) -> None:
+    """Wait until something accepts connections at the address; raises `ServerFailed` when the job ends
+    instead, or when `patience` seconds have passed."""
+    clock = asyncio.get_running_loop().time
+    started = looked = clock()
+    while not await _listens(address):
+        if clock() - looked > _LOOK_EVERY:
+            looked = clock()
+            with contextlib.suppress(UnreachableError):
+                await _look(client, user, await client.job(user, job))
+        if clock() - started > patience:
+            raise ServerFailed(
+                msg("The server runs, but did not answer within {seconds:.0f} s.", seconds=patience),
+                "timeout",
+                await _log_tail(client, user, job),
+            )
+        await asyncio.sleep(_KNOCK_EVERY)
+
+
+async def wait_until_ended(client: Client, user: str, job: str, *, patience: float) -> None:
+    """Wait until the job is over or gone; raises `TimeoutError` after `patience` seconds."""
+    async with asyncio.timeout(patience):
+        while True:
+            with contextlib.suppress(UnreachableError):
+                try:
+                    detail = await client.job(user, job)
+                except ApiError as error:
+                    if error.status == 404:
+                        return
+                    raise
+                if detail["jobStatus"]["state"] in ENDED:
+                    return
+            await asyncio.sleep(_KNOCK_EVERY)
+
+
+async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
+    """Repeat a call to the scheduler while nobody answers; raises the last `UnreachableError` in the end."""
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + patience
+    while True:
+        try:
+            return await call()
+        except UnreachableError:
+            if clock() > deadline:
+                raise
+        await asyncio.sleep(_KNOCK_EVERY)
+
+
+async def _look(client: Client, user: str, detail: JobDetail) -> Address | None:
+    """Give the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
+    state = detail["jobStatus"]["state"]
+    if state in ENDED:
+        raise await _failure(client, user, detail)
+    return address_of(detail) if state == "RUNNING" else None
+
+
+async def _failure(client: Client, user: str, detail: JobDetail) -> ServerFailed:
+    status = detail["jobStatus"]
+    if status["state"] == "STOPPED":
+        return ServerFailed(msg("The server was stopped before it was ready."), "stopped")
+    spec = status["appExitSpec"]
+    why = status["appExitDiagnostics"] or (spec["phrase"] if spec else "")
+    message = msg(
+        "The server ended with exit code {code} before it was ready. {why}",
+        code=status["appExitCode"],
+        why=why,
+    )
+    return ServerFailed(message, "exited", await _log_tail(client, user, detail["name"]))
+
+
+async def _log_tail(client: Client, user: str, job: str) -> str:
+    try:
+        tail = await client.log(user, job, ROLE, 0, "all", offset=-_LOG_TAIL_BYTES)
+    except (ApiError, UnreachableError):
+        return ""
+    lines = _ANSI.sub("", tail.decode(errors="replace")).splitlines()
+    return "\n".join(lines[-_LOG_TAIL_LINES:]).strip()
+
+
+async def _tell_story(client: Client, user: str, job: str, tell: Tell, news: asyncio.Event) -> None:
+    """Pass a job's events on as they happen, and take up again after a break."""
+    last = 0
+    while True:
+        try:
+            async for event in client.events(user, job, after=last):
+                last = event["id"]
+                percent = event["data"].get("percent")
+                bar = (
+                    PLACED + int(percent * (PULLED - PLACED) / 100)
+                    if isinstance(percent, int | float)
+                    else None
+                )
+                if event["message"]:
+                    tell(event["message"], bar)
+                news.set()
+            return
+        except (UnreachableError, ApiError):
+            await asyncio.sleep(_LOOK_EVERY)
+
+
+async def _listens(address: Address) -> bool:
+    try:
+        async with asyncio.timeout(_LOOK_EVERY):
+            _, writer = await asyncio.open_connection(address.ip, address.port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
+    return True

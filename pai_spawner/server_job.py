@@ -1,0 +1,63 @@
+"""The job a notebook server is: one role, one task, a command that runs `jupyterhub-singleuser`."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .options import Options
+
+ROLE = "notebook"
+
+#: The port is known in the task only. Nothing that a person typed stands in this line: the server's own
+#: prefix and everything else about it come in the environment.
+_COMMAND = (
+    'export JUPYTERHUB_SERVICE_URL="http://{address}:$PAI_CONTAINER_HOST_http_PORT_LIST$JUPYTERHUB_SERVICE_PREFIX"\n'
+    "exec {server}"
+)
+
+
+def new_job_name(server_name: str) -> str:
+    """Make a job name for a start: `notebook_<8 hex>`, with a named server's name in it.
+
+    The Hub's server names are job-name characters already; whatever else a name may hold becomes `-`.
+    """
+    part = "." + re.sub(r"[^A-Za-z0-9~-]", "-", server_name)[:64] if server_name else ""
+    return f"notebook{part}_{secrets.token_hex(4)}"
+
+
+def server_job(
+    name: str,
+    server_name: str,
+    options: Options,
+    env: Mapping[str, str],
+    *,
+    command: Sequence[str],
+    address: str,
+    shm_mb: int,
+) -> dict[str, Any]:
+    """Write the job JSON of a server that listens on `address` of its task, on the task's own http port."""
+    return {
+        "jobName": name,
+        "image": options.image,
+        "virtualCluster": options.virtual_cluster,
+        "gpuType": options.gpu_type,
+        "retryCount": 0,
+        "taskRoles": [
+            {
+                "name": ROLE,
+                "taskNumber": 1,
+                "cpuNumber": options.cpus,
+                "memoryMB": options.memory_mb,
+                "shmMB": min(shm_mb, options.memory_mb),
+                "gpuNumber": options.gpus,
+                "command": _COMMAND.format(address=address, server=shlex.join(command)),
+            }
+        ],
+        "jobEnvs": dict(env),
+        # a person's session never borrows from another virtual cluster, so it is never taken away
+        "extras": {"session": {"server": server_name}, "preemptible": False},
+    }
