@@ -1,0 +1,93 @@
+"""Makes a `JobSpec` of a job JSON, and the job JSON as it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .jsontext import JsonTextError as JsonTextError
+from .jsontext import loads_json as loads_json
+from .jsontext import loads_jsonc as loads_jsonc
+from .schema import job_schema, resolve
+from .spec import JobSpec, PortRequest, TaskRole
+from .validate import SpecError, validate
+
+
+class InvalidJobError(ValueError):
+    """A job JSON is wrong; `errors` holds everything that is wrong with it."""
+
+    def __init__(self, errors: Sequence[SpecError]) -> None:
+        super().__init__("\n".join(str(error) for error in errors))
+        self.errors = tuple(errors)
+
+
+def parse_job(config: object) -> JobSpec:
+    """Make a job of its JSON, defaults filled in; InvalidJobError with everything that is wrong."""
+    errors = validate(config)
+    if errors:
+        raise InvalidJobError(errors)
+    assert isinstance(config, dict)  # noqa: S101 - narrows the type: nothing else is valid
+    return build_spec(config)
+
+
+def build_spec(config: Mapping[str, Any]) -> JobSpec:
+    """Make a job of a job JSON that was found valid before (a stored one)."""
+    job = _with_defaults(config_of(config), job_schema())
+    return JobSpec(
+        name=job["jobName"],
+        image=job["image"],
+        task_roles=tuple(_role(role) for role in job["taskRoles"]),
+        auth_file=job["authFile"],
+        data_dir=job["dataDir"],
+        output_dir=job["outputDir"],
+        code_dir=job["codeDir"],
+        virtual_cluster=job["virtualCluster"] or "default",
+        gpu_type=job["gpuType"] or None,
+        retry_count=job["retryCount"],
+        envs=job["jobEnvs"],
+        extras=job["extras"],
+    )
+
+
+def config_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a valid job JSON as it is kept: as submitted, typed, without `tmp` and without defaults."""
+    kept = {name: value for name, value in config.items() if name != "tmp"}
+    typed: dict[str, Any] = _typed(kept, job_schema())
+    return typed
+
+
+def _role(role: Mapping[str, Any]) -> TaskRole:
+    schema = job_schema()["$defs"]
+    role = _with_defaults(role, schema["taskRole"])
+    ports = (_with_defaults(port, schema["port"]) for port in role["portList"])
+    return TaskRole(
+        name=role["name"],
+        command=role["command"],
+        task_number=role["taskNumber"],
+        cpu_number=role["cpuNumber"],
+        memory_mb=role["memoryMB"],
+        shm_mb=role["shmMB"],
+        gpu_number=role["gpuNumber"],
+        storage_gb=role.get("storageGB"),
+        ports=tuple(PortRequest(port["label"], port["beginAt"], port["portNumber"]) for port in ports),
+        min_failed_task_count=role["minFailedTaskCount"],
+        min_succeeded_task_count=role["minSucceededTaskCount"],
+    )
+
+
+def _with_defaults(value: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: resolve(field) for name, field in schema["properties"].items()}
+    return {name: field["default"] for name, field in fields.items() if "default" in field} | dict(value)
+
+
+def _typed(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Copy a value; a whole number that was written 1.0 becomes 1 where the schema wants an integer."""
+    schema = resolve(schema)
+    if isinstance(value, dict):
+        fields = schema.get("properties", {})
+        return {name: _typed(item, fields.get(name, {})) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_typed(item, schema.get("items", {})) for item in value]
+    if isinstance(value, float) and "integer" in schema.get("type", ()):
+        return int(value)
+    return value
