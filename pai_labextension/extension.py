@@ -1,0 +1,45 @@
+"""The server extension: settings, and the one route it adds to jupyter_server."""
+
+from __future__ import annotations
+
+import os
+
+from jupyter_server.extension.application import ExtensionApp
+from traitlets import Unicode, default
+
+from pai_scheduler.client import DEFAULT_URL
+
+from .handlers import ForwardHandler
+from .upstream import Upstream
+
+
+class PAIExtension(ExtensionApp):
+    """Gives the browser the scheduler's API under `<base_url>/pai/api/v1/`."""
+
+    name = "pai_labextension"
+    description = "GPU notebooks and distributed jobs: the scheduler's API for JupyterLab"
+    load_other_extensions = True
+
+    api_url = Unicode(
+        help="Where the scheduler is, without /api/v1. Default: $PAI_API_URL, then this machine's port 9186."
+    ).tag(config=True)
+    token = Unicode(
+        help="The user's own token. Default: $PAI_TOKEN, then $JUPYTERHUB_API_TOKEN.",
+    ).tag(config=True)
+
+    @default("api_url")
+    def _default_api_url(self) -> str:
+        return os.environ.get("PAI_API_URL") or DEFAULT_URL
+
+    @default("token")
+    def _default_token(self) -> str:
+        return os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+
+    def initialize_handlers(self) -> None:
+        """Add the route."""
+        self._upstream = Upstream(self.api_url, self.token)
+        self.handlers.append((r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}))
+
+    async def stop_extension(self) -> None:
+        """Close the connections to the scheduler."""
+        await self._upstream.close()

@@ -1,0 +1,14 @@
+"""Sentences that the server side of the extension says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_scheduler.job.messages import Message
+
+PACKAGE = "pai_labextension"
+
+
+def msg(template: str, /, **values: Any) -> Message:
+    """Make a message of this package; the call marks `template` for translation."""
+    return Message(template, values, PACKAGE)
