@@ -217,6 +217,7 @@ class ServiceInfo(TypedDict):
     """What answers; `frontDoor`: where tasks reach the Hub's public address, where they cannot do so directly."""
 
     name: str
+    version: str
     frontDoor: NotRequired[str | None]
 
 

@@ -1,0 +1,120 @@
+"""Who I am, how to log in, and what answers here; mostly without a token."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from ..errors import RequestError, forbidden, invalid_parameters
+from ..job.messages import msg
+from ..job.validate import SpecError
+from .body import read_object
+from .desk import ApiHandler, Route
+
+
+class AboutHandler(ApiHandler):
+    """`/api/v1`: what answers here. `frontDoor`: the Hub's address as containers reach it."""
+
+    anonymous = True
+
+    async def get(self) -> None:
+        """Show."""
+        self.answer(
+            {
+                "name": "PAI for Jupyter",
+                "version": version("pai-for-jupyter"),
+                "frontDoor": self.service.front_door_url,
+            }
+        )
+
+
+class HealthHandler(ApiHandler):
+    """`/healthz`: this process answers."""
+
+    anonymous = True
+
+    async def get(self) -> None:
+        """Show."""
+        self.answer({"status": "ok"})
+
+
+class AuthnHandler(ApiHandler):
+    """`/authn/info`: how a program gets a token."""
+
+    anonymous = True
+
+    async def get(self) -> None:
+        """Show."""
+        self.answer(
+            {
+                "authn_type": "basic",
+                "loginURI": f"{self.desk.prefix}api/v1/token",
+                "loginURIMethod": "post",
+            }
+        )
+
+
+class TokenHandler(ApiHandler):
+    """`/token`, for clients that log in by name and password: the password is one of the user's tokens."""
+
+    anonymous = True
+
+    async def post(self) -> None:
+        """Check it and give it back. `expiration` is not read: a token expires when its issuer says."""
+        body = read_object(self.request)
+        for key in ("username", "password"):
+            if not isinstance(body.get(key), str) or not body[key]:
+                message = msg("{key} is missing.", key=key)
+                raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
+        name, token = body["username"], body["password"]
+        caller = await self.desk.authenticator.identify(token)
+        if caller is None or caller.name != name:
+            raise await self._refusal(name)
+        self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})
+
+    async def _refusal(self, name: str) -> RequestError:
+        try:
+            if await self.desk.authenticator.find(name) is None:
+                return _no_user(name)
+        except RequestError:
+            pass  # nobody can be asked whether there is such a user
+        return RequestError(
+            400, "IncorrectPasswordError", msg("This is not a token of user {name}.", name=name)
+        )
+
+
+class MeHandler(ApiHandler):
+    """`/user`: whose token this is."""
+
+    async def get(self) -> None:
+        """Show."""
+        self.answer(self.presenter.user(self.caller))
+
+
+class UserHandler(ApiHandler):
+    """`/user/:u`."""
+
+    async def get(self, name: str) -> None:
+        """Show oneself, or as admin anybody."""
+        if name == self.caller.name:
+            self.answer(self.presenter.user(self.caller))
+            return
+        if not self.caller.admin:
+            raise forbidden(msg("Only an administrator may look at other users."))
+        user = await self.desk.authenticator.find(name)
+        if user is None:
+            raise _no_user(name)
+        self.answer(self.presenter.user(user))
+
+
+def _no_user(name: str) -> RequestError:
+    return RequestError(400, "NoUserError", msg("User {name} is not known.", name=name))
+
+
+ROUTES: list[Route] = [
+    (r"", AboutHandler),
+    (r"/healthz", HealthHandler),
+    (r"/authn/info", AuthnHandler),
+    (r"/token", TokenHandler),
+    (r"/user", MeHandler),
+    (r"/user/([^/]+)", UserHandler),
+]

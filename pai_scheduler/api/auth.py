@@ -1,0 +1,156 @@
+"""Who is asking: bearer tokens, and the file that knows them when we run alone. Cookies are never read."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import stat
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import RequestError
+from ..job.messages import Message, msg
+from ..service import Caller
+
+_log = logging.getLogger(__name__)
+
+
+class Authenticator(Protocol):
+    """Knows the callers by their tokens."""
+
+    async def identify(self, token: str) -> Caller | None:
+        """Tell whose token this is; None for nobody's."""
+
+    async def find(self, name: str) -> Caller | None:
+        """Find a user by name; None where there is none. RequestError where nobody can be asked."""
+
+
+class TokensError(Exception):
+    """The tokens file cannot be used; `message` names the file and the place."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
+
+
+class TokensFile:
+    """Reads `{"TOKEN": {"name": "alice", "admin": false, "groups": []}}`, again when the file has changed.
+
+    A change that cannot be read is logged, and what was known before goes on being used.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen = self._stamp()
+        self._callers = read_tokens(path)
+
+    async def identify(self, token: str) -> Caller | None:
+        """Tell whose token this is."""
+        self._reload()
+        digest = _digest(token)
+        found = None
+        # All are compared, and each in constant time: how long it takes says nothing about any token.
+        for known, caller in self._callers.items():
+            if hmac.compare_digest(known, digest):
+                found = caller
+        return found
+
+    async def find(self, name: str) -> Caller | None:
+        """Find a user by name."""
+        self._reload()
+        return next((caller for caller in self._callers.values() if caller.name == name), None)
+
+    def _reload(self) -> None:
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._callers = read_tokens(self.path)
+        except TokensError as error:
+            _log.error("the tokens as they were before stay in use: %s", error)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            now = self.path.stat()
+        except OSError:
+            return None
+        return now.st_mtime_ns, now.st_size, now.st_ino
+
+
+def read_tokens(path: Path) -> dict[bytes, Caller]:
+    """Read a tokens file into callers by the SHA-256 of their tokens; TokensError where it is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if stat.S_IMODE(path.stat().st_mode) & 0o077 and os.name == "posix":
+            _log.warning("the tokens in %s can be read by others on this machine: chmod 600 %s", path, path)
+        document = json.loads(text)
+    except OSError as error:
+        raise TokensError(
+            msg("The tokens file {file} cannot be read: {reason}.", file=str(path), reason=error.strerror)
+        ) from None
+    except UnicodeDecodeError:
+        raise TokensError(msg("The tokens file {file} is not UTF-8 text.", file=str(path))) from None
+    except json.JSONDecodeError as error:
+        raise TokensError(
+            msg(
+                "The tokens file {file} is not JSON: line {line}, column {column}: {reason}.",
+                file=str(path),
+                line=error.lineno,
+                column=error.colno,
+                reason=error.msg,
+            )
+        ) from None
+    if not isinstance(document, dict):
+        raise TokensError(_shape(path, msg("the whole file")))
+    # A token is never printed: an entry is known by its number.
+    return {
+        _digest(token): _caller(path, number, token, entry)
+        for number, (token, entry) in enumerate(document.items(), start=1)
+    }
+
+
+def _caller(path: Path, number: int, token: str, entry: Any) -> Caller:
+    place = msg("entry {number}", number=number)
+    if not token.strip() or not isinstance(entry, dict) or entry.keys() - {"name", "admin", "groups"}:
+        raise TokensError(_shape(path, place))
+    name, admin, groups = entry.get("name"), entry.get("admin", False), entry.get("groups", [])
+    well_formed = (
+        isinstance(name, str)
+        and name
+        and isinstance(admin, bool)
+        and isinstance(groups, list)
+        and all(isinstance(group, str) for group in groups)
+    )
+    if not well_formed:
+        raise TokensError(_shape(path, place))
+    return Caller(str(name), admin, tuple(groups))
+
+
+def _shape(path: Path, place: Message) -> Message:
+    return msg(
+        "The tokens file {file} is wrong at {place}: it must look like {example}.",
+        file=str(path),
+        place=place,
+        example='{"TOKEN": {"name": "alice", "admin": false, "groups": []}}',
+    )
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def unauthorized(message: Message) -> RequestError:
+    """Nobody knows who is asking."""
+    return RequestError(401, "UnauthorizedUserError", message)
+
+
+def bearer_token(authorization: str) -> str:
+    """Take the token out of an `Authorization` header: `Bearer …`, or `token …` as the Hub's API has it."""
+    scheme, _, token = authorization.strip().partition(" ")
+    if scheme.lower() not in ("bearer", "token") or not token.strip():
+        raise unauthorized(msg("This needs a token. Send it in the header: Authorization: Bearer TOKEN."))
+    return token.strip()

@@ -1,0 +1,64 @@
+"""Reads request bodies: JSON, and url-encoded forms with nested keys, as old clients send them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tornado.httputil import HTTPServerRequest
+
+from ..errors import RequestError, invalid_parameters
+from ..job.jsontext import JsonTextError, loads_json
+from ..job.messages import Message, msg
+from ..job.parse import InvalidJobError
+from ..job.urlencoded import loads_urlencoded
+from ..job.validate import SpecError
+
+
+def read_body(request: HTTPServerRequest) -> Any:
+    """Give the body's JSON value; refuses what cannot be read, naming line and column."""
+    encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        message = msg("A body in the encoding {encoding} is not read; send it plain.", encoding=encoding)
+        raise RequestError(415, "UnsupportedMediaTypeError", message)
+    try:
+        text = request.body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _unreadable(
+            msg("The body is not UTF-8 text (byte {position}).", position=error.start)
+        ) from None
+    if not text.strip():
+        raise _unreadable(msg("The body is empty; it must be JSON."))
+    # curl -d says "form" of whatever it sends
+    if _media_type(request) == "application/x-www-form-urlencoded" and not text.lstrip().startswith(
+        ("{", "[")
+    ):
+        try:
+            return loads_urlencoded(text)
+        except InvalidJobError as error:
+            raise invalid_parameters(msg("The form cannot be read."), error.errors) from None
+    try:
+        return loads_json(text)
+    except JsonTextError as error:
+        message = msg(
+            "The body is not JSON. Line {line}, column {column}: {reason}",
+            line=error.line,
+            column=error.column,
+            reason=error.message,
+        )
+        raise _unreadable(message) from None
+
+
+def read_object(request: HTTPServerRequest) -> dict[str, Any]:
+    """Give the body's JSON object; refuses any other value."""
+    body = read_body(request)
+    if not isinstance(body, dict):
+        raise _unreadable(msg("The body must be a JSON object: {example}.", example='{"name": "value"}'))
+    return body
+
+
+def _unreadable(message: Message) -> RequestError:
+    return invalid_parameters(message, [SpecError("$", message)])
+
+
+def _media_type(request: HTTPServerRequest) -> str:
+    return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()

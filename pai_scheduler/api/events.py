@@ -1,0 +1,96 @@
+"""The story of jobs over REST: as a list, or followed as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+
+from ..errors import invalid_parameters
+from ..job.messages import msg
+from ..service import Story
+from .desk import Route
+from .stream import StreamHandler
+
+#: Seconds between signs of life, below the idle limits of common proxies.
+HEARTBEAT_SECONDS = 15.0
+_PAGE = 10_000
+
+
+class EventsHandler(StreamHandler):
+    """`/events` and `…/:j/events`; `follow=1`: as it happens, resumed by `Last-Event-ID`."""
+
+    async def get(self, user: str | None = None, name: str | None = None) -> None:
+        """List, or follow."""
+        if self.query_flag("follow"):
+            await self._follow(user, name)
+            return
+        stories: list[Story] = []
+        while True:
+            page = await self.service.story(
+                self.caller, user, name, after=stories[-1].id if stories else self._last_seen(), limit=_PAGE
+            )
+            stories.extend(page)
+            if len(page) < _PAGE:
+                break
+        self.answer([self.presenter.event(story, with_job=name is None) for story in stories])
+
+    async def _follow(self, user: str | None, name: str | None) -> None:
+        after = self._last_seen()
+        # refusals come before the first byte
+        news = await self.service.story(self.caller, user, name, after=after, limit=1)
+        if user is not None and name is not None and after and not news:
+            job = await self.service.job(self.caller, user, name)
+            if job.state.ended:
+                # A browser that comes back for more is told that there is none, or it would ask for ever.
+                self.set_status(204)
+                self.finish()
+                return
+        self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
+        self.set_header("X-Accel-Buffering", "no")
+        await self.send("retry: 1000\n\n")
+        async for story in self._with_heartbeats(self.service.follow(self.caller, user, name, after)):
+            event = self.presenter.event(story, with_job=name is None)
+            await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
+
+    async def _with_heartbeats(self, stories: AsyncIterator[Story]) -> AsyncIterator[Story]:
+        """Give the stories until the reader leaves; write a comment when nothing happened for a while."""
+        gone = asyncio.create_task(self.gone.wait())
+        upcoming: asyncio.Task[Story] | None = None
+        try:
+            while not self.gone.is_set():
+                if upcoming is None:
+                    upcoming = asyncio.create_task(_next(stories))
+                await asyncio.wait(
+                    {upcoming, gone}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if upcoming.done():
+                    try:
+                        story = upcoming.result()
+                    except StopAsyncIteration:
+                        return
+                    upcoming = None
+                    yield story
+                elif not gone.done():
+                    await self.send(": still here\n\n")
+        finally:
+            gone.cancel()
+            if upcoming is not None:
+                upcoming.cancel()
+                await asyncio.wait({upcoming})
+
+    def _last_seen(self) -> int:
+        text = self.request.headers.get("Last-Event-ID", "").strip() or "0"
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise invalid_parameters(msg("Last-Event-ID must be the id of an event, a whole number."))
+        return int(text)
+
+
+async def _next(stories: AsyncIterator[Story]) -> Story:
+    return await anext(stories)
+
+
+ROUTES: list[Route] = [
+    (r"/events", EventsHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)/events", EventsHandler),
+]

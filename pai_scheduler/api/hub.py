@@ -1,0 +1,87 @@
+"""Callers as the Hub knows them: a token counts when it holds the scope `access:services!service=pai`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from aiohttp import ClientError
+from jupyterhub.httpclient import fetch
+from jupyterhub.services.auth import HubAuth
+from tornado.web import HTTPError
+
+from ..errors import RequestError, forbidden
+from ..job.messages import msg
+from ..service import Caller
+
+#: How long a token's owner is remembered (seconds): so long does a revoked token go on working.
+CACHE_SECONDS = 60
+#: The name of our service where the Hub did not tell it.
+SERVICE_NAME = "pai"
+
+
+class HubTokens:
+    """Asks the Hub whose token it is. `admin_services`: the services that act for users."""
+
+    def __init__(self, hub: HubAuth, admin_services: Collection[str] = ()) -> None:
+        self._hub = hub
+        self._admin_services = frozenset(admin_services)
+        self._scopes = set(hub.access_scopes) or {f"access:services!service={SERVICE_NAME}"}
+
+    @classmethod
+    def from_environment(cls, admin_services: Collection[str] = ()) -> HubTokens:
+        """Make it from the `JUPYTERHUB_…` variables that the Hub sets for a service."""
+        return cls(HubAuth(cache_max_age=CACHE_SECONDS), admin_services)
+
+    async def identify(self, token: str) -> Caller | None:
+        """Tell whose token this is; refuses one without the scope, and a service that nobody listed."""
+        try:
+            model = await self._hub.user_for_token(token, sync=False)
+        except HTTPError:
+            raise _unreachable() from None
+        if model is None:
+            return None
+        if not self._hub.check_scopes(self._scopes, model):
+            raise forbidden(
+                msg(
+                    "This token lacks the scope {scope}. Ask for a token that has it, "
+                    "or an administrator to add it to your role.",
+                    scope=sorted(self._scopes)[-1],
+                )
+            )
+        if model.get("kind") == "service":
+            if model["name"] not in self._admin_services:
+                raise forbidden(
+                    msg("The service {name} may not use the scheduler (--admin-service).", name=model["name"])
+                )
+            return Caller(model["name"], admin=True)
+        return _caller(model)
+
+    async def find(self, name: str) -> Caller | None:
+        """Find a user of the Hub by name; refuses where the Hub does not let this service look."""
+        url = f"{self._hub.api_url}/users/{quote(name, safe='')}"
+        headers = {"Authorization": f"token {self._hub.api_token}"}
+        try:
+            response = await fetch(url, headers=headers, raise_for_status=False)
+            if response.status == 404:
+                return None
+            if response.status == 403:
+                message = msg(
+                    "JupyterHub does not let the scheduler look at users (scope {scope}).", scope="read:users"
+                )
+                raise forbidden(message)
+            response.raise_for_status()
+            return _caller(json.loads(await response.text()))
+        except (OSError, ClientError):
+            raise _unreachable() from None
+
+
+def _unreachable() -> RequestError:
+    message = msg("JupyterHub does not answer, so nobody can be recognised just now.")
+    return RequestError(503, "HubUnreachableError", message)
+
+
+def _caller(model: Mapping[str, Any]) -> Caller:
+    return Caller(str(model["name"]), bool(model.get("admin")), tuple(model.get("groups") or ()))

@@ -1,0 +1,160 @@
+"""Jobs over REST: submit, list, show, stop, delete, and what submitting would do."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+
+from ..errors import RequestError, conflict, invalid_parameters
+from ..job.messages import msg
+from ..job.validate import SpecError, warnings
+from .body import read_body, read_object
+from .desk import ApiHandler, Route
+
+_JSON = "application/json"
+_YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+
+class _SubmitHandler(ApiHandler):
+    async def submit(self, owner: str, config: dict[str, Any]) -> None:
+        """Submit for `owner`, and say where the job is found."""
+        name = await self.service.submit(self.caller, owner, config)
+        for warning in warnings(config):
+            self.add_header("X-Warning", str(warning))
+        self.set_header(
+            "Location", f"{self.desk.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"
+        )
+        self.answer({"message": f"update job {name} successfully"}, 202)
+
+
+class JobsHandler(_SubmitHandler):
+    """`/jobs`: the caller's own jobs; an admin's list holds everybody's."""
+
+    async def get(self) -> None:
+        """List."""
+        owner = self.get_query_argument("username", None)
+        jobs = await self.service.jobs(self.caller, owner or None)
+        self.answer([self.presenter.summary(job) for job in jobs])
+
+    async def post(self) -> None:
+        """Submit for oneself."""
+        await self.submit(self.caller.name, read_object(self.request))
+
+
+class UserJobsHandler(_SubmitHandler):
+    """`/user/:u/jobs`."""
+
+    async def get(self, user: str) -> None:
+        """List."""
+        jobs = await self.service.jobs(self.caller, user)
+        self.answer([self.presenter.summary(job) for job in jobs])
+
+    async def post(self, user: str) -> None:
+        """Submit for `user`."""
+        await self.submit(user, read_object(self.request))
+
+
+class JobHandler(_SubmitHandler):
+    """`/user/:u/jobs/:j`."""
+
+    async def get(self, user: str, name: str) -> None:
+        """Show."""
+        job = await self.service.job(self.caller, user, name)
+        self.answer(self.presenter.detail(job, self.service.waiting_reason(job)))
+
+    async def put(self, user: str, name: str) -> None:
+        """Submit under the name in the address."""
+        config = read_object(self.request)
+        if config.get("jobName", name) != name:
+            message = msg("jobName must be {name}, as in the address of this request.", name=name)
+            raise invalid_parameters(message, [SpecError("$.jobName", message)])
+        await self.submit(user, config)
+
+    async def delete(self, user: str, name: str) -> None:
+        """Forget a job and its logs."""
+        await self.service.delete_job(self.caller, user, name)
+        self.answer({"message": f"deleted job {name} successfully"}, 202)
+
+
+class ConfigHandler(ApiHandler):
+    """`…/config`: the job as it was submitted."""
+
+    async def get(self, user: str, name: str) -> None:
+        """Give it as JSON, or as YAML where the caller prefers that."""
+        try:
+            config = await self.service.config(self.caller, user, name)
+        except RequestError as refusal:
+            if refusal.code == "NoJobError":
+                raise RequestError(404, "NoJobConfigError", refusal.message) from None
+            raise
+        if _prefers_yaml(self.request.headers.get("Accept", "")):
+            self.set_header("Content-Type", "application/yaml; charset=UTF-8")
+            self.finish(yaml.safe_dump(config, allow_unicode=True, sort_keys=False))
+        else:
+            self.answer(config)
+
+
+class ExecutionTypeHandler(ApiHandler):
+    """`…/executionType`: stop a job."""
+
+    async def put(self, user: str, name: str) -> None:
+        """Stop; what has ended cannot be started again under its name."""
+        value = read_object(self.request).get("value")
+        if value == "STOP":
+            await self.service.stop_job(self.caller, user, name)
+        elif value == "START":
+            job = await self.service.job(self.caller, user, name)
+            if job.state.ended:
+                raise conflict(
+                    msg("Job {name} has ended. To run it again, submit it under another name.", name=name)
+                )
+        else:
+            message = msg("value must be START or STOP.")
+            raise invalid_parameters(message, [SpecError("$.value", message)])
+        self.answer({"message": f"execute job {name} successfully"}, 202)
+
+
+class AttemptsHandler(ApiHandler):
+    """`…/attempts`: every try, oldest first."""
+
+    async def get(self, user: str, name: str) -> None:
+        """List."""
+        job = await self.service.job(self.caller, user, name)
+        attempts = await self.service.attempts(self.caller, user, name)
+        self.answer([self.presenter.attempt(job, attempt) for attempt in attempts])
+
+
+class ValidateHandler(ApiHandler):
+    """`/validate`: what submitting this would do."""
+
+    async def post(self) -> None:
+        """Check."""
+        forecast = await self.service.validate(self.caller, read_body(self.request))
+        self.answer(self.presenter.validation(forecast))
+
+
+def _prefers_yaml(accept: str) -> bool:
+    """Tell whether an `Accept` header puts one of YAML's names before JSON's."""
+    weights: dict[str, float] = {}
+    for part in accept.split(","):
+        kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        quality = next((item[2:] for item in parameters if item.startswith("q=")), "1")
+        try:
+            weights[kind] = float(quality)
+        except ValueError:
+            weights[kind] = 0.0
+    as_yaml = max((weights.get(kind, 0.0) for kind in _YAML), default=0.0)
+    return as_yaml > weights.get(_JSON, 0.0)
+
+
+ROUTES: list[Route] = [
+    (r"/jobs", JobsHandler),
+    (r"/user/([^/]+)/jobs", UserJobsHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)", JobHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)/config", ConfigHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)/executionType", ExecutionTypeHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)/attempts", AttemptsHandler),
+    (r"/validate", ValidateHandler),
+]

@@ -1,0 +1,286 @@
+"""The scheduler's objects as the JSON of the REST API (section 4 of the job contract), for one reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+from urllib.parse import quote
+
+from .. import wire
+from ..core.model import Attempt, Job, RetryCounts, State, Task
+from ..job.exits import STOPPED_BY_USER, exit_table
+from ..job.messages import Message
+from ..job.validate import SpecError
+from ..service import Caller, Forecast, NodeUse, Story, VirtualClusterUse
+
+
+@dataclass(frozen=True, slots=True)
+class Presenter:
+    """Writes for one reader: in `locale`, with links that begin with `api_url` (`http://…/api/v1`)."""
+
+    locale: str
+    api_url: str
+
+    def summary(self, job: Job) -> wire.JobSummary:
+        """Give a job as an item of the list."""
+        return {
+            "name": job.name,
+            "username": job.user,
+            "state": _state(job.state),
+            "subState": str(job.sub_state),
+            "executionType": _execution_type(job),
+            "retries": job.retries.total,
+            "retryDetails": _retry_details(job.retries),
+            "createdTime": job.created,
+            "completedTime": job.completed,
+            "appExitCode": job.verdict.exit_code if job.verdict else None,
+            "virtualCluster": job.spec.virtual_cluster,
+            "totalGpuNumber": job.spec.total_gpus,
+            "totalTaskNumber": job.spec.total_tasks,
+            "totalTaskRoleNumber": len(job.spec.task_roles),
+        }
+
+    def detail(self, job: Job, waiting_reason: Message | None) -> wire.JobDetail:
+        """Give a job in full, with its last attempt."""
+        return {
+            "name": job.name,
+            "jobStatus": self._status(job, waiting_reason),
+            "taskRoles": self._task_roles(job, job.attempt, with_node=False),
+        }
+
+    def attempt(self, job: Job, attempt: Attempt) -> wire.AttemptInfo:
+        """Give one attempt of a job."""
+        verdict = attempt.verdict
+        return {
+            "attempt": attempt.number,
+            "state": _state(attempt.state),
+            "createdTime": attempt.created,
+            "launchedTime": attempt.launched,
+            "completedTime": attempt.completed,
+            "exitCode": verdict.exit_code if verdict else None,
+            "exitSpec": _exit_spec(verdict.exit_row) if verdict else None,
+            "trigger": _trigger(verdict.trigger) if verdict else None,
+            "reason": self._words(verdict.reason) if verdict else "",
+            "taskRoles": self._task_roles(job, attempt, with_node=True),
+        }
+
+    def event(self, story: Story, *, with_job: bool) -> wire.JobEvent:
+        """Give an entry of a story; `with_job`: say whose it is."""
+        entry = story.entry
+        event: wire.JobEvent = {
+            "id": story.id,
+            "time": entry.time,
+            "type": entry.type,
+            "attempt": entry.attempt,
+            "taskRole": entry.role,
+            "taskIndex": entry.index,
+            "message": self._words(entry.message),
+            "data": dict(entry.data),
+        }
+        if with_job:
+            event["user"], event["job"] = story.user, story.job
+        return event
+
+    def errors(self, errors: Iterable[SpecError]) -> list[wire.FieldError]:
+        """Give what is wrong in a job, place by place."""
+        return [{"path": error.path, "message": self._words(error.message)} for error in errors]
+
+    def validation(self, forecast: Forecast) -> wire.Validation:
+        """Give what submitting a job would do."""
+        return {
+            "errors": self.errors(forecast.errors),
+            "fits": cast(Literal["now", "later", "never"], forecast.fits),
+            "reason": self._words(forecast.reason),
+            "borrows": forecast.borrows,
+        }
+
+    def node(self, use: NodeUse, caller: Caller) -> wire.NodeInfo:
+        """Give a machine; whose job has a GPU is told to its owner and to admins only."""
+        node = use.node
+        holders = {
+            index: f"{user}~{name}" if caller.admin or user == caller.name else "busy"
+            for index, (user, name) in use.gpu_jobs.items()
+        }
+        used_gpus = Counter(gpu.type for gpu in node.gpus if gpu.index in holders)
+        return {
+            "name": node.name,
+            "state": "READY" if node.healthy else "LOST",
+            "total": _amount(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts)),
+            "used": _amount(
+                use.cpus, use.memory_mb, use.storage_gb, {kind: used_gpus[kind] for kind in node.gpu_counts}
+            ),
+            "gpus": [
+                {
+                    "index": gpu.index,
+                    "type": gpu.type,
+                    "uuid": gpu.uuid,
+                    "simulated": gpu.simulated,
+                    "job": holders.get(gpu.index),
+                }
+                for gpu in node.gpus
+            ],
+        }
+
+    def virtual_cluster(self, use: VirtualClusterUse) -> wire.VirtualClusterInfo:
+        """Give a virtual cluster and what its jobs hold."""
+        return {
+            "capacity": use.capacity,
+            "maxCapacity": use.max_capacity,
+            "usedCapacity": use.used_capacity,
+            "numActiveJobs": use.active_jobs,
+            "numJobs": use.total_jobs,
+            "numPendingJobs": use.pending_jobs,
+            "resourcesUsed": _resources(use.used),
+            "resourcesTotal": _resources(use.total),
+            "dedicated": False,
+            "nodeList": list(use.nodes),
+            "status": "RUNNING",
+        }
+
+    def user(self, caller: Caller) -> wire.UserInfo:
+        """Give a user as OpenPAI described one."""
+        return {
+            "username": caller.name,
+            "email": "",
+            "grouplist": list(caller.groups),
+            "extension": {},
+            "admin": caller.admin,
+            "virtualCluster": [],
+        }
+
+    def _status(self, job: Job, waiting_reason: Message | None) -> wire.JobStatus:
+        attempt, verdict = job.attempt, job.verdict
+        reason = self._words(verdict.reason) if verdict else ""
+        role, index = verdict.trigger if verdict and verdict.trigger else ("", None)
+        culprit = attempt.tasks.get((role, index)) if attempt and index is not None else None
+        spec = _exit_spec(verdict.exit_row) if verdict else None
+        return {
+            "username": job.user,
+            "virtualCluster": job.spec.virtual_cluster,
+            "state": _state(job.state),
+            "subState": str(job.sub_state),
+            "executionType": _execution_type(job),
+            "retries": job.retries.total,
+            "retryDetails": _retry_details(job.retries),
+            "createdTime": job.created,
+            "completedTime": job.completed,
+            "appId": job.id,
+            "appProgress": _progress(job),
+            "appTrackingUrl": self._job_url(job),
+            "appLaunchedTime": attempt.launched if attempt else None,
+            "appCompletedTime": attempt.completed if attempt else None,
+            "appExitCode": verdict.exit_code if verdict else None,
+            "appExitSpec": spec,
+            "appExitDiagnostics": reason,
+            "appExitMessages": {
+                "container": self._words(culprit.reason) if culprit and culprit.reason else None,
+                "runtime": None,
+                "launcher": reason or None,
+            },
+            "appExitTriggerMessage": reason if culprit else "",
+            "appExitTriggerTaskRoleName": role,
+            "appExitTriggerTaskIndex": index,
+            "appExitType": spec["type"] if spec else "",
+            "waitingReason": self._words(waiting_reason),
+        }
+
+    def _task_roles(
+        self, job: Job, attempt: Attempt | None, *, with_node: bool
+    ) -> dict[str, wire.TaskRoleStatus]:
+        return {
+            role.name: {
+                "taskRoleStatus": {"name": role.name},
+                "taskStatuses": [
+                    self._task(
+                        job,
+                        role.name,
+                        index,
+                        attempt.tasks.get((role.name, index)) if attempt else None,
+                        with_node=with_node,
+                    )
+                    for index in range(role.task_number)
+                ],
+            }
+            for role in job.spec.task_roles
+        }
+
+    def _task(
+        self, job: Job, role: str, index: int, task: Task | None, *, with_node: bool
+    ) -> wire.TaskStatus:
+        attempt = f"?attempt={task.ref.attempt}" if task else ""
+        log = f"{self._job_url(job)}/taskRoles/{quote(role, safe='')}/tasks/{index}/logs/all{attempt}"
+        if task is None:
+            # no attempt yet, or stopped before the first one
+            status: wire.TaskStatus = {
+                "taskIndex": index,
+                "taskState": _state(job.state),
+                "containerId": "",
+                "containerIp": "",
+                "containerPorts": {},
+                "containerGpus": 0,
+                "containerLog": log,
+                "containerExitCode": None,
+            }
+        else:
+            status = {
+                "taskIndex": index,
+                "taskState": _state(task.state),
+                "containerId": task.container_id,
+                "containerIp": task.address,
+                "containerPorts": {
+                    label: ",".join(map(str, ports)) for label, ports in task.assignment.ports.items()
+                },
+                "containerGpus": sum(1 << gpu for gpu in task.assignment.gpus),
+                "containerLog": log,
+                "containerExitCode": task.exit_code,
+            }
+        if with_node:
+            status["node"] = task.assignment.node if task else ""
+        return status
+
+    def _job_url(self, job: Job) -> str:
+        return f"{self.api_url}/user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='')}"
+
+    def _words(self, message: Message | None) -> str:
+        return message.in_locale(self.locale) if message is not None else ""
+
+
+def _state(state: State) -> wire.JobState:
+    return cast(wire.JobState, str(state))
+
+
+def _execution_type(job: Job) -> str:
+    stopped = job.verdict is not None and job.verdict.exit_row == STOPPED_BY_USER
+    return "STOP" if stopped else "START"
+
+
+def _retry_details(retries: RetryCounts) -> wire.RetryDetails:
+    return {"user": retries.user, "platform": retries.platform, "resource": retries.resource}
+
+
+def _exit_spec(row: int) -> wire.ExitSpec | None:
+    spec = exit_table().get(row)
+    return spec.wire() if spec else None
+
+
+def _trigger(trigger: tuple[str, int] | None) -> wire.Trigger | None:
+    return {"taskRole": trigger[0], "taskIndex": trigger[1]} if trigger else None
+
+
+def _progress(job: Job) -> float:
+    """Give the share of the last attempt's tasks that are over, 0 to 1."""
+    if job.state is State.SUCCEEDED:
+        return 1.0
+    ended = sum(task.state.ended for task in job.attempt.tasks.values()) if job.attempt else 0
+    return round(ended / job.spec.total_tasks, 4)
+
+
+def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> wire.Amount:
+    return {"cpus": cpus, "memoryMB": memory_mb, "storageGB": storage_gb, "gpus": gpus}
+
+
+def _resources(amounts: tuple[int, int, int]) -> wire.VirtualClusterResources:
+    memory, cpus, gpus = amounts
+    return {"memory": memory, "vCores": cpus, "GPUs": gpus}

@@ -1,0 +1,38 @@
+"""Answers that are written while things happen: events, and logs that are being written."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tornado.iostream import StreamClosedError
+
+from .desk import ApiHandler, Desk
+
+
+class StreamHandler(ApiHandler):
+    """An address whose answer may go on for long; knows when its reader has left."""
+
+    def initialize(self, desk: Desk) -> None:
+        """Take what tornado hands to each new handler."""
+        super().initialize(desk)
+        self.gone = asyncio.Event()
+
+    def on_connection_close(self) -> None:
+        """Note that the reader has left."""
+        self.gone.set()
+
+    async def send(self, data: bytes | str) -> None:
+        """Send now, and wait until the network has taken it, so that a slow reader fills no memory."""
+        self.write(data)
+        try:
+            await self.flush()
+        except StreamClosedError:
+            self.gone.set()
+
+    async def pause(self, seconds: float) -> None:
+        """Sleep, but not longer than the reader stays."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.gone.wait()
+        except TimeoutError:
+            return
