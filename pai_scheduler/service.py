@@ -1,16 +1,53 @@
-"""The only place where time, threads and the pure parts meet: takes requests and engine events, one at a time."""
+"""The only place where time, threads and the parts meet: takes requests and engine events, one at a time."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import asyncio
+import logging
+import secrets
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
+from .cluster.definition import Definition, merge_nodes
 from .cluster.node import Node
-from .core.model import Attempt, Job, StoryEntry
+from .cluster.placement import Cluster
+from .core.events import NodesChanged, StopRequested, Submitted, Tick
+from .core.machine import Core, Settings
+from .core.model import Attempt, Job
+from .core.outlook import (
+    Forecast,
+    NodeUse,
+    VirtualClusterUse,
+    forecast,
+    node_uses,
+    virtual_cluster_uses,
+    waiting_reason,
+)
 from .engine.logs import TaskLog
-from .job.messages import Message
+from .engine.protocol import Engine
+from .errors import conflict, forbidden, invalid_parameters, no_job, no_virtual_cluster
+from .job.messages import Message, msg
+from .job.parse import InvalidJobError, config_of, parse_job
+from .job.task import TaskRef
 from .job.validate import SpecError
+from .launcher import Launcher
+from .store.store import Store, StoredStory
+from .writer import Committed, Writer
+
+__all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse"]
+
+Story = StoredStory
+Result = TypeVar("Result")
+
+_log = logging.getLogger(__name__)
+
+_READERS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,133 +59,298 @@ class Caller:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A story entry as stored: with its increasing id and whose job it is about."""
-
-    id: int
-    user: str
-    job: str
-    entry: StoryEntry
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """What submitting a job would do. `fits`: now, later, never."""
-
-    errors: Sequence[SpecError]
-    fits: str
-    reason: Message | None
-    borrows: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class NodeUse:
-    """A node and what is taken of it; `gpu_jobs` gives the job (user, name) that holds a GPU index."""
-
-    node: Node
-    cpus: int
-    memory_mb: int
-    storage_gb: int
-    gpu_jobs: Mapping[int, tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class VirtualClusterUse:
-    """A virtual cluster and what its jobs hold. Capacities in per cent; memory in MB."""
-
-    name: str
-    capacity: float
-    max_capacity: float
-    used_capacity: float
-    active_jobs: int
-    pending_jobs: int
-    total_jobs: int
-    used: tuple[int, int, int]  # memory MB, CPUs, GPUs
-    total: tuple[int, int, int]
-    nodes: tuple[str, ...]
-
-
 class Service:
-    """The scheduler. Every method checks what its caller may do; refusals are `errors.RequestError`."""
+    """The scheduler. Every method checks what its caller may do; refusals are `errors.RequestError`.
+
+    `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI. `clock` gives ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        cluster: Definition | None = None,
+        *,
+        default_fs_uri: str = "",
+        kill_grace_seconds: float = 10.0,
+        clock: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
+        self._engine = engine
+        self._store = store
+        self._definition = cluster or Definition()
+        self._settings = Settings(kill_grace_seconds, self._definition.default_storage_gb)
+        self._now = clock
+        self._nodes: tuple[Node, ...] = ()
+        self._readers = ThreadPoolExecutor(_READERS, "store-reader")
+        self._writer = Writer(store, self._make_core, self._committed)
+        self._launcher = Launcher(engine, default_fs_uri, self._writer.report, clock)
+        self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
+        self._submitting: set[tuple[str, str]] = set()
+        self._last_order = 0
+        self._pump: asyncio.Task[None] | None = None
+
+    # -- life -----------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Take up what the store knows and what the engine runs, then schedule."""
-        ...
+        """Take up what the store knows and what the engine runs, then schedule.
+
+        EngineError: the engine cannot work at all.
+        """
+        await self._engine.start()
+        self._nodes = merge_nodes(self._definition, await self._engine.nodes())
+        self._last_order = await self._read(self._store.last_order)
+        outcome = await self._writer.start()
+        jobs = self._core.jobs.values()
+        for job in jobs:
+            self._launcher.remember(job)
+        await self._engine.adopt(
+            [
+                task.ref
+                for job in jobs
+                for task in (job.attempt.tasks.values() if job.attempt else ())
+                if not task.state.ended
+            ]
+        )
+        for instruction in outcome.instructions:
+            self._launcher.carry_out(instruction, self._core)
+        self._pump = asyncio.create_task(self._take_engine_events())
+        self._writer.report(Tick(self._now()))
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
-        ...
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.gather(self._pump, return_exceptions=True)
+        await self._launcher.close()
+        await self._writer.close()
+        await self._engine.close()
+        self._readers.shutdown()
+        self._store.close()
 
-    async def submit(self, caller: Caller, owner: str, config: Mapping[str, Any]) -> str:
-        """Accept a job durably; give its name. Refuses: invalid, name taken, no such virtual cluster, not the owner."""
-        ...
+    # -- what users do --------------------------------------------------------------------------------------
+
+    async def submit(self, caller: Caller, owner: str, config: object) -> str:
+        """Accept a job durably; give its name.
+
+        Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
+        """
+        self._check_owner(caller, owner)
+        try:
+            spec = parse_job(config)
+        except InvalidJobError as error:
+            raise invalid_parameters(_summary(error.errors), error.errors) from None
+        assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
+        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        key = (owner, spec.name)
+        if key in self._submitting or await self._read(self._store.job, owner, spec.name) is not None:
+            raise conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
+        self._submitting.add(key)
+        try:
+            self._last_order += 1
+            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
+            await self._writer.request(event, config_of(config))
+        finally:
+            self._submitting.discard(key)
+        return spec.name
 
     async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""
-        ...
+        job = await self._find(caller, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, caller.name))
 
     async def delete_job(self, caller: Caller, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""
-        ...
+        job = await self._find(caller, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, caller.name, delete=True))
+
+    async def validate(self, caller: Caller, config: object) -> Forecast:
+        """Say what submitting this would do."""
+        try:
+            spec = parse_job(config)
+        except InvalidJobError as error:
+            return Forecast(error.errors, "never", _summary(error.errors))
+        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        return forecast(self._core, spec)
+
+    # -- what there is --------------------------------------------------------------------------------------
 
     async def jobs(self, caller: Caller, owner: str | None = None) -> list[Job]:
         """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s."""
-        ...
+        if owner is not None and owner != caller.name and not caller.admin:
+            raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
+        found = await self._read(self._store.jobs, owner if caller.admin else caller.name)
+        return [job for job in found if not job.doomed]
 
     async def job(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
-        ...
+        return await self._find(caller, owner, name)
 
     def waiting_reason(self, job: Job) -> Message | None:
         """Say why a job waits now; None where it does not."""
-        ...
+        return waiting_reason(self._core, job, self._now())
 
     async def config(self, caller: Caller, owner: str, name: str) -> dict[str, Any]:
         """Give the job JSON as submitted."""
-        ...
+        job = await self._find(caller, owner, name)
+        try:
+            return await self._read(self._store.config, job.id)
+        except KeyError:
+            raise no_job(owner, name) from None
 
     async def attempts(self, caller: Caller, owner: str, name: str) -> list[Attempt]:
         """Give all attempts, oldest first."""
-        ...
+        job = await self._find(caller, owner, name)
+        return await self._read(self._store.attempts, job.id)
 
     async def story(
         self, caller: Caller, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[Story]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
-        ...
+        job_id = None
+        if owner is not None and name is not None:
+            job_id = (await self._find(caller, owner, name)).id
+        return await self._read_story(caller, job_id, after, limit)
 
-    def follow(
+    async def follow(
         self, caller: Caller, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[Story]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
-        ...
+        job_id = None
+        if owner is not None and name is not None:
+            job_id = (await self._find(caller, owner, name)).id
+        news = asyncio.Event()
+        self._watchers[job_id].add(news)
+        try:
+            while True:
+                news.clear()
+                over = job_id is not None and job_id not in self._core.jobs
+                entries = await self._read_story(caller, job_id, after, 1000)
+                for entry in entries:
+                    after = entry.id
+                    yield entry
+                if over and not entries:
+                    return
+                if not entries:
+                    await news.wait()
+        finally:
+            self._watchers[job_id].discard(news)
+            if not self._watchers[job_id]:
+                del self._watchers[job_id]
 
     async def task_log(
         self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
     ) -> TaskLog:
         """Find a task's log (attempt None: the last)."""
-        ...
+        return self._engine.log(await self._find_task(caller, owner, name, role, index, attempt))
 
     async def task_ended(
         self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
     ) -> bool:
         """Tell whether a task will write no more."""
-        ...
-
-    async def validate(self, caller: Caller, config: object) -> Forecast:
-        """Say what submitting this would do."""
-        ...
+        ref = await self._find_task(caller, owner, name, role, index, attempt)
+        job = self._core.jobs.get(ref.job_id)
+        if job is None or job.attempt is None or job.attempt.number != ref.attempt:
+            return True
+        task = job.attempt.tasks.get((role, index))
+        return task is None or task.state.ended
 
     def nodes(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
-        ...
+        return node_uses(self._core)
 
-    def virtual_clusters(self) -> list[VirtualClusterUse]:
+    async def virtual_clusters(self) -> list[VirtualClusterUse]:
         """List the virtual clusters."""
-        ...
+        counts = await self._read(self._store.count_by_virtual_cluster)
+        return virtual_cluster_uses(self._core, self._definition.virtual_clusters.values(), counts)
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address under which containers reach the Hub's public proxy; None: tasks are local processes."""
-        ...
+        """Give the address under which tasks reach the Hub's public proxy; None: the one that browsers use."""
+        return self._engine.front_door_url
+
+    # -- within ---------------------------------------------------------------------------------------------
+
+    @property
+    def _core(self) -> Core:
+        return self._writer.core
+
+    def _make_core(self) -> Core:
+        return Core(Cluster(self._nodes, shares_host_ports=self._engine.shares_host_ports), self._settings)
+
+    async def _read(self, function: Callable[..., Result], *args: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+
+    async def _read_story(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[Story]:
+        user = None if caller.admin or job_id is not None else caller.name
+        read = partial(self._store.story, job_id=job_id, user=user, after=after, limit=limit)
+        return await self._read(read)
+
+    async def _take_engine_events(self) -> None:
+        async for event in self._engine.events():
+            if isinstance(event, NodesChanged):
+                self._nodes = merge_nodes(self._definition, event.nodes)
+                self._writer.report(NodesChanged(event.time, self._nodes))
+            else:
+                self._writer.report(event)
+
+    def _committed(self, committed: Committed) -> None:
+        for instruction in committed.outcome.instructions:
+            self._launcher.carry_out(instruction, self._core)
+        for ref in committed.deleted:
+            folder = self._engine.log(ref).folder
+            self._readers.submit(shutil.rmtree, folder, ignore_errors=True)
+        changed = {entry.job_id for entry in committed.outcome.story} | set(committed.outcome.jobs)
+        for job_id in changed:
+            for news in self._watchers.get(job_id, ()):
+                news.set()
+        for news in self._watchers.get(None, ()):
+            news.set()
+
+    def _check_owner(self, caller: Caller, owner: str) -> None:
+        if caller.name != owner and not caller.admin:
+            raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
+
+    def _check_virtual_cluster(self, caller: Caller, name: str) -> None:
+        clusters = self._definition.virtual_clusters
+        cluster = clusters.get(name)
+        if cluster is None:
+            raise no_virtual_cluster(name, sorted(clusters))
+        limited = cluster.users or cluster.groups
+        named = caller.admin or caller.name in cluster.users or set(caller.groups) & set(cluster.groups)
+        if limited and not named:
+            raise forbidden(msg("Virtual cluster {name} is not open to you.", name=name))
+
+    async def _find(self, caller: Caller, owner: str, name: str) -> Job:
+        job = None
+        if caller.name == owner or caller.admin:
+            job = await self._read(self._store.job, owner, name)
+        if job is None or job.doomed:
+            raise no_job(owner, name)
+        return job
+
+    async def _find_task(
+        self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None
+    ) -> TaskRef:
+        job = await self._find(caller, owner, name)
+        last = job.attempt.number if job.attempt else 0
+        known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
+        if not known or (attempt is not None and not 0 <= attempt <= last):
+            raise no_job(owner, f"{name}/{role}-{index}")
+        return TaskRef(job.id, last if attempt is None else attempt, role, index)
+
+
+def _new_id() -> str:
+    """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
+    return "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(16))
+
+
+def _summary(errors: Sequence[SpecError]) -> Message:
+    first = errors[0]
+    if len(errors) == 1:
+        return msg("The job is not valid: {path}: {error}", path=first.path, error=first.message)
+    return msg(
+        "The job is not valid, {count} errors. The first: {path}: {error}",
+        count=len(errors),
+        path=first.path,
+        error=first.message,
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..job.task import TaskRef
-from .model import Job, StoryEntry, Task
+from .model import Attempt, Job, StoryEntry, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Outcome:
     """All that follows from one or more events. Changed objects are kept by reference and written once."""
 
     jobs: dict[str, Job] = field(default_factory=dict)
-    attempts: dict[tuple[str, int], Job] = field(default_factory=dict)
+    attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
     tasks: dict[TaskRef, Task] = field(default_factory=dict)
     #: ids of jobs to be forgotten, with their attempts, story and logs
     deleted: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """The state machine: events in, changes and instructions out; no I/O, no clock, no randomness.
 
 An attempt goes: placed (all tasks or none) → its tasks start → a verdict (by the completion policy, or a
-user's stop) → the remaining tasks are ended → everything is released → another attempt, or the end of the job.
+user's stop) → the other tasks are ended → everything is released → another attempt, or the end of the job.
 """
 
 from __future__ import annotations
@@ -46,10 +46,11 @@ class Core:
         self.queue = Queue()
         self.jobs: dict[str, Job] = {}
 
-    def restore(self, jobs: Iterable[Job], time: int) -> Outcome:
+    def restore(self, jobs: Iterable[Job]) -> Outcome:
         """Take up what the store knows after a start.
 
         Books what runs, queues what waits, and says again what was being done (engines do nothing twice).
+        The next event (a `Tick` will do) schedules.
         """
         outcome = Outcome()
         for job in sorted(jobs, key=lambda job: job.order):
@@ -60,7 +61,6 @@ class Core:
                 self._wait(job, outcome)
             else:
                 self._finish(job, outcome)
-        self._schedule(time, outcome)
         return outcome
 
     def handle(self, event: Event, outcome: Outcome) -> None:
@@ -127,7 +127,7 @@ class Core:
             attempt.launched = event.time
             job.state, job.sub_state = State.RUNNING, SubState.RUNNING
             outcome.jobs[job.id] = job
-            outcome.attempts[job.id, attempt.number] = job
+            outcome.attempts[job.id, attempt.number] = attempt
             self._tell(outcome, job, event.time, "running", msg("All tasks run."), attempt=attempt)
 
     def _on_ended(self, event: Ended, outcome: Outcome) -> None:
@@ -212,7 +212,7 @@ class Core:
                 outcome.tasks[task.ref] = task
             job.sub_state = SubState.STARTING
             outcome.jobs[job.id] = job
-            outcome.attempts[job.id, number] = job
+            outcome.attempts[job.id, number] = attempt
             outcome.instructions.append(LaunchAttempt(job.id, number))
             nodes = ", ".join(sorted({assignment.node for assignment in assignments}))
             self._tell(
@@ -227,7 +227,7 @@ class Core:
     def _decide(self, job: Job, attempt: Attempt, verdict: Verdict, time: int, outcome: Outcome) -> None:
         """The attempt is decided: end what still runs, and the job with it unless another attempt follows."""
         attempt.verdict = verdict
-        outcome.attempts[job.id, attempt.number] = job
+        outcome.attempts[job.id, attempt.number] = attempt
         ran = time - attempt.launched if attempt.launched is not None else 0
         another = retry.retry_after(job, verdict, ran)
         if another is None:
@@ -251,7 +251,7 @@ class Core:
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
         """All tasks are over: let go of everything, then wait for the next attempt or be done."""
         attempt.completed = time
-        outcome.attempts[job.id, attempt.number] = job
+        outcome.attempts[job.id, attempt.number] = attempt
         outcome.instructions.append(ReleaseAttempt(job.id, attempt.number))
         if job.state.ended:
             self._finish(job, outcome)

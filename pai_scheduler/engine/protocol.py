@@ -101,6 +101,9 @@ class Engine(Protocol):
     #: True: tasks share their node's ports, so the scheduler must keep them apart (`process`).
     shares_host_ports: bool
 
+    #: the address under which tasks reach the Hub's public proxy; None: the one that browsers use
+    front_door_url: str | None
+
     async def start(self) -> None:
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
 
@@ -131,6 +134,9 @@ class Engine(Protocol):
 
     def events(self) -> AsyncIterator[EngineEvent]:
         """Give events as they come, for as long as the engine is open; after a break it resumes by itself."""
+
+    def work_dir(self, task: TaskRef) -> str:
+        """Give a task's working folder as the task sees it (`PAI_WORK_DIR`)."""
 
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log, which outlives the task."""

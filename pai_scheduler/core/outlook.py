@@ -1,0 +1,155 @@
+"""What people ask of the present state: who holds what, whether a job would fit, why one waits; pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..cluster.definition import VirtualCluster
+from ..cluster.explain import missing, never_fits
+from ..cluster.gang import gang_of
+from ..cluster.node import Node
+from ..job.messages import Message, msg
+from ..job.spec import JobSpec
+from ..job.validate import SpecError
+from .machine import Core
+from .model import Job, State, SubState, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What submitting a job would do. `fits`: now, later, never."""
+
+    errors: Sequence[SpecError]
+    fits: str
+    reason: Message | None
+    borrows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node and what is taken of it; `gpu_jobs` gives the job (user, name) that holds a GPU index."""
+
+    node: Node
+    cpus: int
+    memory_mb: int
+    storage_gb: int
+    gpu_jobs: Mapping[int, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualClusterUse:
+    """A virtual cluster and what its jobs hold. Capacities in per cent; memory in MB, CPUs, GPUs."""
+
+    name: str
+    capacity: float
+    max_capacity: float
+    used_capacity: float
+    active_jobs: int
+    pending_jobs: int
+    total_jobs: int
+    used: tuple[int, int, int]
+    total: tuple[int, int, int]
+    nodes: tuple[str, ...]
+
+
+def forecast(core: Core, spec: JobSpec) -> Forecast:
+    """Say what submitting a valid job would do now."""
+    gang = gang_of(spec, core.settings.default_storage_gb)
+    never = never_fits(core.cluster, gang)
+    if never is not None:
+        return Forecast((), "never", never)
+    placed = core.cluster.place(gang)
+    if placed is None:
+        return Forecast((), "later", missing(core.cluster, gang))
+    for demand, assignment in zip(gang, placed, strict=True):
+        core.cluster.release(demand, assignment)
+    return Forecast((), "now", None)
+
+
+def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
+    """Say why a job waits; None where it does not. `now` in ms since the epoch."""
+    if job.state is not State.WAITING:
+        return None
+    if job.sub_state is SubState.ENDING:
+        return msg("The tasks of the last attempt are being stopped.")
+    if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:
+        seconds = max(0, job.not_before - now) / 1000
+        return msg("The last attempt failed; the next one begins in {seconds:.0f} s.", seconds=seconds)
+    if job.id not in core.queue:
+        return msg("Has its resources; its tasks are being started.")
+    gang = gang_of(job.spec, core.settings.default_storage_gb)
+    reason = never_fits(core.cluster, gang) or missing(core.cluster, gang)
+    return msg(
+        "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
+        vc=job.spec.virtual_cluster,
+        place=core.queue.position(job.id),
+        reason=reason,
+    )
+
+
+def node_uses(core: Core) -> list[NodeUse]:
+    """List the nodes and what is taken of them."""
+    holders: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
+    for job, task in _holding(core):
+        for gpu in task.assignment.gpus:
+            holders[task.assignment.node][gpu] = (job.user, job.name)
+    return [
+        NodeUse(
+            use.node,
+            use.node.cpus - use.cpus,
+            use.node.memory_mb - use.memory_mb,
+            use.node.storage_gb - use.storage_gb,
+            holders.get(use.node.name, {}),
+        )
+        for use in core.cluster.uses.values()
+    ]
+
+
+def virtual_cluster_uses(
+    core: Core, clusters: Iterable[VirtualCluster], job_counts: Mapping[str, int]
+) -> list[VirtualClusterUse]:
+    """List the virtual clusters; `job_counts` are their jobs, ended ones too."""
+    nodes = core.cluster.nodes
+    total = (
+        sum(node.memory_mb for node in nodes),
+        sum(node.cpus for node in nodes),
+        sum(len(node.gpus) for node in nodes),
+    )
+    memory, cpus, gpus = Counter[str](), Counter[str](), Counter[str]()
+    active: dict[str, set[str]] = defaultdict(set)
+    for job, task in _holding(core):
+        name, demand = job.spec.virtual_cluster, core.demand(job, task)
+        active[name].add(job.id)
+        memory[name] += demand.memory_mb
+        cpus[name] += demand.cpus
+        gpus[name] += demand.gpus
+    found = []
+    for cluster in clusters:
+        name = cluster.name
+        used = (memory[name], cpus[name], gpus[name])
+        shares = [100 * part / whole for part, whole in zip(used, total, strict=True) if whole]
+        found.append(
+            VirtualClusterUse(
+                name,
+                cluster.capacity,
+                cluster.max_capacity,
+                max(shares, default=0.0),
+                len(active[name]),
+                core.queue.waiting(name),
+                job_counts.get(name, 0),
+                used,
+                total,
+                tuple(node.name for node in nodes),
+            )
+        )
+    return found
+
+
+def _holding(core: Core) -> Iterable[tuple[Job, Task]]:
+    """Give the tasks that hold resources."""
+    for job in core.jobs.values():
+        for task in job.attempt.tasks.values() if job.attempt else ():
+            if not task.state.ended:
+                yield job, task

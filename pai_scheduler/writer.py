@@ -1,0 +1,154 @@
+"""The one writer: takes events in order, lets the core decide, commits in groups, and only then acts.
+
+What was not committed never happened: when the database refuses (disk full), the core is made again from what
+the database holds, requests are refused, and the engine's events are kept until they can be written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from .core.events import Event
+from .core.instructions import Outcome
+from .core.machine import Core
+from .errors import storage_full
+from .job.task import TaskRef
+from .store.store import Store, StoreError, describe
+
+_log = logging.getLogger(__name__)
+
+#: events written in one transaction at most
+_GROUP = 1000
+_RETRY_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class _Entry:
+    event: Event
+    config: Mapping[str, Any] | None = None
+    #: set when the event is durable; requests wait for it, engine events do not
+    durable: asyncio.Future[None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What has just become durable: the changes, and the tasks of deleted jobs."""
+
+    outcome: Outcome
+    deleted: list[TaskRef]
+
+
+class Writer:
+    """Owns the core. `make_core` builds an empty one; `on_commit` is told what became durable, in order."""
+
+    def __init__(
+        self,
+        store: Store,
+        make_core: Callable[[], Core],
+        on_commit: Callable[[Committed], None],
+    ) -> None:
+        self._store = store
+        self._make_core = make_core
+        self._on_commit = on_commit
+        self._inbox: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._thread = ThreadPoolExecutor(1, "store-writer")
+        self._task: asyncio.Task[None] | None = None
+        self.core = make_core()
+
+    async def start(self) -> Outcome:
+        """Make the core from the store; gives what is to be done again about what was under way."""
+        self.core, outcome = await self._run(self._restored)
+        await self._run(self._store.commit, outcome, {})
+        self._task = asyncio.create_task(self._loop())
+        return outcome
+
+    async def close(self) -> None:
+        """Stop after the commit that is under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._thread.shutdown()
+
+    def report(self, event: Event) -> None:
+        """Take an event that nobody waits for."""
+        self._inbox.put_nowait(_Entry(event))
+
+    async def request(self, event: Event, config: Mapping[str, Any] | None = None) -> None:
+        """Take a user's event; returns when it is durable, RequestError where it cannot be."""
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._inbox.put_nowait(_Entry(event, config, durable))
+        await durable
+
+    async def _run(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
+
+    def _restored(self) -> tuple[Core, Outcome]:
+        core = self._make_core()
+        return core, core.restore(self._store.live_jobs())
+
+    async def _loop(self) -> None:
+        entries: list[_Entry] = []
+        while True:
+            if not entries:
+                entries.append(await self._inbox.get())
+            while len(entries) < _GROUP and not self._inbox.empty():
+                entries.append(self._inbox.get_nowait())
+            try:
+                await self._write(entries)
+                entries = []
+            except StoreError as error:
+                entries = await self._start_over(entries, error)
+            except Exception:
+                _log.exception("a group of events could not be handled; each is tried alone")
+                entries = await self._write_each(entries)
+
+    async def _write(self, entries: list[_Entry]) -> None:
+        outcome = Outcome()
+        configs = {}
+        for entry in entries:
+            self.core.handle(entry.event, outcome)
+            if entry.config is not None:
+                configs[entry.event.job_id] = entry.config  # type: ignore[union-attr]
+        deleted = await self._run(self._store.commit, outcome, configs)
+        for entry in entries:
+            if entry.durable is not None and not entry.durable.done():
+                entry.durable.set_result(None)
+        self._on_commit(Committed(outcome, deleted))
+
+    async def _write_each(self, entries: list[_Entry]) -> list[_Entry]:
+        """A fault of ours in one event must not stop the scheduler, nor lose the events beside it."""
+        await self._restore()
+        for number, entry in enumerate(entries):
+            try:
+                await self._write([entry])
+            except StoreError as error:
+                return await self._start_over(entries[number:], error)
+            except Exception as error:
+                _log.exception("dropped an event that cannot be handled: %s", entry.event)
+                _refuse([entry], error)
+                await self._restore()
+        return []
+
+    async def _start_over(self, entries: list[_Entry], error: StoreError) -> list[_Entry]:
+        """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
+        _log.error("the database did not take %d events, trying again: %s", len(entries), error)
+        _refuse(entries, storage_full(describe(error)))
+        kept = [entry for entry in entries if entry.durable is None]
+        await asyncio.sleep(_RETRY_SECONDS)
+        await self._restore()
+        return kept
+
+    async def _restore(self) -> None:
+        # what was under way is under way still: nothing is to be said again
+        self.core, _ = await self._run(self._restored)
+
+
+def _refuse(entries: list[_Entry], error: Exception) -> None:
+    for entry in entries:
+        if entry.durable is not None and not entry.durable.done():
+            entry.durable.set_exception(error)
