@@ -84,12 +84,7 @@ class Launcher:
     def _wake_at(self, time: int) -> None:
         loop = asyncio.get_running_loop()
         when = loop.time() + max(0, time - self._now()) / 1000
-        if (
-            self._wake is None
-            or self._wake.cancelled()
-            or when < self._wake.when()
-            or self._wake.when() <= loop.time()
-        ):
+        if self._wake is None or when < self._wake.when():
             if self._wake is not None:
                 self._wake.cancel()
             self._wake = loop.call_at(when, self._tick)

@@ -265,7 +265,7 @@ class Service:
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address under which tasks reach the Hub's public proxy; None: the one that browsers use."""
+        """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
         return self._engine.front_door_url
 
     # -- within ---------------------------------------------------------------------------------------------

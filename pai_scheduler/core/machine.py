@@ -45,6 +45,8 @@ class Core:
         self.settings = settings or Settings()
         self.queue = Queue()
         self.jobs: dict[str, Job] = {}
+        #: when the next attempt of a job may begin
+        self._sleeping: dict[str, int] = {}
 
     def restore(self, jobs: Iterable[Job]) -> Outcome:
         """Take up what the store knows after a start.
@@ -79,7 +81,7 @@ class Core:
             case NodesChanged():
                 self._on_nodes(event)
             case Tick():
-                self._on_tick(event)
+                self._on_tick(event, outcome)
         self._schedule(event.time, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:
@@ -174,10 +176,13 @@ class Core:
                     self.cluster.occupy(self.demand(job, task), task.assignment)
         self.queue.unblock()
 
-    def _on_tick(self, event: Tick) -> None:
-        for job in self.jobs.values():
-            if job.sub_state is SubState.RETRY_WAIT and (job.not_before or 0) <= event.time:
-                self._enqueue(job)
+    def _on_tick(self, event: Tick, outcome: Outcome) -> None:
+        due = [job_id for job_id, time in self._sleeping.items() if time <= event.time]
+        for job_id in due:
+            outcome.jobs[job_id] = self.jobs[job_id]
+            self._enqueue(self.jobs[job_id])
+        if self._sleeping:
+            outcome.instructions.append(WakeAt(min(self._sleeping.values())))
 
     # -- transitions ----------------------------------------------------------------------------------------
 
@@ -186,11 +191,13 @@ class Core:
         outcome.jobs[job.id] = job
         if job.not_before is not None:
             job.sub_state = SubState.RETRY_WAIT
+            self._sleeping[job.id] = job.not_before
             outcome.instructions.append(WakeAt(job.not_before))
         else:
             self._enqueue(job)
 
     def _enqueue(self, job: Job) -> None:
+        self._sleeping.pop(job.id, None)
         job.sub_state, job.not_before = SubState.QUEUED, None
         gang = gang_of(job.spec, self.settings.default_storage_gb)
         self.queue.add(job.id, job.spec.virtual_cluster, tuple(gang), job.order)
@@ -268,6 +275,7 @@ class Core:
         job.sub_state = SubState.ENDED
         outcome.jobs[job.id] = job
         del self.jobs[job.id]
+        self._sleeping.pop(job.id, None)
         if job.doomed:
             outcome.deleted.append(job.id)
 
