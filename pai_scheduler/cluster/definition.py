@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from ..job.messages import Message, msg
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node
-
-
-Default = TypeVar("Default", int, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +61,7 @@ def parse_definition(document: object) -> Definition:
     top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
     defaults = _mapping(top.get("defaults", {}), "defaults", ("storageGB",))
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
+    storage_gb = _number(defaults, "storageGB", "defaults.")
     names = [node.name for node in nodes]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -71,7 +69,7 @@ def parse_definition(document: object) -> Definition:
     return Definition(
         tuple(nodes),
         _virtual_clusters(top.get("virtualClusters", {"default": {"capacity": 100}})),
-        _number(defaults, "storageGB", "defaults.", DEFAULT_STORAGE_GB),
+        DEFAULT_STORAGE_GB if storage_gb is None else storage_gb,
     )
 
 
@@ -124,10 +122,10 @@ def _node(entry: object, path: str) -> DeclaredNode:
     gpus = _mapping(fields.get("gpus", {}), f"{path}.gpus")
     return DeclaredNode(
         name,
-        _number(fields, "cpus", f"{path}.", None, least=1),
-        _number(fields, "memoryMB", f"{path}.", None, least=1),
-        _number(fields, "storageGB", f"{path}.", None),
-        {str(gpu_type): _number(gpus, gpu_type, f"{path}.gpus.", 0) for gpu_type in gpus},
+        _number(fields, "cpus", f"{path}.", least=1),
+        _number(fields, "memoryMB", f"{path}.", least=1),
+        _number(fields, "storageGB", f"{path}."),
+        {str(gpu_type): _number(gpus, gpu_type, f"{path}.gpus.") or 0 for gpu_type in gpus},
     )
 
 
@@ -174,17 +172,15 @@ def _list(value: object, path: str) -> Sequence[Any]:
     return value
 
 
-def _number(
-    fields: Mapping[str, Any], key: str, prefix: str, default: Default, *, least: int = 0
-) -> int | Default:
-    value = fields.get(key, default)
-    if value is default:
-        return default
+def _number(fields: Mapping[str, Any], key: str, prefix: str, *, least: int = 0) -> int | None:
+    value = fields.get(key)
+    if value is None:
+        return None
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise DefinitionError(
             f"{prefix}{key}", msg("This must be a whole number, {least} or more.", least=least)
         )
-    return int(value)
+    return value
 
 
 def _percent(fields: Mapping[str, Any], key: str, path: str, default: float | None) -> float:

@@ -1,0 +1,11 @@
+"""Runs the migrations on the connection that the store hands over."""
+
+from alembic import context
+
+from pai_scheduler.store.tables import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True
+)
+with context.begin_transaction():
+    context.run_migrations()

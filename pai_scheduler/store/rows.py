@@ -1,0 +1,193 @@
+"""Between the domain's objects and the tables' rows."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import RowMapping
+
+from ..cluster.placement import Assignment
+from ..core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
+from ..job.messages import Message
+from ..job.parse import build_spec
+from ..job.spec import JobSpec
+from ..job.task import TaskRef
+
+Row = RowMapping
+
+
+def job_row(job: Job) -> dict[str, Any]:
+    """Give a job's row, without its config, which never changes."""
+    return {
+        "id": job.id,
+        "user_name": job.user,
+        "name": job.name,
+        "virtual_cluster": job.spec.virtual_cluster,
+        "created": job.created,
+        "ord": job.order,
+        "state": job.state.value,
+        "sub_state": job.sub_state.value,
+        "completed": job.completed,
+        "attempt": job.attempt.number if job.attempt else None,
+        "retries": _dump([job.retries.user, job.retries.platform, job.retries.resource, job.retries.streak]),
+        "not_before": job.not_before,
+        "verdict": _dump_verdict(job.verdict),
+        "doomed": job.doomed,
+    }
+
+
+def read_job(row: Row, attempt: Attempt | None) -> Job:
+    """Make a job of its row and its last attempt."""
+    return Job(
+        id=row["id"],
+        user=row["user_name"],
+        spec=_spec(row["config"]),
+        created=row["created"],
+        order=row["ord"],
+        state=State(row["state"]),
+        sub_state=SubState(row["sub_state"]),
+        completed=row["completed"],
+        attempt=attempt,
+        retries=RetryCounts(*json.loads(row["retries"])),
+        not_before=row["not_before"],
+        verdict=_read_verdict(row["verdict"]),
+        doomed=row["doomed"],
+    )
+
+
+def attempt_row(job_id: str, attempt: Attempt) -> dict[str, Any]:
+    """Give an attempt's row."""
+    return {
+        "job_id": job_id,
+        "number": attempt.number,
+        "created": attempt.created,
+        "launched": attempt.launched,
+        "completed": attempt.completed,
+        "verdict": _dump_verdict(attempt.verdict),
+    }
+
+
+def read_attempt(row: Row) -> Attempt:
+    """Make an attempt of its row, its tasks to be added."""
+    return Attempt(
+        row["number"], row["created"], row["launched"], row["completed"], _read_verdict(row["verdict"])
+    )
+
+
+def task_row(task: Task) -> dict[str, Any]:
+    """Give a task's row."""
+    assignment = task.assignment
+    return {
+        "job_id": task.ref.job_id,
+        "attempt": task.ref.attempt,
+        "role": task.ref.role,
+        "idx": task.ref.index,
+        "assignment": _dump([assignment.node, assignment.gpus, dict(assignment.ports)]),
+        "state": task.state.value,
+        "started": task.started,
+        "ended": task.ended,
+        "exit_code": task.exit_code,
+        "address": task.address,
+        "container_id": task.container_id,
+        "killing": task.killing,
+        "reason": _dump_message(task.reason),
+    }
+
+
+def read_task(row: Row) -> Task:
+    """Make a task of its row."""
+    node, gpus, ports = json.loads(row["assignment"])
+    return Task(
+        ref=TaskRef(row["job_id"], row["attempt"], row["role"], row["idx"]),
+        assignment=Assignment(node, tuple(gpus), {label: tuple(numbers) for label, numbers in ports.items()}),
+        state=State(row["state"]),
+        started=row["started"],
+        ended=row["ended"],
+        exit_code=row["exit_code"],
+        address=row["address"],
+        container_id=row["container_id"],
+        killing=row["killing"],
+        reason=_read_message(row["reason"]),
+    )
+
+
+def story_row(entry: StoryEntry) -> dict[str, Any]:
+    """Give a story entry's row."""
+    return {
+        "job_id": entry.job_id,
+        "time": entry.time,
+        "type": entry.type,
+        "message": _dump_message(entry.message),
+        "attempt": entry.attempt,
+        "role": entry.role,
+        "idx": entry.index,
+        "data": _dump(dict(entry.data)),
+    }
+
+
+def read_story(row: Row) -> StoryEntry:
+    """Make a story entry of its row."""
+    message = _read_message(row["message"])
+    return StoryEntry(
+        row["job_id"],
+        row["time"],
+        row["type"],
+        message if message is not None else Message(""),
+        row["attempt"],
+        row["role"],
+        row["idx"],
+        json.loads(row["data"]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _spec(config: str) -> JobSpec:
+    return build_spec(json.loads(config))
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _message_json(message: Message) -> list[Any]:
+    values = {
+        key: {"message": _message_json(value)} if isinstance(value, Message) else value
+        for key, value in message.values.items()
+    }
+    return [message.package, message.template, values]
+
+
+def _message(document: list[Any]) -> Message:
+    package, template, values = document
+    return Message(
+        template,
+        {
+            key: _message(value["message"]) if isinstance(value, dict) else value
+            for key, value in values.items()
+        },
+        package,
+    )
+
+
+def _dump_message(message: Message | None) -> str | None:
+    return None if message is None else _dump(_message_json(message))
+
+
+def _read_message(text: str | None) -> Message | None:
+    return None if text is None else _message(json.loads(text))
+
+
+def _dump_verdict(verdict: Verdict | None) -> str | None:
+    if verdict is None:
+        return None
+    reason = _message_json(verdict.reason)
+    return _dump([verdict.state.value, verdict.exit_code, verdict.exit_row, verdict.trigger, reason])
+
+
+def _read_verdict(text: str | None) -> Verdict | None:
+    if text is None:
+        return None
+    state, exit_code, exit_row, trigger, reason = json.loads(text)
+    return Verdict(State(state), exit_code, exit_row, tuple(trigger) if trigger else None, _message(reason))

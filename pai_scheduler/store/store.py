@@ -1,0 +1,245 @@
+"""Reads and writes what must survive. Blocking: the service calls it from its own threads."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
+
+from ..core.instructions import Outcome
+from ..core.model import Attempt, Job, StoryEntry, SubState
+from ..job.messages import Message, msg
+from ..job.task import TaskRef
+from . import rows
+from .tables import attempts, jobs, story, tasks
+
+#: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
+_CHUNK = 10_000
+
+
+class StoreError(Exception):
+    """The database did not take a change (disk full, gone); nothing of it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStory:
+    """A story entry with its id and whose job it is about."""
+
+    id: int
+    user: str
+    job: str
+    entry: StoryEntry
+
+
+class Store:
+    """The database at an SQLAlchemy `url`, brought up to the present schema."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = sa.create_engine(url)
+        if self.engine.dialect.name == "sqlite":
+            sa.event.listen(self.engine, "connect", _set_up_sqlite)
+        self._upsert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
+        _migrate(self.engine)
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> Self:
+        """Open (or make) the embedded SQLite database in a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return cls(f"sqlite:///{folder / 'scheduler.sqlite'}")
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    # -- writing --------------------------------------------------------------------------------------------
+
+    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        """Write all changes in one transaction; `configs` has the job JSON of the new jobs by id.
+
+        Gives the tasks of the deleted jobs, whose logs may go now. StoreError: nothing was written.
+        """
+        try:
+            with self.engine.begin() as connection:
+                self._write_jobs(connection, outcome.jobs.values(), configs)
+                changed = [
+                    rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()
+                ]
+                self._write(connection, attempts, changed)
+                self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
+                if outcome.story:
+                    connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
+                return self._delete(connection, outcome.deleted)
+        except DBAPIError as error:
+            raise StoreError(str(error.orig)) from error
+
+    def _write_jobs(
+        self, connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        new, old = [], []
+        for job in changed:
+            if job.id in configs:
+                config = json.dumps(configs[job.id], ensure_ascii=False, separators=(",", ":"))
+                new.append({**rows.job_row(job), "config": config})
+            else:
+                old.append({f"_{key}": value for key, value in rows.job_row(job).items()})
+        if new:
+            connection.execute(jobs.insert(), new)
+        if old:
+            names = [name for name in old[0] if name != "_id"]
+            update = jobs.update().where(jobs.c.id == sa.bindparam("_id"))
+            connection.execute(update.values({name[1:]: sa.bindparam(name) for name in names}), old)
+
+    def _write(self, connection: sa.Connection, table: sa.Table, changed: list[dict[str, Any]]) -> None:
+        if not changed:
+            return
+        insert = self._upsert(table)
+        keys = [column.name for column in table.primary_key]
+        others = {name: insert.excluded[name] for name in changed[0] if name not in keys}
+        connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=others), changed)
+
+    def _delete(self, connection: sa.Connection, deleted: Collection[str]) -> list[TaskRef]:
+        if not deleted:
+            return []
+        found = connection.execute(
+            sa.select(tasks.c.job_id, tasks.c.attempt, tasks.c.role, tasks.c.idx).where(
+                tasks.c.job_id.in_(deleted)
+            )
+        )
+        refs = [TaskRef(*row) for row in found]
+        connection.execute(jobs.delete().where(jobs.c.id.in_(deleted)))
+        return refs
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def live_jobs(self) -> list[Job]:
+        """Give every job that has not ended, or still holds something, with its present attempt's tasks."""
+        with self.engine.connect() as connection:
+            found = connection.execute(sa.select(jobs).where(jobs.c.sub_state != SubState.ENDED.value))
+            return self._with_attempts(connection, [row._mapping for row in found])
+
+    def last_order(self) -> int:
+        """Give the highest place in the order of submissions so far."""
+        with self.engine.connect() as connection:
+            return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
+
+    def jobs(self, user: str | None = None) -> list[Job]:
+        """List jobs, newest first, with their last attempt but not its tasks."""
+        query = sa.select(jobs).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
+        if user is not None:
+            query = query.where(jobs.c.user_name == user)
+        with self.engine.connect() as connection:
+            found = [row._mapping for row in connection.execute(query)]
+        return [
+            rows.read_job(row, None if row["attempt"] is None else Attempt(row["attempt"], row["created"]))
+            for row in found
+        ]
+
+    def job(self, user: str, name: str) -> Job | None:
+        """Find a job, with its last attempt and its tasks."""
+        with self.engine.connect() as connection:
+            query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name)
+            found = connection.execute(query).first()
+            return self._with_attempts(connection, [found._mapping])[0] if found else None
+
+    def config(self, job_id: str) -> dict[str, Any]:
+        """Give the job JSON as submitted; KeyError where the job is gone."""
+        with self.engine.connect() as connection:
+            text = connection.execute(sa.select(jobs.c.config).where(jobs.c.id == job_id)).scalar()
+        if text is None:
+            raise KeyError(job_id)
+        config: dict[str, Any] = json.loads(text)
+        return config
+
+    def attempts(self, job_id: str) -> list[Attempt]:
+        """Give all attempts of a job with their tasks, oldest first."""
+        with self.engine.connect() as connection:
+            query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.number)
+            found = [rows.read_attempt(row._mapping) for row in connection.execute(query)]
+            by_number = {attempt.number: attempt for attempt in found}
+            self._add_tasks(
+                connection, tasks.c.job_id == job_id, {(job_id, n): a for n, a in by_number.items()}
+            )
+        return found
+
+    def story(
+        self, *, job_id: str | None = None, user: str | None = None, after: int = 0, limit: int = 10_000
+    ) -> list[StoredStory]:
+        """Give story entries after an id, oldest first: of a job, of a user's jobs, or of all."""
+        query = (
+            sa.select(story, jobs.c.user_name, jobs.c.name)
+            .join(jobs, jobs.c.id == story.c.job_id)
+            .where(story.c.id > after)
+            .order_by(story.c.id)
+            .limit(limit)
+        )
+        if job_id is not None:
+            query = query.where(story.c.job_id == job_id)
+        if user is not None:
+            query = query.where(jobs.c.user_name == user)
+        with self.engine.connect() as connection:
+            found = [row._mapping for row in connection.execute(query)]
+        return [StoredStory(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found]
+
+    def count_by_virtual_cluster(self) -> dict[str, int]:
+        """Count the jobs, ended ones too."""
+        query = sa.select(jobs.c.virtual_cluster, sa.func.count()).group_by(jobs.c.virtual_cluster)
+        with self.engine.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(query)}
+
+    def _with_attempts(self, connection: sa.Connection, found: list[Any]) -> list[Job]:
+        present: dict[tuple[str, int], Attempt] = {}
+        numbers = {row["id"]: row["attempt"] for row in found if row["attempt"] is not None}
+        ids = list(numbers)
+        for start in range(0, len(ids), _CHUNK):
+            chunk = ids[start : start + _CHUNK]
+            for row in connection.execute(sa.select(attempts).where(attempts.c.job_id.in_(chunk))):
+                if row.number == numbers[row.job_id]:
+                    present[row.job_id, row.number] = rows.read_attempt(row._mapping)
+            self._add_tasks(connection, tasks.c.job_id.in_(chunk), present)
+        return [rows.read_job(row, present.get((row["id"], row["attempt"]))) for row in found]
+
+    def _add_tasks(
+        self,
+        connection: sa.Connection,
+        which: sa.ColumnElement[bool],
+        present: Mapping[tuple[str, int], Attempt],
+    ) -> None:
+        by_attempt: dict[tuple[str, int], list[Any]] = defaultdict(list)
+        for row in connection.execute(sa.select(tasks).where(which)):
+            if (row.job_id, row.attempt) in present:
+                by_attempt[row.job_id, row.attempt].append(row._mapping)
+        for key, found in by_attempt.items():
+            present[key].tasks = {(row["role"], row["idx"]): rows.read_task(row) for row in found}
+
+
+def describe(error: StoreError) -> Message:
+    """Say what a failed commit means for a person who just submitted something."""
+    return msg(
+        "The scheduler cannot write to its database ({error}). Nothing was accepted; try again later.",
+        error=str(error),
+    )
+
+
+def _migrate(engine: sa.Engine) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    """WAL lets readers read while one writes; FULL makes a commit survive power loss."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()

@@ -1,0 +1,92 @@
+"""The tables: jobs, their attempts, the attempts' tasks, and the story. Changes go through a migration."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+#: one row per job that was accepted and not deleted; `config` is the job JSON as submitted
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("user_name", String(255), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("config", Text, nullable=False),
+    Column("virtual_cluster", String(255), nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("ord", BigInteger, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("sub_state", String(16), nullable=False),
+    Column("completed", BigInteger),
+    Column("attempt", Integer),
+    Column("retries", Text, nullable=False),
+    Column("not_before", BigInteger),
+    Column("verdict", Text),
+    Column("doomed", Boolean, nullable=False),
+    UniqueConstraint("user_name", "name", name="uq_jobs_user_name"),
+    Index("ix_jobs_sub_state", "sub_state"),
+    Index("ix_jobs_user_created", "user_name", "created"),
+    Index("ix_jobs_created", "created"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("created", BigInteger, nullable=False),
+    Column("launched", BigInteger),
+    Column("completed", BigInteger),
+    Column("verdict", Text),
+)
+
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("job_id", String(32), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("role", String(255), primary_key=True),
+    Column("idx", Integer, primary_key=True),
+    Column("assignment", Text, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("started", BigInteger),
+    Column("ended", BigInteger),
+    Column("exit_code", Integer),
+    Column("address", String(255), nullable=False),
+    Column("container_id", String(255), nullable=False),
+    Column("killing", Boolean, nullable=False),
+    Column("reason", Text),
+    ForeignKeyConstraint(["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"),
+)
+
+story = Table(
+    "story",
+    metadata,
+    # SQLite numbers only INTEGER keys by itself
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False),
+    Column("time", BigInteger, nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("attempt", Integer),
+    Column("role", String(255)),
+    Column("idx", Integer),
+    Column("data", Text, nullable=False),
+    Index("ix_story_job", "job_id", "id"),
+    sqlite_autoincrement=True,
+)
