@@ -1,0 +1,86 @@
+# make run    JupyterHub with the scheduler, on http://127.0.0.1:8000   (ENGINE=docker, CLUSTER=file, PORT=n)
+# make test   every test, with all it needs
+# make lint   style, types, and who may import whom
+
+# the first Python that is new enough
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+ENGINE ?= process
+PORT ?= 8000
+CLUSTER ?=
+
+bin := .venv/bin
+ui := pai_labextension/ui
+ui_sources := $(wildcard $(ui)/package.json $(ui)/package-lock.json $(ui)/tsconfig.json $(ui)/babel.config.js) \
+	$(shell find $(ui)/src $(ui)/style $(ui)/schema -type f 2>/dev/null)
+ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
+# Node is the one on PATH, or is brought into .venv
+with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
+
+.DELETE_ON_ERROR:
+.PHONY: run test lint clean
+
+run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),build/image)
+	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
+		$(if $(CLUSTER),--cluster '$(CLUSTER)')
+
+# pytest comes last, so that its summary is what one sees, and runs even if the front end's tests have failed
+test: build/tools build/proxy/installed
+	@$(bin)/python -m tests.prepare
+	@status=0; \
+	$(if $(ui_built),(cd $(ui) && $(with_node) npm test) || status=1;) \
+	$(with_node) $(bin)/python -m pytest || status=1; \
+	exit $$status
+
+lint: build/tools
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/mypy
+	$(bin)/mypy hub_config
+	$(bin)/lint-imports
+
+# everything that was made, not what runs keep in .run
+clean:
+	rm -rf .venv build pai_labextension/labextension $(ui)/node_modules $(ui)/lib
+
+# ── what the above need; each file is a stamp that says: done ─────────────────────────────────────────────
+
+$(bin)/python:
+	@test -n '$(PYTHON)' || { echo 'Python 3.11 or newer is needed; give its path: make $(MAKECMDGOALS) PYTHON=…'; exit 1; }
+	$(PYTHON) -m venv .venv
+
+build/ui-tools: pyproject.toml | $(bin)/python
+	@mkdir -p build
+	$(bin)/python -m pip install --quiet --disable-pip-version-check 'jupyter-builder>=1,<2' 'jupyterlab>=4.6,<5'
+	@touch $@
+
+build/node: hub_config/node.py | $(bin)/python
+	@mkdir -p build
+	$(bin)/python -m hub_config.node > $@
+
+build/ui-packages: $(wildcard $(ui)/package.json $(ui)/package-lock.json) | build/ui-tools build/node
+	cd $(ui) && $(with_node) npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+build/ui: $(ui_sources) build/ui-packages
+	cd $(ui) && $(with_node) npm run build
+	@touch $@
+
+build/installed: pyproject.toml $(ui_built) | $(bin)/python
+	@mkdir -p build
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+build/tools: build/installed
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lock.json | build/node
+	@mkdir -p build/proxy
+	cp hub_config/proxy/package.json hub_config/proxy/package-lock.json build/proxy
+	cd build/proxy && $(with_node) npm ci --omit=dev --no-audit --no-fund --loglevel=error
+	@touch $@
+
+build/image: $(wildcard hub_config/images/*) build/installed
+	$(bin)/python -m hub_config.images.build
+	@touch $@

@@ -1,0 +1,1 @@
+"""What an administrator edits, and the start-up that `make run` uses."""

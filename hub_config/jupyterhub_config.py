@@ -1,0 +1,137 @@
+"""JupyterHub's configuration: who may log in, how servers start, and the scheduler as a service of the Hub.
+
+`make run` starts the Hub with this file; what it decides (ports, secrets, the engine) comes in the `PAI_…`
+variables below. For a Hub of your own, copy the file, put your authenticator in, and set the variables, or
+write the values here. docs/hub.md explains every setting.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+c = get_config()  # noqa: F821 - given by JupyterHub
+
+# ── what was decided outside ──────────────────────────────────────────────────────────────────────────
+
+#: Everything that must survive is in this folder.
+folder = Path(os.environ["PAI_RUN_FOLDER"])
+#: How tasks run: "process" (processes of this machine) or "docker".
+engine = os.environ.get("PAI_ENGINE", "process")
+#: File that declares nodes and virtual clusters; empty: this machine as it is.
+cluster_file = os.environ.get("PAI_CLUSTER", "")
+#: The Hub's public address.
+public_port = int(os.environ.get("PAI_PORT", "8000"))
+#: Ports of the inner parts, on the loopback address only.
+hub_port = int(os.environ.get("PAI_HUB_PORT", "8081"))
+proxy_api_port = int(os.environ.get("PAI_PROXY_API_PORT", "8001"))
+scheduler_port = int(os.environ.get("PAI_SCHEDULER_PORT", "9186"))
+#: The spawner's own token for the scheduler. It must stay the same over restarts.
+spawner_token = os.environ["PAI_SPAWNER_TOKEN"]
+
+repository = Path(__file__).resolve().parent.parent
+programs = Path(sys.prefix) / "bin"
+public_url = f"http://127.0.0.1:{public_port}"
+
+# ── addresses and files ───────────────────────────────────────────────────────────────────────────────
+
+# What people open. Only this machine can reach it; put a web server with TLS in front to open it to others.
+c.JupyterHub.bind_url = public_url
+c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{hub_port}"
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{proxy_api_port}"
+# Node's proxy, as installed by `make run`. Its token comes in CONFIGPROXY_AUTH_TOKEN.
+c.ConfigurableHTTPProxy.command = [
+    shutil.which("node") or "node",
+    str(repository / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"),
+]
+c.ConfigurableHTTPProxy.pid_file = str(folder / "hub" / "proxy.pid")
+c.JupyterHub.db_url = f"sqlite:///{folder / 'hub' / 'jupyterhub.sqlite'}"
+# Logins stay valid over a restart.
+c.JupyterHub.cookie_secret_file = str(folder / "hub" / "cookie_secret")
+
+# ── who may log in ────────────────────────────────────────────────────────────────────────────────────
+
+# One password for everybody, made anew at every start: right for one person or a class on one machine.
+# Everywhere else, use your own authenticator: https://jupyterhub.readthedocs.io/en/stable/reference/authenticators.html
+c.JupyterHub.authenticator_class = "shared-password"
+c.SharedPasswordAuthenticator.user_password = os.environ.get("PAI_PASSWORD") or None
+c.Authenticator.allow_all = True
+
+# ── the scheduler, a service of the Hub at /services/pai ──────────────────────────────────────────────
+
+scheduler_command = [
+    str(programs / "pai-scheduler"),
+    *("--engine", engine),
+    *("--data-dir", str(folder / "scheduler")),
+    # whose token may submit and stop jobs for others: the spawner's
+    *("--admin-service", "pai-spawner"),
+]
+if cluster_file:
+    scheduler_command += ["--cluster", cluster_file]
+if engine == "docker":
+    # Containers cannot reach this machine's loopback address. The scheduler opens a door for them, on
+    # Docker's bridge address, to the Hub's public port.
+    scheduler_command += ["--front-door-port", str(public_port)]
+
+c.JupyterHub.services = [
+    {
+        "name": "pai",
+        "url": f"http://127.0.0.1:{scheduler_port}",
+        "command": scheduler_command,
+        # where the Docker Engine is, when it is not in the usual place
+        "environment": {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ},
+        "display": False,
+    },
+    # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler
+    {"name": "pai-spawner", "api_token": spawner_token, "display": False},
+]
+
+# Who may talk to the scheduler, with tokens of their own, in the notebook or outside: every user. The
+# scheduler shows a user their own jobs only.
+c.JupyterHub.load_roles = [
+    {
+        "name": "user",
+        "description": "Standard user privileges, and the scheduler",
+        "scopes": ["self", "access:services!service=pai"],
+    },
+    {"name": "pai-spawner", "scopes": ["access:services!service=pai"], "services": ["pai-spawner"]},
+    # the scheduler asks the Hub who its users are, and to which groups they belong
+    {"name": "pai-scheduler", "scopes": ["read:users"], "services": ["pai"]},
+]
+
+# ── servers ───────────────────────────────────────────────────────────────────────────────────────────
+
+c.JupyterHub.spawner_class = "pai_spawner.PAISpawner"
+c.PAISpawner.scheduler_url = f"http://127.0.0.1:{scheduler_port}/services/pai"
+c.PAISpawner.scheduler_token = spawner_token
+# Servers reach the Hub and the scheduler through the public address: the inner ports may change at a restart.
+c.PAISpawner.hub_connect_url = public_url
+c.PAISpawner.api_url = f"{public_url}/services/pai"
+# A server's own token may do what JupyterHub's servers need, and use the scheduler.
+c.Spawner.server_token_scopes = [
+    "users:activity!user",
+    "access:servers!server",
+    "access:services!service=pai",
+]
+c.PAISpawner.default_url = "/lab"
+# A person may run several servers side by side, with names of their choice.
+c.JupyterHub.allow_named_servers = True
+# Servers outlive the Hub.
+c.JupyterHub.cleanup_servers = False
+# A server that started while the Hub was away is found without delaying the Hub's own start.
+c.JupyterHub.init_spawners_timeout = 5
+
+if engine == "process":
+    # The image's name is shown only: every server runs in this Python environment.
+    c.PAISpawner.images = {"This machine's Python": "local/python"}
+    c.PAISpawner.cmd = [str(programs / "jupyterhub-singleuser")]
+    c.PAISpawner.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    # Everybody has a folder that stays, with the tutorials in it.
+    c.PAISpawner.homes = str(folder / "home")
+    c.PAISpawner.tutorials = str(repository / "notebooks")
+else:
+    # Built by `make run ENGINE=docker`. What is in the container goes with it, until a storage is set up.
+    c.PAISpawner.images = {"PAI notebook": os.environ.get("PAI_NOTEBOOK_IMAGE", "pai/notebook:latest")}
+    c.PAISpawner.allow_any_image = True
+    c.PAISpawner.cmd = ["jupyterhub-singleuser"]
+    c.PAISpawner.ip = "0.0.0.0"  # noqa: S104 - inside the container, on its job's own network

@@ -1,0 +1,218 @@
+"""`make run`: starts JupyterHub with the scheduler as its service, says where it is, stops it with Ctrl-C.
+
+Jobs and notebook servers run on when the Hub stops; the next start finds them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from .leftovers import end_leftovers
+from .node import node_folder
+from .settings import Settings, new_password, port_is_free
+
+_REPOSITORY = Path(__file__).resolve().parent.parent
+#: Seconds until a Hub that has not answered is called failed.
+_START_PATIENCE = 120.0
+#: Lines of the Hub's log that are shown when it does not start.
+_LOG_LINES = 25
+
+
+class CannotStart(Exception):
+    """Why the Hub is not started, and what to do: one sentence or two."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start the Hub and stay until it ends; gives the exit status."""
+    settings = _settings(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    try:
+        return _run(settings)
+    except CannotStart as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def _settings(arguments: Sequence[str] | None) -> Settings:
+    parser = argparse.ArgumentParser(prog="make run", description=__doc__)
+    parser.add_argument("--engine", choices=("process", "docker"), default="process", help="how tasks run")
+    parser.add_argument("--cluster", type=Path, help="file that declares nodes; without it: this machine")
+    parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
+    parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
+    given = parser.parse_args(arguments)
+    if given.cluster is not None and not given.cluster.is_file():
+        parser.error(
+            f"there is no cluster file {given.cluster}; an example is hub_config/examples/gpu-lab.yaml"
+        )
+    folder = (given.folder or _REPOSITORY / ".run" / given.engine).resolve()
+    cluster = given.cluster.resolve() if given.cluster else None
+    return Settings(folder, given.engine, cluster, given.port, new_password())
+
+
+def _run(settings: Settings) -> int:
+    _check_engine(settings)
+    (settings.folder / "hub").mkdir(parents=True, exist_ok=True)
+    with open(settings.folder / "lock", "a+") as lock, open(settings.folder / "hub" / "hub.log", "ab") as log:
+        _take(lock, settings)
+        for what in end_leftovers(settings.folder):
+            print(f"Ended {what}, left behind by a Hub that was killed.")
+        if not port_is_free(settings.port):
+            raise CannotStart(
+                f"Port {settings.port} is taken by another program. Stop it, or choose another port, "
+                f"for example: make run PORT={settings.port + 10}"
+            )
+        log_start = log.tell()
+        hub = subprocess.Popen(  # noqa: S603 - our own program and settings
+            [
+                sys.executable,
+                "-m",
+                "jupyterhub",
+                "--config",
+                str(Path(__file__).with_name("jupyterhub_config.py")),
+            ],
+            cwd=settings.folder / "hub",
+            env=_environment(settings),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            # Ctrl-C is for this process alone, which passes it on
+            start_new_session=True,
+            # the Hub holds the lock as long as it lives, even when this process is killed
+            pass_fds=(lock.fileno(),),
+        )
+        lock.truncate(0)
+        lock.write(f"{hub.pid} {settings.url}")
+        lock.flush()
+        return _watch(hub, settings, log_start)
+
+
+def _watch(hub: subprocess.Popen[bytes], settings: Settings, log_start: int) -> int:
+    log = settings.folder / "hub" / "hub.log"
+    print(f"Starting JupyterHub … (log: {_short(log)})", flush=True)
+    try:
+        _wait_until_ready(hub, settings, log, log_start)
+        print(_welcome(settings), flush=True)
+        status = hub.wait()
+        print(
+            f"The Hub ended with status {status}. The last lines of its log:\n{_tail(log, log_start)}",
+            file=sys.stderr,
+        )
+        return status or 1
+    except KeyboardInterrupt:
+        print(
+            "\nStopping the Hub; jobs and notebook servers run on. `make run` takes them up again.",
+            flush=True,
+        )
+        return 0
+    finally:
+        _stop(hub)
+
+
+def _wait_until_ready(hub: subprocess.Popen[bytes], settings: Settings, log: Path, log_start: int) -> None:
+    deadline = time.monotonic() + _START_PATIENCE
+    # the Hub's own pages come first; with the scheduler's answer everything is there
+    address = f"{settings.url}/services/pai/api/v1"
+    while not _answers(address):
+        if hub.poll() is not None:
+            raise CannotStart(f"The Hub did not start. The last lines of its log:\n{_tail(log, log_start)}")
+        if time.monotonic() > deadline:
+            raise CannotStart(
+                f"The Hub does not answer after {_START_PATIENCE:.0f} s. The last lines of its log:\n"
+                f"{_tail(log, log_start)}"
+            )
+        time.sleep(0.2)
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as response:  # noqa: S310 - our own http address
+            return bool(response.status == 200)
+    except (OSError, urllib.error.HTTPError):
+        return False
+
+
+def _welcome(settings: Settings) -> str:
+    lines = [
+        "",
+        f"    JupyterHub is at   {settings.url}",
+        "    user name          any name you like",
+        f"    password           {settings.password}",
+        "",
+    ]
+    if settings.cluster:
+        lines.append(
+            f"Nodes and GPUs are those declared in {_short(settings.cluster)}; declared GPUs are simulated."
+        )
+    lines.append("Ctrl-C stops the Hub; jobs and notebook servers run on.")
+    return "\n".join(lines)
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    environment = {**os.environ, **settings.environment()}
+    # the scheduler and the servers are found by name, the proxy's script runs `node` by name
+    environment["PATH"] = os.pathsep.join(
+        [str(Path(sys.prefix) / "bin"), str(node_folder()), environment.get("PATH", os.defpath)]
+    )
+    return environment
+
+
+def _check_engine(settings: Settings) -> None:
+    if settings.engine == "docker" and shutil.which("docker") is None and not os.environ.get("DOCKER_HOST"):
+        raise CannotStart(
+            "ENGINE=docker needs a Docker Engine on this machine (Debian: apt-get install docker.io)."
+        )
+
+
+def _take(lock: TextIO, settings: Settings) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.seek(0)
+        pid, _, url = lock.read().partition(" ")
+        raise CannotStart(
+            f"A Hub with its data in {_short(settings.folder)} runs already, at {url or 'an unknown address'}"
+            f" (process {pid or 'unknown'}). Use that one, or stop it first."
+        ) from None
+
+
+def _stop(hub: subprocess.Popen[bytes]) -> None:
+    if hub.poll() is None:
+        hub.terminate()
+        try:
+            hub.wait(30)
+        except subprocess.TimeoutExpired:
+            hub.kill()
+            hub.wait()
+
+
+def _tail(log: Path, start: int) -> str:
+    with open(log, "rb") as file:
+        file.seek(start)
+        lines = file.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-_LOG_LINES:])
+
+
+def _short(path: Path) -> str:
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,92 @@
+"""What `make run` decides (addresses, ports, secrets), for `jupyterhub_config.py` to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The ports of the Hub's inner parts, tried first; nothing that outlives the Hub knows them.
+_USUAL_PORTS = {"PAI_HUB_PORT": 8081, "PAI_PROXY_API_PORT": 8001, "PAI_SCHEDULER_PORT": 9186}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One installation: where it keeps everything, what it runs on, and its public address."""
+
+    folder: Path
+    engine: str
+    cluster: Path | None
+    port: int
+    password: str
+
+    @property
+    def url(self) -> str:
+        """Give the address to open in a browser."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def scheduler_folder(self) -> Path:
+        """Give the scheduler's data folder."""
+        return self.folder / "scheduler"
+
+    def environment(self) -> dict[str, str]:
+        """Write what `jupyterhub_config.py` reads; makes the secrets and chooses the inner ports."""
+        return {
+            "PAI_RUN_FOLDER": str(self.folder),
+            "PAI_ENGINE": self.engine,
+            "PAI_CLUSTER": str(self.cluster or ""),
+            "PAI_PORT": str(self.port),
+            "PAI_PASSWORD": self.password,
+            "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),
+            "CONFIGPROXY_AUTH_TOKEN": kept_secret(self.folder / "secrets" / "proxy-token"),
+            **{name: str(port) for name, port in inner_ports(self.folder / "ports.json", self.port).items()},
+        }
+
+
+def kept_secret(path: Path) -> str:
+    """Read a secret, or make it: readable by its owner only, and the same after a restart."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not path.exists():
+        part = path.with_name(path.name + ".part")
+        part.touch(mode=0o600)
+        part.write_text(secrets.token_hex(32))
+        part.rename(path)
+    return path.read_text()
+
+
+def inner_ports(path: Path, public_port: int) -> dict[str, int]:
+    """Choose a free port for each name: the one of the last start, else the usual one, else any."""
+    last: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+    ports: dict[str, int] = {}
+    for name, usual_port in _USUAL_PORTS.items():
+        taken = {public_port, *ports.values()}
+        wanted = (last.get(name, usual_port), usual_port, 0, 0, 0)
+        ports[name] = next(port for port in map(_free, wanted) if port and port not in taken)
+    path.write_text(json.dumps(ports))
+    return ports
+
+
+def port_is_free(port: int) -> bool:
+    """Tell whether this machine's loopback address has the port free."""
+    return bool(_free(port))
+
+
+def _free(port: int) -> int:
+    """Give the port (0: any) when it is free, else 0."""
+    with socket.socket() as probe:
+        # as servers do: a port whose last connections are only just closed is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+        return int(probe.getsockname()[1])
+
+
+def new_password() -> str:
+    """Make the shared password of one run; `PASSWORD=` sets it (eight characters or more)."""
+    return os.environ.get("PASSWORD") or secrets.token_urlsafe(9)

@@ -1,0 +1,28 @@
+"""Installs the Debian packages that the tests need, all at once and said before; `make test` runs it first.
+
+What cannot be installed here is no error yet: the tests that need it skip by name, or fail with CI=true.
+"""
+
+from __future__ import annotations
+
+from tests.testbed.machine import CannotError, apt_install, say
+
+#: A program, and the Debian package that brings it.
+PROGRAMS = {
+    "dockerd": "docker.io",
+    "iptables": "iptables",
+    "debootstrap": "debootstrap",
+    "chromium": "chromium",
+}
+
+
+def main() -> None:
+    """Install what is missing."""
+    try:
+        apt_install(PROGRAMS)
+    except CannotError as error:
+        say(str(error))
+
+
+if __name__ == "__main__":
+    main()
