@@ -45,9 +45,10 @@ class UnreachableError(Exception):
 class Client:
     """Talks to the scheduler at `url` with a user's bearer `token`.
 
-    Defaults: `PAI_API_URL` (the address without `/api/v1`), then this machine's default port; `PAI_TOKEN`, then
-    `JUPYTERHUB_API_TOKEN`. `locale` ("zh_CN") chooses the language of the messages. Every call raises
-    `ApiError` when refused and `UnreachableError` when nobody answers. Use it as `async with Client() as pai:`.
+    Defaults: `PAI_API_URL` (the address without `/api/v1`), then this machine's default port; `PAI_TOKEN`,
+    then `JUPYTERHUB_API_TOKEN`. `locale` ("zh_CN") chooses the language of the messages. Every call raises
+    `ApiError` when refused and `UnreachableError` when nobody answers. Use it as
+    `async with Client() as pai:`.
     """
 
     def __init__(
@@ -150,13 +151,43 @@ class Client:
         return response.content
 
     async def follow_log(
-        self, user: str, job: str, role: str, index: int, stream: str = "all", *, offset: int = 0
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
     ) -> AsyncIterator[bytes]:
         """Give a task's log as it is written, until the task has ended."""
-        params = {"follow": 1, "offset": offset}
+        params = {"follow": 1, **_present(attempt=attempt, offset=offset)}
         async with self._stream(_log(user, job, role, index, stream), params) as response:
             async for part in response.aiter_bytes():
                 yield part
+
+    async def log_parts(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """Give a task's log as it is now, piece by piece, however long it is."""
+        params = _present(attempt=attempt, offset=offset)
+        async with self._stream(_log(user, job, role, index, stream), params) as response:
+            async for part in response.aiter_bytes():
+                yield part
+
+    async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
+        """Give what has happened to a job after event `after`, oldest first."""
+        headers = {"Last-Event-ID": str(after)}
+        return cast(list[JobEvent], await self._json("GET", f"{_job(user, name)}/events", headers=headers))
 
     async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
         """Give a job's story from event `after` on, and go on as it happens, until the job has ended."""
@@ -178,9 +209,15 @@ class Client:
         _raise_for(response)
         return response
 
-    def _stream(self, path: str, params: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> _Stream:
+    def _stream(
+        self, path: str, params: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> _Stream:
         request = self._http.build_request(
-            "GET", path, params=dict(params), headers=dict(headers or {}), timeout=httpx.Timeout(30.0, read=None)
+            "GET",
+            path,
+            params=dict(params),
+            headers=dict(headers or {}),
+            timeout=httpx.Timeout(30.0, read=None),
         )
         return _Stream(self, request)
 

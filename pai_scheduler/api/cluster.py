@@ -20,7 +20,7 @@ class VirtualClustersHandler(ApiHandler):
     async def get(self) -> None:
         """List, by name."""
         self.answer(
-            {use.name: self.presenter.virtual_cluster(use) for use in self.service.virtual_clusters()}
+            {use.name: self.presenter.virtual_cluster(use) for use in await self.service.virtual_clusters()}
         )
 
 
@@ -29,7 +29,7 @@ class VirtualClusterHandler(ApiHandler):
 
     async def get(self, name: str) -> None:
         """Show."""
-        uses = {use.name: use for use in self.service.virtual_clusters()}
+        uses = {use.name: use for use in await self.service.virtual_clusters()}
         if name not in uses:
             raise no_virtual_cluster(name, sorted(uses))
         self.answer(self.presenter.virtual_cluster(uses[name]))

@@ -23,6 +23,10 @@ class LogHandler(StreamHandler):
         """Give bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
+        if attempt is None:
+            # the same one throughout, also when another attempt begins meanwhile
+            job = await self.service.job(self.caller, user, name)
+            attempt = job.attempt.number if job.attempt else 0
         log = await self.service.task_log(self.caller, user, name, role, int(index), attempt)
         size = await asyncio.to_thread(log.size, stream)
         start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)

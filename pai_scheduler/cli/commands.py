@@ -1,0 +1,169 @@
+"""The commands of `pai`: each asks the scheduler and prints; each gives the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..client import Client
+from ..job.messages import msg
+from .files import read_job_file
+from .logs import copy_log, pick_task
+from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
+from .watch import watch
+
+OK, REFUSED = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One call of `pai`."""
+
+    client: Client
+    locale: str
+    as_json: bool
+
+    def say(self, template: str, /, **values: Any) -> None:
+        """Print a sentence in the user's language."""
+        print(msg(template, **values).in_locale(self.locale))
+
+    def print_json(self, value: Any) -> None:
+        """Print an answer for programs."""
+        print(json.dumps(value, ensure_ascii=False, indent=2))
+
+    async def owner(self, user: str | None) -> str:
+        """Give the user whose job is meant: who is named, else who asks."""
+        return user or (await self.client.whoami())["username"]
+
+
+async def submit(session: Session, *, file: str, watch_it: bool, user: str | None) -> int:
+    """Submit a job, and with `--watch` see it through."""
+    config = await asyncio.to_thread(read_job_file, file)
+    name = await session.client.submit(config, user=user)
+    owner = await session.owner(user)
+    if session.as_json and not watch_it:
+        session.print_json({"name": name, "username": owner})
+    elif not session.as_json:
+        session.say("Job {name} is submitted.", name=name)
+    if not watch_it:
+        return OK
+    return await watch(session.client, owner, name, session.locale, as_json=session.as_json)
+
+
+async def jobs(session: Session, *, user: str | None) -> int:
+    """List jobs."""
+    listed = await session.client.jobs(user)
+    if session.as_json:
+        session.print_json(listed)
+    elif listed:
+        print(jobs_table(listed, session.locale))
+    else:
+        session.say("There are no jobs.")
+    return OK
+
+
+async def show(session: Session, *, name: str, user: str | None) -> int:
+    """Show a job."""
+    detail = await session.client.job(await session.owner(user), name)
+    if session.as_json:
+        session.print_json(detail)
+    else:
+        print(show_job(detail, session.locale))
+    return OK
+
+
+async def logs(
+    session: Session,
+    *,
+    name: str,
+    user: str | None,
+    task: str | None,
+    follow: bool,
+    stream: str,
+    attempt: int | None,
+) -> int:
+    """Print a task's log."""
+    owner = await session.owner(user)
+    role, index = await pick_task(session.client, owner, name, task, session.locale)
+    await copy_log(
+        session.client, owner, name, role, index, stream, attempt=attempt, follow=follow, to=sys.stdout.buffer
+    )
+    return OK
+
+
+async def stop(session: Session, *, name: str, user: str | None) -> int:
+    """Stop a job."""
+    await session.client.stop(await session.owner(user), name)
+    _done(session, "Job {name} is stopped.", name)
+    return OK
+
+
+async def delete(session: Session, *, name: str, user: str | None) -> int:
+    """Delete a job."""
+    await session.client.delete(await session.owner(user), name)
+    _done(session, "Job {name} is deleted.", name)
+    return OK
+
+
+async def nodes(session: Session) -> int:
+    """List the machines."""
+    listed = await session.client.nodes()
+    if session.as_json:
+        session.print_json(listed)
+    else:
+        print(nodes_table(listed, session.locale))
+    return OK
+
+
+async def vcs(session: Session) -> int:
+    """List the virtual clusters."""
+    listed = await session.client.virtual_clusters()
+    if session.as_json:
+        session.print_json(listed)
+    else:
+        print(virtual_clusters_table(listed, session.locale))
+    return OK
+
+
+async def validate(session: Session, *, file: str) -> int:
+    """Say what is wrong with a job, or whether it fits."""
+    validation = await session.client.validate(await asyncio.to_thread(read_job_file, file))
+    if session.as_json:
+        session.print_json(validation)
+    elif validation["errors"]:
+        for error in validation["errors"]:
+            print(f"{error['path']}: {error['message']}", file=sys.stderr)
+    else:
+        fits = {
+            "now": msg("The job is right, and fits now."),
+            "later": msg("The job is right, and will have to wait."),
+            "never": msg("The job is right, but does not fit this cluster at present."),
+        }[validation["fits"]]
+        print(" ".join(filter(None, (fits.in_locale(session.locale), validation["reason"]))))
+    return REFUSED if validation["errors"] else OK
+
+
+def _done(session: Session, template: str, name: str) -> None:
+    if session.as_json:
+        session.print_json({"name": name})
+    else:
+        session.say(template, name=name)
+
+
+Command = Callable[..., Awaitable[int]]
+
+COMMANDS: dict[str, Command] = {
+    "submit": submit,
+    "jobs": jobs,
+    "show": show,
+    "logs": logs,
+    "stop": stop,
+    "delete": delete,
+    "nodes": nodes,
+    "vcs": vcs,
+    "validate": validate,
+}

@@ -1,0 +1,71 @@
+"""Runs one `pai` command, and turns whatever comes of it into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+
+from ..client import ApiError, Client, UnreachableError
+from ..job.messages import choose_locale, msg
+from .arguments import make_parser
+from .commands import COMMANDS, Session
+from .files import FileError
+
+REFUSED, USAGE, UNREACHABLE = 1, 2, 3
+#: What a shell reports of a program that was ended by ^C.
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `pai`; give the exit code."""
+    locale = terminal_locale()
+    options = make_parser(locale).parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        # a terminal that cannot show a character shows something else instead of nothing at all
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        return asyncio.run(_run(locale, **vars(options)))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # whoever read us has had enough; Python must not complain when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def terminal_locale() -> str:
+    """Choose the language as POSIX has it: LC_ALL, then LC_MESSAGES, then LANG."""
+    chosen = next(filter(None, (os.environ.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))), "")
+    return choose_locale(chosen)
+
+
+async def _run(
+    locale: str,
+    command: str,
+    url: str | None = None,
+    token: str | None = None,
+    json: bool = False,
+    **options: object,
+) -> int:
+    try:
+        async with Client(url, token, locale=locale) as client:
+            return await COMMANDS[command](Session(client, locale, json), **options)
+    except ApiError as error:
+        _complain(error.message)
+        for field in error.errors:
+            _complain(f"  {field['path']}: {field['message']}")
+        if error.status == 401:
+            _complain(msg("Set PAI_TOKEN to your token, or give it with --token.").in_locale(locale))
+        return REFUSED
+    except FileError as error:
+        _complain(error.message.in_locale(locale))
+        return REFUSED if error.readable else USAGE
+    except UnreachableError as error:
+        _complain(msg("No answer: {reason}", reason=error).in_locale(locale))
+        return UNREACHABLE
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr)
