@@ -1,0 +1,107 @@
+// The scheduler's API, as the notebook server forwards it; names and meanings: section 4 of the job contract.
+
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+export type JobState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+
+/** An item of the job list. Times are ms since the epoch. */
+export interface IJob {
+  readonly name: string;
+  readonly username: string;
+  readonly state: JobState;
+  readonly createdTime: number;
+  readonly completedTime: number | null;
+  readonly appExitCode: number | null;
+  readonly totalGpuNumber: number;
+}
+
+/** The scheduler, or the way to it, refused. `code` is the contract's name for the reason. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** Asks the scheduler in the person's name; every call rejects with `ApiError`. */
+export class Api {
+  /**
+   * @param settings - the notebook server
+   * @param language - of the sentences the scheduler writes, as JupyterLab names it ("zh_CN")
+   */
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    private readonly language: string
+  ) {}
+
+  /** Tell who the person is to the scheduler. */
+  async whoami(): Promise<string> {
+    const user = (await this.send('GET', ['user'])) as { username: string };
+    return user.username;
+  }
+
+  /** List a user's jobs, newest first. */
+  async jobs(user: string): Promise<IJob[]> {
+    return (await this.send('GET', ['jobs'], { username: user })) as IJob[];
+  }
+
+  /** Say why a job waits; empty when it does not. */
+  async waitingReason(job: IJob): Promise<string> {
+    const detail = (await this.send('GET', jobPath(job))) as { jobStatus: { waitingReason: string } };
+    return detail.jobStatus.waitingReason;
+  }
+
+  /** Stop a job. */
+  async stop(job: IJob): Promise<void> {
+    await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
+  }
+
+  private async send(
+    method: string,
+    path: readonly string[],
+    parameters: Record<string, string> = {},
+    body?: unknown
+  ): Promise<unknown> {
+    const url =
+      URLExt.join(this.settings.baseUrl, 'pai/api/v1', ...path.map(encodeURIComponent)) +
+      URLExt.objectToQueryString(parameters);
+    const headers: Record<string, string> = { 'Accept-Language': this.language.replace('_', '-') };
+    if (body !== undefined) {
+      headers['Content-Type'] = 'application/json';
+    }
+    const response = await ServerConnection.makeRequest(
+      url,
+      { method, headers, body: body === undefined ? null : JSON.stringify(body) },
+      this.settings
+    ).catch((error: Error) => {
+      throw new ApiError(0, 'ServerUnreachable', error.message);
+    });
+    const text = await response.text();
+    const answer = parse(text);
+    if (!response.ok) {
+      throw new ApiError(
+        response.status,
+        answer?.code ?? 'UnknownError',
+        answer?.message ?? `${response.status} ${response.statusText}`
+      );
+    }
+    return answer;
+  }
+}
+
+function jobPath(job: IJob): string[] {
+  return ['user', job.username, 'jobs', job.name];
+}
+
+function parse(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,118 @@
+// The plugins: the person's jobs, "New PAI job", the status-bar item and the list.
+
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette, MainAreaWidget, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { Api } from './api';
+import { paiIcon } from './icon';
+import { IJobsModel, JobsModel } from './model';
+import { newJob } from './newJob';
+import { JobsPanel } from './panel';
+import { StatusItem } from './status';
+
+const DOMAIN = 'pai_labextension';
+
+namespace CommandIDs {
+  export const newJob = 'pai:new-job';
+  export const showJobs = 'pai:show-jobs';
+}
+
+const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
+  id: 'pai-labextension:model',
+  description: 'Knows the jobs of the person in front of it.',
+  autoStart: true,
+  optional: [ITranslator],
+  provides: IJobsModel,
+  activate: (app, translator: ITranslator | null) =>
+    new JobsModel(new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode))
+};
+
+const newJobPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:new-job',
+  description: 'Opens the job form, from the launcher and the command palette.',
+  autoStart: true,
+  optional: [ICommandPalette, ILauncher, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null,
+    translator: ITranslator | null
+  ) => {
+    const trans = (translator ?? nullTranslator).load(DOMAIN);
+    const command = CommandIDs.newJob;
+    app.commands.addCommand(command, {
+      label: trans.__('New PAI job'),
+      caption: trans.__('Open a form to submit a job to the GPU cluster'),
+      icon: args => (args['isPalette'] ? undefined : paiIcon),
+      describedBy: { args: { type: 'object', properties: { cwd: { type: 'string' } } } },
+      execute: async args => {
+        const cwd = typeof args['cwd'] === 'string' ? args['cwd'] : '';
+        try {
+          return await newJob(app.commands, app.serviceManager.kernelspecs, cwd, trans);
+        } catch (error) {
+          await showErrorMessage(trans.__('The job form could not be opened'), error as Error);
+          return undefined;
+        }
+      }
+    });
+    palette?.addItem({ command, category: trans.__('PAI'), args: { isPalette: true } });
+    launcher?.add({ command, category: trans.__('PAI'), rank: 0 });
+  }
+};
+
+const jobsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:jobs',
+  description: 'Lists the jobs, and counts them in the status bar.',
+  autoStart: true,
+  requires: [IJobsModel],
+  optional: [ICommandPalette, IStatusBar, ILayoutRestorer, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IJobsModel,
+    palette: ICommandPalette | null,
+    statusBar: IStatusBar | null,
+    restorer: ILayoutRestorer | null,
+    translator: ITranslator | null
+  ) => {
+    const { commands, shell } = app;
+    const trans = (translator ?? nullTranslator).load(DOMAIN);
+    const language = (translator ?? nullTranslator).languageCode.replace('_', '-');
+    const tracker = new WidgetTracker<MainAreaWidget<JobsPanel>>({ namespace: 'pai-jobs' });
+    const command = CommandIDs.showJobs;
+    commands.addCommand(command, {
+      label: trans.__('Show PAI jobs'),
+      caption: trans.__('List my jobs on the GPU cluster'),
+      icon: args => (args['isPalette'] ? undefined : paiIcon),
+      describedBy: { args: { type: 'object', properties: {} } },
+      execute: async () => {
+        let widget = tracker.currentWidget;
+        if (!widget || widget.isDisposed) {
+          const onNewJob = () => void commands.execute(CommandIDs.newJob);
+          widget = new MainAreaWidget({ content: new JobsPanel({ model, trans, language, onNewJob }) });
+          widget.id = 'pai-jobs';
+          widget.title.label = trans.__('PAI jobs');
+          widget.title.icon = paiIcon;
+          widget.title.closable = true;
+          shell.add(widget, 'main');
+          await tracker.add(widget);
+        }
+        shell.activateById(widget.id);
+        return widget;
+      }
+    });
+    palette?.addItem({ command, category: trans.__('PAI'), args: { isPalette: true } });
+    if (restorer) {
+      void restorer.restore(tracker, { command, name: () => 'pai-jobs' });
+    }
+    statusBar?.registerStatusItem('pai-labextension:jobs', {
+      item: new StatusItem(model, trans, () => void commands.execute(command)),
+      align: 'left',
+      rank: 100
+    });
+  }
+};
+
+export default [modelPlugin, newJobPlugin, jobsPlugin];

@@ -1,0 +1,23 @@
+// What can be said about a list of jobs.
+
+import { IJob, JobState } from './api';
+
+/** Tell whether a job is not over yet. */
+export function isActive(job: IJob): boolean {
+  return job.state === 'WAITING' || job.state === 'RUNNING';
+}
+
+/** Count the jobs in a state. */
+export function count(jobs: readonly IJob[], state: JobState): number {
+  return jobs.filter(job => job.state === state).length;
+}
+
+/** Give the waiting jobs, the one that has waited longest first. */
+export function waiting(jobs: readonly IJob[]): IJob[] {
+  return jobs.filter(job => job.state === 'WAITING').sort((a, b) => a.createdTime - b.createdTime);
+}
+
+/** Name a job for good: two users may have jobs of one name. */
+export function key(job: IJob): string {
+  return `${job.username}~${job.name}`;
+}
