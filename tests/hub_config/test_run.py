@@ -1,0 +1,40 @@
+"""What `make run` says when it cannot start."""
+
+from __future__ import annotations
+
+import fcntl
+import socket
+from pathlib import Path
+
+import pytest
+
+from hub_config.run import main
+
+
+def test_a_taken_port_is_one_clear_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert main(["--folder", str(tmp_path), "--port", str(port)]) == 1
+    assert capsys.readouterr().err == (
+        f"Port {port} is taken by another program. Stop it, or choose another port, "
+        f"for example: make run PORT={port + 10}\n"
+    )
+
+
+def test_a_second_hub_on_the_same_data_names_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open(tmp_path / "lock", "a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("4711 http://127.0.0.1:8000")
+        lock.flush()
+        assert main(["--folder", str(tmp_path)]) == 1
+    assert "runs already, at http://127.0.0.1:8000 (process 4711)" in capsys.readouterr().err
+
+
+def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--cluster", "no-such.yaml"])
+    assert "there is no cluster file no-such.yaml" in capsys.readouterr().err

@@ -1,0 +1,43 @@
+"""Ports and secrets of an installation."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+from hub_config.settings import Settings, inner_ports, kept_secret, port_is_free
+
+
+def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
+    secret = kept_secret(tmp_path / "secrets" / "token")
+    assert len(secret) == 64
+    assert kept_secret(tmp_path / "secrets" / "token") == secret
+    assert (tmp_path / "secrets" / "token").stat().st_mode & 0o077 == 0
+
+
+def test_inner_ports_stay_the_same_while_they_are_free(tmp_path: Path) -> None:
+    first = inner_ports(tmp_path / "ports.json", 8000)
+    assert len(set(first.values())) == 3
+    assert inner_ports(tmp_path / "ports.json", 8000) == first
+
+
+def test_an_inner_port_that_was_taken_meanwhile_is_replaced(tmp_path: Path) -> None:
+    first = inner_ports(tmp_path / "ports.json", 8000)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", first["PAI_HUB_PORT"]))
+        other.listen()
+        assert not port_is_free(first["PAI_HUB_PORT"])
+        second = inner_ports(tmp_path / "ports.json", 8000)
+    assert second["PAI_HUB_PORT"] != first["PAI_HUB_PORT"]
+    assert second["PAI_PROXY_API_PORT"] == first["PAI_PROXY_API_PORT"]
+
+
+def test_the_public_port_is_nobody_elses(tmp_path: Path) -> None:
+    assert 8081 not in inner_ports(tmp_path / "ports.json", 8081).values()
+
+
+def test_the_spawners_token_stays_and_the_password_is_as_given(tmp_path: Path) -> None:
+    settings = Settings(tmp_path, "process", None, 8000, "a password")
+    first, second = settings.environment(), settings.environment()
+    assert first["PAI_SPAWNER_TOKEN"] == second["PAI_SPAWNER_TOKEN"]
+    assert first["PAI_PASSWORD"] == "a password"

@@ -1,0 +1,77 @@
+"""What is free, as the form says it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
+from pai_spawner.supply import GpuSupply, VirtualClusterSupply, supply_of
+
+
+def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bool = False) -> NodeInfo:
+    return {
+        "name": name,
+        "state": "RUNNING",
+        "total": {"cpus": 8, "memoryMB": 16000, "storageGB": 100, "gpus": gpus},
+        "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": used},
+        "gpus": [
+            {"index": index, "type": kind, "uuid": "", "simulated": simulated, "job": None}
+            for kind, count in gpus.items()
+            for index in range(count)
+        ],
+    }
+
+
+def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
+    info: dict[str, Any] = {
+        "capacity": 60.0,
+        "maxCapacity": 100.0,
+        "usedCapacity": 12.5,
+        "numActiveJobs": 1,
+        "numJobs": 3,
+        "numPendingJobs": 2,
+        "resourcesUsed": {"memory": 0, "vCores": 0, "GPUs": 0},
+        "resourcesTotal": {"memory": 0, "vCores": 0, "GPUs": 0},
+        "dedicated": False,
+        "nodeList": [],
+        "status": "RUNNING",
+    }
+    return {**info, **changes}  # type: ignore[return-value]
+
+
+NODES = [
+    node("a", {"P100": 2, "TITANX": 1}, {"P100": 1}),
+    node("b", {"P100": 4}, {"P100": 4}, simulated=True),
+]
+
+
+def test_gpus_are_counted_by_type_and_by_what_one_node_has() -> None:
+    supply = supply_of(NODES, {})
+    assert supply.gpus == (
+        GpuSupply("P100", free=1, total=6, most_per_node=4, most_free_per_node=1, simulated=True),
+        GpuSupply("TITANX", free=1, total=1, most_per_node=1, most_free_per_node=1, simulated=False),
+    )
+    assert supply.most_gpus_per_node == 4
+
+
+def test_cpus_and_memory_are_summed_up_and_the_largest_node_is_known() -> None:
+    supply = supply_of(NODES, {})
+    assert (supply.free_cpus, supply.total_cpus, supply.largest_node_cpus) == (10, 16, 8)
+    assert (supply.free_memory_mb, supply.total_memory_mb, supply.largest_node_memory_mb) == (
+        30000,
+        32000,
+        16000,
+    )
+
+
+def test_virtual_clusters_say_how_full_they_are_and_whether_they_take_jobs() -> None:
+    supply = supply_of([], {"default": virtual_cluster(), "old": virtual_cluster(status="STOPPED")})
+    assert supply.virtual_clusters == (
+        VirtualClusterSupply("default", 12.5, 2, True),
+        VirtualClusterSupply("old", 12.5, 2, False),
+    )
+
+
+def test_an_empty_cluster_has_nothing() -> None:
+    supply = supply_of([], {})
+    assert (supply.gpus, supply.total_cpus, supply.most_gpus_per_node) == ((), 0, 0)
