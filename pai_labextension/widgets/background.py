@@ -1,0 +1,58 @@
+"""What a widget does while nobody waits for it: tasks on the kernel's loop, whose errors are shown."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from .language import msg
+
+
+class NoEventLoopError(RuntimeError):
+    """A widget was made where no asyncio loop runs, so that it could neither ask nor listen."""
+
+
+class Background:
+    """The tasks of one widget. `on_error` is given the traceback of a task that failed.
+
+    Raises `NoEventLoopError` where no loop runs: a notebook's kernel has one, a plain script starts one with
+    `asyncio.run`.
+    """
+
+    def __init__(self, on_error: Callable[[str], None]) -> None:
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise NoEventLoopError(
+                str(msg("This widget needs a running asyncio loop: use it in a notebook or asyncio.run()."))
+            ) from None
+        self._on_error = on_error
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any] | None:
+        """Start some work; None where the widget has been closed."""
+        if self._closed:
+            work.close()
+            return None
+        # widget messages arrive outside of a task, but always on the loop's thread
+        task = self._loop.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def close(self) -> None:
+        """Cancel everything; nothing starts any more."""
+        self._closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None:
+            self._on_error("".join(traceback.format_exception(error)))

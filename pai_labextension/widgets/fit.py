@@ -1,0 +1,78 @@
+"""Asks the scheduler whether a job fits while it is typed: not too often, one question at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.wire import NodeInfo, Validation, VirtualClusterInfo
+
+#: s to wait for the next key, and between two looks at what is free
+QUIET, REFRESH = 0.3, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the scheduler said is there and free."""
+
+    virtual_clusters: Mapping[str, VirtualClusterInfo] = field(default_factory=dict)
+    nodes: tuple[NodeInfo, ...] = ()
+
+
+class FitChecker:
+    """Keeps what is shown about the cluster up to date.
+
+    `question` gives the job to ask about (None: nothing to ask, it has errors) and its version; the answers
+    go to `on_cluster`, `on_answer` and, with a sentence, `on_trouble`.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        question: Callable[[], tuple[int, Mapping[str, Any] | None]],
+        *,
+        on_cluster: Callable[[Cluster], None],
+        on_answer: Callable[[Validation], None],
+        on_trouble: Callable[[str], None],
+        quiet: float = QUIET,
+    ) -> None:
+        self._client, self._question, self._quiet = client, question, quiet
+        self._on_cluster, self._on_answer, self._on_trouble = on_cluster, on_answer, on_trouble
+        self._wanted = asyncio.Event()
+
+    def ask(self) -> None:
+        """Note that the job has changed."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Ask for ever, whenever the job has changed or the last look is old."""
+        while True:
+            await self._look()
+            try:
+                async with asyncio.timeout(REFRESH):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+            await self._until_quiet()
+
+    async def _until_quiet(self) -> None:
+        while self._wanted.is_set():
+            self._wanted.clear()
+            await asyncio.sleep(self._quiet)
+
+    async def _look(self) -> None:
+        version, config = self._question()
+        try:
+            clusters, nodes = await asyncio.gather(self._client.virtual_clusters(), self._client.nodes())
+            self._on_cluster(Cluster(clusters, tuple(nodes)))
+            if config is None:
+                return
+            answer = await self._client.validate(config)
+        except (ApiError, UnreachableError) as error:
+            self._on_trouble(str(error))
+            return
+        if self._question()[0] == version:
+            self._on_answer(answer)

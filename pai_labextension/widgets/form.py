@@ -1,0 +1,178 @@
+"""The job as a form: a view of the one model that the text shows too."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import ipywidgets as widgets
+
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.paths import path_text
+from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
+
+from .envs import DEBUG, EnvList
+from .fields import CheckField, ChoiceField, Field, IntegerField, TextField
+from .free import gpu_counts
+from .json_edit import ABSENT, Path
+from .labels import job_label
+from .language import Language
+from .look import button, notice, show
+from .model import JobModel
+from .roles import RoleList
+
+_ENVS = "$.jobEnvs"
+_STORAGE = ("codeDir", "dataDir", "outputDir", "authFile")
+_UNIQUE_SUFFIX = re.compile(r"_[0-9a-f]{8}$")
+
+
+class FormView(widgets.VBox):
+    """All inputs of a job; edits go to the model, changes of the model come back."""
+
+    def __init__(self, model: JobModel, say: Language) -> None:
+        self._model, self._say = model, say
+        unique = button(say("Make unique"), tooltip=say("Append eight random characters to the name"))
+        unique.on_click(lambda _button: self._edit(("jobName",), unique_name(self._get("jobName", ""))))
+        self._virtual_cluster = self._choice("virtualCluster", "default")
+        self._gpu_type = self._choice("gpuType", "")
+        self._fields: dict[str, Field] = {
+            "jobName": self._text_field("jobName", beside=[unique]),
+            "image": self._text_field("image"),
+            "virtualCluster": self._virtual_cluster,
+            "gpuType": self._gpu_type,
+            "retryCount": self._retries(),
+        }
+        storage = {name: self._text_field(name, when_blank=ABSENT) for name in _STORAGE}
+        self.roles = RoleList(say, lambda path, value: self._edit(("taskRoles", *path), value))
+        self.envs = EnvList(say, lambda envs: self._edit(("jobEnvs",), dict(envs)), self._note_env_problem)
+        self.debug = CheckField(
+            say("Debug: a task that fails keeps its container, so that you can look inside"), self._set_debug
+        )
+        self.debug.add_class("pai-switch")
+        self._more = widgets.Accordion(
+            [widgets.VBox([*storage.values()])], titles=(say("More: storage folders, registry credentials"),)
+        )
+        basics = [*self._fields.values()]
+        self._storage = storage
+        self._fields |= storage
+        self._inner = widgets.VBox(
+            [
+                *basics,
+                self._title("taskRoles"),
+                self.roles,
+                self._title("jobEnvs"),
+                self.envs,
+                self.debug,
+                self._more,
+            ]
+        )
+        self._obstacle = widgets.HTML()
+        self._back = button(say("Go back to the text that parsed last"), icon="undo")
+        self._back.on_click(lambda _button: self._model.go_back(self))
+        super().__init__([self._obstacle, self._back, self._inner])
+        self.offer({}, [])
+        model.listen(lambda _source: self.load())
+        self.load()
+
+    def load(self) -> None:
+        """Show the job as it is now, or say why that cannot be."""
+        obstacle = self._model.obstacle
+        show(self._inner, obstacle is None)
+        show(self._obstacle, obstacle is not None)
+        show(self._back, self._model.text_error is not None)
+        if obstacle is not None:
+            self._obstacle.value = notice(self._say.of(obstacle), "warning")
+            return
+        config = self._model.config
+        for name, field in self._fields.items():
+            field.load(config.get(name, ABSENT))
+        self.roles.load(config.get("taskRoles", []))
+        envs = config.get("jobEnvs", {})
+        self.envs.load(envs)
+        self.debug.load(envs.get(DEBUG) in (True, "true"))
+
+    def offer(self, clusters: Mapping[str, VirtualClusterInfo], nodes: Sequence[NodeInfo]) -> None:
+        """Offer the virtual clusters and GPU types that there are."""
+        say = self._say
+        self._virtual_cluster.offer([(name, name) for name in sorted(clusters)] or [("default", "default")])
+        types = []
+        for count in gpu_counts(nodes):
+            template = (
+                "{type}: {free} of {total} free (simulated)"
+                if count.simulated
+                else "{type}: {free} of {total} free"
+            )
+            types.append((say(template, type=count.type, free=count.free, total=count.total), count.type))
+        self._gpu_type.offer([(say("any type"), ""), *types])
+
+    def show_errors(self, errors: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+        """Put each error beside its input; give those (path, sentence) that have none."""
+        left = dict(errors)
+        for path, field in self._placed():
+            field.show_errors(left.pop(path, ()))
+        in_envs = [path for path in left if path == _ENVS or path.startswith((_ENVS + ".", _ENVS + "["))]
+        self.envs.show_errors([sentence for path in in_envs for sentence in left.pop(path)])
+        if any(path_text((name,)) in errors for name in self._storage):
+            self._more.selected_index = 0
+        return [(path, sentence) for path, sentences in left.items() for sentence in sentences]
+
+    def _placed(self) -> Iterator[tuple[str, Field]]:
+        for name, field in self._fields.items():
+            yield path_text((name,)), field
+        for path, field in self.roles.fields():
+            yield path_text(("taskRoles", *path)), field
+
+    def _text_field(
+        self, name: str, when_blank: Any = "", beside: Sequence[widgets.Widget] = ()
+    ) -> TextField:
+        label = job_label(self._say, name)
+        return TextField(
+            label.title,
+            lambda value: self._edit((name,), value),
+            help_text=label.help,
+            when_blank=when_blank,
+            beside=beside,
+        )
+
+    def _choice(self, name: str, blank: str) -> ChoiceField:
+        label = job_label(self._say, name)
+        return ChoiceField(
+            label.title,
+            lambda value: self._edit((name,), value),
+            unknown=lambda value: self._say("{value} (not there at present)", value=value),
+            help_text=label.help,
+            blank=blank,
+        )
+
+    def _retries(self) -> IntegerField:
+        label = job_label(self._say, "retryCount")
+        return IntegerField(
+            label.title,
+            lambda value: self._edit(("retryCount",), value),
+            help_text=label.help,
+            placeholder=label.default,
+        )
+
+    def _title(self, name: str) -> widgets.Label:
+        title = widgets.Label(job_label(self._say, name).title)
+        title.add_class("pai-title")
+        return title
+
+    def _get(self, name: str, default: Any) -> Any:
+        return self._model.config.get(name, default)
+
+    def _edit(self, path: Path, value: Any) -> None:
+        self._model.edit(path, value, self)
+
+    def _set_debug(self, wanted: bool) -> None:
+        self._edit(("jobEnvs", DEBUG), True if wanted else ABSENT)
+
+    def _note_env_problem(self, problem: Message | None) -> None:
+        self._model.set_form_errors({_ENVS: problem} if problem is not None else {}, self)
+
+
+def unique_name(name: Any) -> str:
+    """Give the name with eight random characters behind it, in place of those it has had so far."""
+    return f"{_UNIQUE_SUFFIX.sub('', str(name)) or 'job'}_{secrets.token_hex(4)}"

@@ -1,0 +1,245 @@
+"""JobForm: write a job (import a file, paste text, fill in a form), see whether it fits, submit it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.wire import FieldError, Validation
+
+from .background import Background
+from .fit import QUIET, Cluster, FitChecker
+from .form import FormView, unique_name
+from .free import free_line
+from .import_view import ImportView
+from .job_monitor import JobMonitor
+from .language import Language
+from .look import Kind, button, notice, show, style_sheet
+from .model import JobModel, text_of
+from .text_view import TextView
+
+#: Where the scheduler's refusals belong that are about one field.
+_PLACE_OF_CODE = {"ConflictJobError": "$.jobName", "NoVirtualClusterError": "$.virtualCluster"}
+
+_KIND_OF_FIT: dict[str, Kind] = {"now": "success", "later": "warning", "never": "error"}
+
+
+class JobForm(widgets.VBox):
+    """A form for one job.
+
+    `config`: the job to begin with, as an object or as text with comments; None: an empty one.
+    `client`: how to reach the scheduler; None: as the notebook's environment says.
+    `locale`: "en", "zh_CN" or None for the person's own (see `language.default_locale`).
+    Needs a running asyncio loop, as every notebook has (`NoEventLoopError`).
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | str | None = None,
+        client: Client | None = None,
+        locale: str | None = None,
+        *,
+        quiet: float = QUIET,
+    ) -> None:
+        self.say = say = Language(locale)
+        self._background = Background(self._show_crash)
+        self._owns_client = client is None
+        self.client = client or Client(locale=say.locale)
+        text = config if isinstance(config, str) else text_of(empty_job() if config is None else config)
+        self.model = JobModel(text)
+        #: The monitor of the job submitted last.
+        self.monitor: JobMonitor | None = None
+        self._cluster = Cluster()
+        self._server_errors: list[FieldError] = []
+        self._submitting = False
+
+        self.form = FormView(self.model, say)
+        self.text = TextView(self.model, say)
+        self.files = ImportView(self.model, say, on_import=self._open_imported)
+        self.tabs = widgets.Tab(
+            [self.form, self.text, self.files],
+            titles=(say("Fill in a form"), say("Paste text"), say("Import a file")),
+        )
+        self.free = widgets.HTML()
+        self.fit = widgets.HTML()
+        self.problems = widgets.HTML()
+        self.outcome = widgets.HTML()
+        self.submit_button = button(say("Submit job"), icon="paper-plane", style="primary")
+        self.submit_button.on_click(lambda _button: self._start_submit())
+        self._monitors = widgets.VBox()
+        super().__init__(
+            [
+                style_sheet(),
+                self.tabs,
+                self.free,
+                self.fit,
+                self.problems,
+                widgets.HBox([self.submit_button]),
+                self.outcome,
+                self._monitors,
+            ]
+        )
+        self.add_class("pai-widget")
+
+        self._checker = FitChecker(
+            self.client,
+            self._question,
+            on_cluster=self._show_cluster,
+            on_answer=self._show_answer,
+            on_trouble=self._show_trouble,
+            quiet=quiet,
+        )
+        self.model.listen(lambda _source: self._changed())
+        self._show_errors()
+        self._background.spawn(self._checker.run(), "pai-job-form")
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Give the job as it is now; ValueError where the text is no job."""
+        obstacle = self.model.obstacle
+        if obstacle is not None:
+            raise ValueError(self.say.of(obstacle))
+        return dict(self.model.config)
+
+    async def submit(self) -> JobMonitor | None:
+        """Submit as the button does: the job's monitor appears beneath, or what is wrong at its field."""
+        if self._submitting or not self.model.sound:
+            return None
+        self._submitting = True
+        self._show_submit_state()
+        version = self.model.version
+        try:
+            name = await self.client.submit(self.model.config)
+        except ApiError as error:
+            self._refused(error, version)
+            return None
+        except UnreachableError as error:
+            self.outcome.value = notice(
+                self.say(
+                    "It is not known whether the job arrived: {error}. Press the button again: "
+                    "a job of the same name never runs twice.",
+                    error=error,
+                ),
+                "error",
+            )
+            return None
+        finally:
+            self._submitting = False
+            self._show_submit_state()
+        self.outcome.value = notice(self.say("Submitted: {name}", name=name), "success")
+        self._checker.ask()
+        return self._watch(name)
+
+    def close(self) -> None:
+        """Stop everything this widget does in the background, and remove it."""
+        self._background.close()
+        if self.monitor is not None:
+            self.monitor.close()
+        super().close()
+
+    def _start_submit(self) -> None:
+        self._background.spawn(self.submit(), "pai-submit")
+
+    def _watch(self, name: str) -> JobMonitor:
+        if self.monitor is not None:
+            self.monitor.close()
+        self.monitor = JobMonitor(name, client=self.client, locale=self.say.locale)
+        self._monitors.children = (self.monitor,)
+        return self.monitor
+
+    def _refused(self, error: ApiError, version: int) -> None:
+        self.outcome.value = notice(self.say("Not submitted: {error}", error=error.message), "error")
+        if version != self.model.version:
+            return
+        place = _PLACE_OF_CODE.get(error.code)
+        self._server_errors = error.errors or ([{"path": place, "message": error.message}] if place else [])
+        self._show_errors()
+
+    def _open_imported(self) -> None:
+        self.tabs.selected_index = 0 if self.model.obstacle is None else 1
+
+    def _changed(self) -> None:
+        self._server_errors = []
+        self.outcome.value = ""
+        self._show_errors()
+        self._show_free()
+        self._checker.ask()
+
+    def _question(self) -> tuple[int, Mapping[str, Any] | None]:
+        return self.model.version, self.model.config if self.model.sound else None
+
+    def _show_errors(self) -> None:
+        errors: dict[str, list[str]] = {}
+        if self.model.text_error is None:
+            for error in self.model.all_errors:
+                errors.setdefault(error.path, []).append(self.say.of(error.message))
+            for told in self._server_errors:
+                errors.setdefault(told["path"], []).append(told["message"])
+        count = sum(map(len, errors.values()))
+        left = self.form.show_errors(errors)
+        self.text.show_errors([(path, sentence) for path, found in errors.items() for sentence in found])
+        lines = (
+            [self.say("{count} to put right before the job can be submitted.", count=count)] if count else []
+        )
+        lines += [f"{path}: {sentence}" for path, sentence in left]
+        self.problems.value = notice("\n".join(lines), "warning") if lines else ""
+        show(self.problems, bool(lines))
+        if not self.model.sound:
+            self.fit.value = ""
+        self._show_submit_state()
+
+    def _show_submit_state(self) -> None:
+        self.submit_button.disabled = self._submitting or not self.model.sound or bool(self._server_errors)
+
+    def _show_cluster(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.form.offer(cluster.virtual_clusters, cluster.nodes)
+        self._show_free()
+
+    def _show_free(self) -> None:
+        if not self._cluster.virtual_clusters:
+            return
+        config = self.model.config if isinstance(self.model.config, dict) else {}
+        name = str(config.get("virtualCluster") or "default")
+        line = free_line(self.say, name, self._cluster.virtual_clusters.get(name), self._cluster.nodes)
+        self.free.value = f'<span class="pai-muted">{html.escape(line)}</span>'
+
+    def _show_answer(self, answer: Validation) -> None:
+        if answer["errors"]:
+            self._server_errors = answer["errors"]
+            self._show_errors()
+            return
+        say = self.say
+        if answer["fits"] == "now":
+            sentence = say("This job fits now.")
+        elif answer["fits"] == "later":
+            sentence = say("This job will wait: {reason}", reason=answer["reason"])
+        else:
+            sentence = say("This job never fits at present: {reason}", reason=answer["reason"])
+        if answer["borrows"]:
+            sentence += " " + say("It would borrow what is idle, and may be stopped for those it belongs to.")
+        self.fit.value = notice(sentence, _KIND_OF_FIT[answer["fits"]])
+
+    def _show_trouble(self, sentence: str) -> None:
+        text = self.say("Whether the job fits is not known: {error}. You can go on writing.", error=sentence)
+        self.fit.value = notice(text, "warning")
+
+    def _show_crash(self, trace: str) -> None:
+        self.outcome.value = notice(self.say("Something went wrong in this form:") + "\n" + trace, "error")
+
+
+def empty_job() -> dict[str, Any]:
+    """Give the job that an empty form begins with."""
+    role = {
+        "name": "task_1",
+        "taskNumber": 1,
+        "cpuNumber": 1,
+        "memoryMB": 1024,
+        "gpuNumber": 0,
+        "command": "",
+    }
+    return {"jobName": unique_name("job"), "image": "", "virtualCluster": "default", "taskRoles": [role]}

@@ -1,0 +1,207 @@
+"""JobMonitor: what a job does, why it waits, how it ended, and its output while it is written."""
+
+from __future__ import annotations
+
+import asyncio
+
+import ipywidgets as widgets
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
+
+from . import job_view
+from .background import Background
+from .language import Language
+from .log_panel import LogPanel
+from .log_text import LogText
+from .look import button, notice, show, style_sheet
+from .watch import ENDED, JobWatch, Pace
+
+#: How much of a failed task's output is shown beside its exit code.
+_LAST_BYTES, _LAST_LINES = 8192, 12
+
+
+class JobMonitor(widgets.VBox):
+    """Shows one job until it has ended.
+
+    `user`: whose job (None: one's own).
+    `client`: how to reach the scheduler; None: as the notebook's environment says.
+    `locale`: "en", "zh_CN" or None for the person's own (see `language.default_locale`).
+    Needs a running asyncio loop, as every notebook has (`NoEventLoopError`).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        user: str | None = None,
+        client: Client | None = None,
+        locale: str | None = None,
+        *,
+        pace: Pace | None = None,
+    ) -> None:
+        self.say = say = Language(locale)
+        self.name, self.user = name, user
+        self._pace = pace or Pace()
+        self._background = Background(self._show_crash)
+        self._owned_client = Client(locale=say.locale) if client is None else None
+        self.client = client or self._owned_client or Client(locale=say.locale)
+        self.detail: JobDetail | None = None
+        self._last_lines = ""
+        self._watch: JobWatch | None = None
+        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        self.head = widgets.HTML(notice(say("Looking for the job {name} …", name=name)))
+        self.activity = widgets.HTML()
+        self.trouble = widgets.HTML()
+        self.ending = widgets.HTML()
+        self.tasks = widgets.HTML()
+        self.logs = LogPanel(self.client, name, say, self._background)
+        self.stop_button = button(say("Stop job"), icon="stop", style="danger")
+        self.stop_button.on_click(lambda _button: self._ask_to_stop(True))
+        self._stop_yes = button(say("Yes, stop it"), style="danger")
+        self._stop_yes.on_click(lambda _button: self._background.spawn(self.stop(), "pai-stop"))
+        self._stop_no = button(say("Let it run"))
+        self._stop_no.on_click(lambda _button: self._ask_to_stop(False))
+        question = widgets.Label(say("Stop this job and all its tasks?"))
+        self._confirm = widgets.HBox([question, self._stop_yes, self._stop_no])
+        self._stop_row = widgets.HBox([self.stop_button, self._confirm])
+        for part in (self.activity, self.trouble, self.ending, self.tasks, self._stop_row, self._confirm):
+            show(part, False)
+        super().__init__(
+            [
+                style_sheet(),
+                self.head,
+                self.activity,
+                self.trouble,
+                self.ending,
+                self.tasks,
+                self._stop_row,
+                self.logs,
+            ]
+        )
+        self.add_class("pai-widget")
+        self._background.spawn(self._run(), "pai-job-monitor")
+
+    @property
+    def state(self) -> str | None:
+        """Give the job's state as last seen; None before the first answer."""
+        return self.detail["jobStatus"]["state"] if self.detail else None
+
+    async def wait(self) -> str:
+        """Wait until the job has ended; give its state. ApiError where there is no such job."""
+        return await asyncio.shield(self._over)
+
+    async def stop(self) -> None:
+        """Stop the job, without asking again."""
+        self._ask_to_stop(False)
+        try:
+            await self.client.stop(await self._owner(), self.name)
+        except (ApiError, UnreachableError) as error:
+            self._show(self.trouble, notice(self.say("Not stopped: {error}", error=error), "error"))
+            return
+        if self._watch is not None:
+            self._watch.look()
+
+    def close(self) -> None:
+        """Stop everything this widget does in the background, and remove it; the job runs on."""
+        self._background.close()
+        if not self._over.done():
+            self._over.cancel()
+        super().close()
+
+    async def _run(self) -> None:
+        try:
+            user = await self._patient_owner()
+            self._watch = JobWatch(
+                self.client,
+                user,
+                self.name,
+                on_job=self._show_job,
+                on_event=self._show_event,
+                on_trouble=self._show_trouble,
+                pace=self._pace,
+            )
+            await self._watch.run()
+            await self._explain_failure()
+        except ApiError as error:
+            self.head.value = notice(
+                self.say("The job {name} cannot be shown: {error}", name=self.name, error=error.message),
+                "error",
+            )
+            show(self.trouble, False)
+            if not self._over.done():
+                self._over.set_exception(error)
+                self._over.exception()  # shown above: not to be warned of when nobody waits
+            return
+        if not self._over.done():
+            self._over.set_result(str(self.state))
+
+    async def _owner(self) -> str:
+        if self.user is None:
+            self.user = (await self.client.whoami())["username"]
+        return self.user
+
+    async def _patient_owner(self) -> str:
+        delay = self._pace.first_retry
+        while True:
+            try:
+                return await self._owner()
+            except UnreachableError as error:
+                self._show_trouble(str(error))
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, self._pace.longest_retry)
+
+    async def _explain_failure(self) -> None:
+        """Fetch the last lines of the task that decided."""
+        assert self.detail is not None  # noqa: S101 - the watch has shown it at least once
+        status = self.detail["jobStatus"]
+        role, index = status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]
+        if status["state"] != "FAILED" or not role or index is None:
+            return
+        try:
+            output = await self.client.log(await self._owner(), self.name, role, index, offset=-_LAST_BYTES)
+        except (ApiError, UnreachableError) as error:
+            self._show_trouble(str(error))
+            return
+        self._show(self.ending, job_view.ending(self.say, self.detail, last_lines(output)))
+
+    def _show_job(self, detail: JobDetail, attempts: list[AttemptInfo]) -> None:
+        self.detail = detail
+        ended = detail["jobStatus"]["state"] in ENDED
+        self.head.value = job_view.head(self.say, detail, attempts)
+        # only the attempts know on which machine a task is
+        roles = attempts[-1]["taskRoles"] if attempts else detail["taskRoles"]
+        self._show(self.tasks, job_view.tasks(self.say, roles))
+        self._show(self.ending, job_view.ending(self.say, detail, ""))
+        show(self._stop_row, not ended)
+        if ended:
+            show(self.activity, False)
+        self.logs.load(detail["jobStatus"]["username"], attempts)
+
+    def _show_event(self, event: JobEvent) -> None:
+        if event["message"] and self.state not in ENDED:
+            self._show(self.activity, notice(event["message"]))
+
+    def _show_trouble(self, sentence: str | None) -> None:
+        self._show(self.trouble, notice(sentence, "warning") if sentence else "")
+
+    def _show_crash(self, trace: str) -> None:
+        self._show(
+            self.trouble, notice(self.say("Something went wrong in this monitor:") + "\n" + trace, "error")
+        )
+
+    def _ask_to_stop(self, asking: bool) -> None:
+        show(self.stop_button, not asking)
+        show(self._confirm, asking)
+
+    def _show(self, part: widgets.HTML, markup: str) -> None:
+        part.value = markup
+        show(part, bool(markup))
+
+
+def last_lines(output: bytes) -> str:
+    """Give the last lines of an output as a terminal would show them."""
+    text = LogText()
+    text.feed(output)
+    shown = "".join(block for _, block in text.take_changes())
+    return "\n".join(shown.rstrip().split("\n")[-_LAST_LINES:])

@@ -1,0 +1,133 @@
+"""A job's state, tasks and end as HTML. Everything that comes from elsewhere is escaped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+from pai_scheduler.wire import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
+
+from .language import Language
+
+#: A browser shows more rows than this only slowly, and nobody reads them.
+MOST_ROWS = 200
+
+
+def state_word(say: Language, state: str) -> str:
+    """Name a state."""
+    words = {
+        "WAITING": say("Waiting"),
+        "RUNNING": say("Running"),
+        "SUCCEEDED": say("Succeeded"),
+        "FAILED": say("Failed"),
+        "STOPPED": say("Stopped"),
+    }
+    return words.get(state, state)
+
+
+def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo]) -> str:
+    """Say what the job is called, how it is, and why it waits."""
+    status = detail["jobStatus"]
+    facts = [
+        say("Virtual cluster: {name}", name=status["virtualCluster"]),
+        say("Submitted: {time}", time=_time(status["createdTime"])),
+    ]
+    launched, completed = status["appLaunchedTime"], status["appCompletedTime"]
+    if launched is not None and completed is not None:
+        facts.append(say("Ran for {duration}", duration=_duration(say, completed - launched)))
+    if len(attempts) > 1:
+        facts.append(say("Attempt {number}", number=len(attempts)))
+    word = state_word(say, status["state"])
+    if status["subState"]:
+        word += f" ({status['subState']})"
+    lines = [
+        f'<span class="pai-name">{escape(detail["name"])}</span> '
+        f'<span class="pai-state pai-state-{escape(status["state"])}">{escape(word)}</span>',
+        f'<span class="pai-muted">{escape(" · ".join(facts))}</span>',
+    ]
+    if status["waitingReason"]:
+        lines.append(escape(status["waitingReason"]))
+    return "<br>".join(lines)
+
+
+def tasks(say: Language, roles: dict[str, TaskRoleStatus]) -> str:
+    """Show the tasks of each role."""
+    return "".join(_role(say, name, role["taskStatuses"]) for name, role in roles.items())
+
+
+def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
+    """Explain how the job ended; empty while it has not."""
+    status = detail["jobStatus"]
+    if status["completedTime"] is None:
+        return ""
+    parts: list[str] = []
+    spec = status["appExitSpec"]
+    if status["appExitCode"] is not None and status["state"] != "SUCCEEDED":
+        code = say("Exit code {code}", code=status["appExitCode"])
+        parts.append(escape(f"{code} ({spec['phrase']})" if spec else code))
+    if status["appExitTriggerTaskRoleName"]:
+        parts.append(
+            escape(
+                say(
+                    "Decided by task {index} of {role}.",
+                    index=status["appExitTriggerTaskIndex"],
+                    role=status["appExitTriggerTaskRoleName"],
+                )
+            )
+        )
+    told = [
+        status["appExitDiagnostics"],
+        *(status["appExitMessages"].get(k) for k in ("container", "runtime")),
+    ]
+    parts += [escape(text) for text in dict.fromkeys(text for text in told if text)]
+    if last_lines and status["state"] == "FAILED":
+        parts.append(f"{escape(say('The last lines of its output:'))}<pre>{escape(last_lines)}</pre>")
+    kind = {"SUCCEEDED": "success", "FAILED": "error"}.get(status["state"], "plain")
+    return f'<div class="pai-notice pai-{kind}" role="status">{"<br>".join(parts)}</div>' if parts else ""
+
+
+def _role(say: Language, name: str, statuses: list[TaskStatus]) -> str:
+    counts = Counter(status["taskState"] for status in statuses)
+    summary = ", ".join(f"{count} × {state_word(say, state)}" for state, count in counts.items())
+    columns = [say("Task"), say("State"), say("Machine"), say("Address"), say("Ports"), say("Exit code")]
+    heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
+    rows = "".join(_row(say, status) for status in statuses[:MOST_ROWS])
+    more = len(statuses) - MOST_ROWS
+    rest = (
+        f'<tr><td colspan="6">{escape(say("… and {count} more", count=more))}</td></tr>' if more > 0 else ""
+    )
+    return (
+        f'<table class="pai-tasks"><caption>{escape(name)}: {escape(summary)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{rows}{rest}</tbody></table>"
+    )
+
+
+def _row(say: Language, status: TaskStatus) -> str:
+    code = status["containerExitCode"]
+    ports = "; ".join(f"{label}: {numbers}" for label, numbers in status["containerPorts"].items())
+    state = state_word(say, status["taskState"])
+    cells: list[Any] = [
+        status["taskIndex"],
+        state,
+        status.get("node", ""),
+        status["containerIp"],
+        ports,
+        "" if code is None else code,
+    ]
+    return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
+def _duration(say: Language, milliseconds: int) -> str:
+    seconds = max(0, milliseconds) // 1000
+    hours, minutes = seconds // 3600, seconds // 60 % 60
+    if hours:
+        return say("{hours} h {minutes} min", hours=hours, minutes=minutes)
+    if minutes:
+        return say("{minutes} min {seconds} s", minutes=minutes, seconds=seconds % 60)
+    return say("{seconds} s", seconds=seconds)
