@@ -95,14 +95,14 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
                 reason_told = reason
             elif reason_told != "unreachable":
                 tell(
-                    msg("The scheduler does not answer at the moment; the start goes on when it is back."),
+                    msg("The scheduler does not answer; the start goes on when it is back."),
                     None,
                 )
                 reason_told = "unreachable"
             if clock() - heard > patience:
                 raise ServerFailed(
                     msg(
-                        "Nothing was heard of the server for {seconds:.0f} s while it was started.",
+                        "The start was given up after {seconds:.0f} s of silence.",
                         seconds=patience,
                     ),
                     "timeout",

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import html
+import math
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any
 
-from jupyterhub.spawner import Spawner, SpawnException
+from jupyterhub.spawner import Spawner
 from sqlalchemy.orm import object_session
-from traitlets import Bool, Dict, Float, Integer, Unicode, default
+from traitlets import default
 
 from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message, choose_locale
 from pai_scheduler.wire import JobDetail
 
 from .clients import client_for
+from .failure import ServerNotStarted, not_started
 from .following import (
     ENDED,
     LISTENING,
@@ -33,106 +34,39 @@ from .following import (
 from .form import render_form
 from .homes import prepare_home
 from .messages import msg
-from .options import InvalidOptions, Options, Policy, options_from_form, parse_options
+from .options import InvalidOptions, Options, options_from_form, parse_options
 from .server_job import new_job_name, server_job
+from .settings import SpawnerSettings
 from .supply import supply_of
 
 #: Ten years: how long a server may wait in the queue is not the Hub's business.
 _FOR_EVER = 10 * 365 * 24 * 3600
 
 
-class ServerNotStarted(SpawnException):  # type: ignore[misc]  # jupyterhub has no types
-    """Why a server does not start, in the person's own language, with the last lines of its log beside it."""
-
-    def __init__(self, message: str, *, reason: str, log: str = "", status_code: int = 400) -> None:
-        super().__init__(
-            message, reason=reason, log_message=f"{message}\n{log}".strip(), status_code=status_code
-        )
-        # these two are what the Hub's pages show
-        self.jupyterhub_message = f"{message}\n{log}".strip()
-        if log:
-            self.jupyterhub_html_message = (
-                f"<p>{html.escape(message)}</p><pre class='text-start'>{html.escape(log)}</pre>"
-            )
-
-
-class PAISpawner(Spawner):  # type: ignore[misc]
+class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Runs a user's notebook server as a job of the PAI scheduler.
 
     The server waits in the same queue, for the same CPUs and GPUs, as every other job. It lives on while the
     Hub or the scheduler is away, and is found again.
     """
 
-    scheduler_url = Unicode(
-        "http://127.0.0.1:9186", config=True, help="Where the Hub reaches the scheduler, without `/api/v1`."
-    )
-    scheduler_token = Unicode(
-        config=True,
-        help="The Hub's own token for the scheduler; its owner is an admin there (`--admin-service`).",
-    )
-    api_url = Unicode(
-        config=True,
-        help="""Where servers reach the scheduler: the Hub's public address with `/services/pai`.
-
-        Handed on as `PAI_API_URL`. An engine whose tasks cannot reach that address (Docker) tells its own.
-        """,
-    )
-    images = Dict(
-        value_trait=Unicode(),
-        key_trait=Unicode(),
-        config=True,
-        help="The images offered in the form: name shown → image. The first is the default.",
-    )
-    allow_any_image = Bool(False, config=True, help="Whether a person may type the name of an image.")
-    default_cpus = Integer(1, min=1, config=True, help="CPUs of a server when nothing is chosen.")
-    default_memory_mb = Integer(
-        2048, min=256, config=True, help="Memory of a server in MB when nothing is chosen."
-    )
-    most_cpus = Integer(
-        0, min=0, config=True, help="CPUs a server may have at most; 0: as many as a node has."
-    )
-    most_memory_mb = Integer(
-        0, min=0, config=True, help="Memory in MB a server may have at most; 0: a node's."
-    )
-    most_gpus = Integer(
-        0, min=0, config=True, help="GPUs a server may have at most; 0: as many as a node has."
-    )
-    shm_mb = Integer(512, min=1, config=True, help="Shared memory (/dev/shm) of a server in MB.")
-    homes = Unicode(
-        config=True,
-        help="""Folder with one persistent folder per user, in which that user's servers work.
-
-        For the process engine, whose tasks see this machine's files. Empty: a server works in its task's own
-        scratch folder, or in its container's working folder.
-        """,
-    )
-    tutorials = Unicode(
-        config=True, help="Folder that is copied into a user's persistent folder as `tutorials`; empty: none."
-    )
-    launch_patience = Float(
-        900.0,
-        min=1,
-        config=True,
-        help="Seconds of silence, once the server has left the queue, until a start is given up.",
-    )
-    answer_patience = Float(
-        120.0,
-        min=1,
-        config=True,
-        help="Seconds a running server may take until it answers for the first time.",
-    )
-    stop_patience = Float(60.0, min=1, config=True, help="Seconds to wait for a stopped server's end.")
-
     job_name = ""
     #: what goes on, for `progress()`; every event is kept, as a page may be opened late
     _story: list[dict[str, Any]]
     _story_grew: asyncio.Event
     _starting = False
+    #: the Hub's own, which its pages and its REST API read
+    _spawn_future: asyncio.Future[None] | None = None
+    #: the server has answered once: its start is over
+    _answered = False
+    #: jobs of former servers that must still be stopped
+    _to_stop: list[str]
+    _stopping: asyncio.Future[None] | None = None
     _locale = "en"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._story, self._story_grew, self._to_stop = [], asyncio.Event(), []
         super().__init__(*args, **kwargs)
-        self._story, self._story_grew = [], asyncio.Event()
 
     @default("start_timeout")
     def _no_start_timeout(self) -> int:
@@ -150,19 +84,6 @@ class PAISpawner(Spawner):  # type: ignore[misc]
     @default("apply_user_options")
     def _own_apply_user_options(self) -> Any:
         return PAISpawner.check_options
-
-    @property
-    def policy(self) -> Policy:
-        """Give what this Hub lets people choose."""
-        return Policy(
-            self.images,
-            self.allow_any_image,
-            self.default_cpus,
-            self.default_memory_mb,
-            self.most_cpus,
-            self.most_memory_mb,
-            self.most_gpus,
-        )
 
     # ── choosing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -212,19 +133,11 @@ class PAISpawner(Spawner):  # type: ignore[misc]
             self._store_state()
             await self._submit(options)
             address = await self._follow()
-        except ServerFailed as error:
-            raise ServerNotStarted(
-                error.message.in_locale(self._locale), reason=error.reason, log=error.log, status_code=500
-            ) from error
-        except ApiError as error:
-            raise ServerNotStarted(error.message, reason=error.code, status_code=error.status) from error
-        except UnreachableError as error:
-            message = msg("The scheduler does not answer. Try again in a minute, or tell your administrator.")
-            raise ServerNotStarted(
-                message.in_locale(self._locale), reason="unreachable", status_code=503
-            ) from error
+        except (ServerFailed, ApiError, UnreachableError) as error:
+            raise not_started(error, self._locale) from error
         finally:
             self._starting = False
+        self._answered = True
         return address.ip, address.port
 
     async def _submit(self, options: Options) -> None:
@@ -234,7 +147,7 @@ class PAISpawner(Spawner):  # type: ignore[misc]
             self.job_name,
             self.name,
             options,
-            self._task_env(about.get("frontDoor")),
+            await self._task_env(about.get("frontDoor")),
             command=[*self.cmd, *self.get_args()],
             address=self.ip,
             shm_mb=self.shm_mb,
@@ -263,14 +176,15 @@ class PAISpawner(Spawner):  # type: ignore[misc]
         self._tell(msg("The server answers."), LISTENING)
         return address
 
-    def _task_env(self, front_door: str | None) -> dict[str, str]:
+    async def _task_env(self, front_door: str | None) -> dict[str, str]:
         """Write the environment of the server: how it finds the Hub and the scheduler."""
         api_url = self.api_url
         if front_door:
             self.hub_connect_url = front_door
             api_url = front_door.rstrip("/") + self.hub.base_url.removesuffix("hub/") + "services/pai"
         if self.homes:
-            self.notebook_dir = str(prepare_home(self.homes, self.user.name, self.tutorials))
+            home = await asyncio.to_thread(prepare_home, self.homes, self.user.name, self.tutorials)
+            self.notebook_dir = str(home)
         env = {key: str(value) for key, value in self.get_env().items() if value is not None}
         env["PAI_API_URL"] = api_url
         if self.homes:
@@ -299,6 +213,8 @@ class PAISpawner(Spawner):  # type: ignore[misc]
         """
         if not self.job_name:
             return 0
+        if self._check_pending and not self._answered:
+            return await self._resumed()
         try:
             detail = await self._client().job(self.user.name, self.job_name)
         except UnreachableError:
@@ -327,21 +243,77 @@ class PAISpawner(Spawner):  # type: ignore[misc]
             address = address_of(await self._client().job(self.user.name, self.job_name))
         except (UnreachableError, ApiError):
             address = None
-        return f"http://{address.ip}:{address.port}" if address else str(self.server.url)
+        if address is None:
+            return str(self.server.url)
+        return f"http://{address.ip}:{address.port}{self.server.base_url}"
 
     async def stop(self, now: bool = False) -> None:
-        """Stop the server's job and wait for its end."""
+        """Stop the server's job and wait for its end.
+
+        The Hub forgets a server even when this fails. So a job that could not be stopped, because nobody
+        answered, is remembered, and stopped as soon as somebody does.
+        """
         if not self.job_name:
             return
-        client, user = self._client(), self.user.name
+        client, user, job = self._client(), self.user.name, self.job_name
         try:
-            await patiently(partial(client.stop, user, self.job_name), patience=self.stop_patience)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return
-        if not now:
-            await wait_until_ended(client, user, self.job_name, patience=self.stop_patience)
+            await patiently(partial(_stop, client, user, job), patience=self.stop_patience)
+            if not now:
+                await wait_until_ended(client, user, job, patience=self.stop_patience)
+        except (UnreachableError, TimeoutError) as error:
+            self.log.warning("%s is not stopped yet (%s); it will be stopped later", job, error)
+            self._to_stop.append(job)
+            self._stop_later()
+
+    def _stop_later(self) -> None:
+        """Stop what `stop` could not, in the background, however long that takes."""
+        if self._to_stop and (self._stopping is None or self._stopping.done()):
+            self._stopping = asyncio.ensure_future(self._stop_all())
+
+    async def _stop_all(self) -> None:
+        while self._to_stop:
+            job = self._to_stop[0]
+            stop = partial(_stop, self._client(), self.user.name, job)
+            await patiently(stop, patience=math.inf)
+            self._to_stop.remove(job)
+            self.log.info("%s is stopped now", job)
+        self._store_state()
+
+    # ── taking up a start that a Hub did not live to see the end of ───────────────────────────────────
+
+    async def _resumed(self) -> int | None:
+        """Go on with the start, in sight of the Hub's pages; returns when the server answers or has failed.
+
+        The Hub asks for a server's status once when it starts, and would take a server that still waits in
+        the queue for a broken one. While the answer is held back, the server counts as pending, as it is.
+        """
+        answers = asyncio.Event()
+        start = asyncio.ensure_future(self._resume(answers))
+
+        def over(done: asyncio.Future[None]) -> None:
+            self._spawn_pending = False
+            if done.cancelled() or done.exception() is None:
+                self._spawn_future = None
+            answers.set()
+
+        self._spawn_future, self._spawn_pending = start, True
+        start.add_done_callback(over)
+        await answers.wait()
+        return 1 if start.done() else None
+
+    async def _resume(self, answers: asyncio.Event) -> None:
+        self._tell(msg("The Hub was started anew; going on with the start of your server."), None)
+        try:
+            await self._follow()
+        except (ServerFailed, ApiError) as error:
+            raise not_started(error, self._locale) from error
+        self._answered = True
+        self._store_state()
+        answers.set()
+        # the Hub's progress page takes the end of this for the server's being ready, which the Hub itself
+        # only believes after its check
+        while self._check_pending:  # noqa: ASYNC110 - the Hub's own flag, which tells nobody
+            await asyncio.sleep(0.1)
 
     # ── remembering ───────────────────────────────────────────────────────────────────────────────
 
@@ -349,7 +321,9 @@ class PAISpawner(Spawner):  # type: ignore[misc]
         """Give what a restarted Hub needs: the job's name, and the person's language."""
         state: dict[str, Any] = super().get_state()
         if self.job_name:
-            state |= {"job_name": self.job_name, "locale": self._locale}
+            state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}
+        if self._to_stop:
+            state["to_stop"] = list(self._to_stop)
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -357,11 +331,15 @@ class PAISpawner(Spawner):  # type: ignore[misc]
         super().load_state(state)
         self.job_name = state.get("job_name", "")
         self._locale = state.get("locale", "en")
+        self._answered = state.get("answered", False)
+        self._to_stop = list(state.get("to_stop", ()))
+        if self._to_stop:
+            asyncio.get_running_loop().call_soon(self._stop_later)
 
     def clear_state(self) -> None:
         """Forget the server that was."""
         super().clear_state()
-        self.job_name = ""
+        self.job_name, self._answered = "", False
         self._story = []
 
     def _store_state(self) -> None:
@@ -386,6 +364,15 @@ class PAISpawner(Spawner):  # type: ignore[misc]
         """Speak the language of the browser that asks, where one does."""
         if self.handler is not None:
             self._locale = choose_locale(self.handler.request.headers.get("Accept-Language", ""))
+
+
+async def _stop(client: Client, user: str, job: str) -> None:
+    """Stop a job; one that is gone is stopped."""
+    try:
+        await client.stop(user, job)
+    except ApiError as error:
+        if error.status != 404:
+            raise
 
 
 def _describe(options: Options) -> Message:

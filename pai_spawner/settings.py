@@ -1,0 +1,84 @@
+"""What an administrator sets of `PAISpawner` (`c.PAISpawner.… = …`); docs/hub.md lists it."""
+
+from __future__ import annotations
+
+from traitlets import Bool, Dict, Float, HasTraits, Integer, Unicode
+
+from .options import Policy
+
+
+class SpawnerSettings(HasTraits):
+    """The settings of `PAISpawner`, apart from those every Spawner has."""
+
+    scheduler_url = Unicode(
+        "http://127.0.0.1:9186", config=True, help="Where the Hub reaches the scheduler, without `/api/v1`."
+    )
+    scheduler_token = Unicode(
+        config=True,
+        help="The Hub's own token for the scheduler; its owner is an admin there (`--admin-service`).",
+    )
+    api_url = Unicode(
+        config=True,
+        help="""Where servers reach the scheduler: the Hub's public address with `/services/pai`.
+
+        Handed on as `PAI_API_URL`. An engine whose tasks cannot reach that address (Docker) tells its own.
+        """,
+    )
+    images = Dict(
+        value_trait=Unicode(),
+        key_trait=Unicode(),
+        config=True,
+        help="The images offered in the form: name shown → image. The first is the default.",
+    )
+    allow_any_image = Bool(False, config=True, help="Whether a person may type the name of an image.")
+    default_cpus = Integer(1, min=1, config=True, help="CPUs of a server when nothing is chosen.")
+    default_memory_mb = Integer(
+        2048, min=256, config=True, help="Memory of a server in MB when nothing is chosen."
+    )
+    most_cpus = Integer(
+        0, min=0, config=True, help="CPUs a server may have at most; 0: as many as a node has."
+    )
+    most_memory_mb = Integer(
+        0, min=0, config=True, help="Memory in MB a server may have at most; 0: a node's."
+    )
+    most_gpus = Integer(
+        0, min=0, config=True, help="GPUs a server may have at most; 0: as many as a node has."
+    )
+    shm_mb = Integer(512, min=1, config=True, help="Shared memory (/dev/shm) of a server in MB.")
+    homes = Unicode(
+        config=True,
+        help="""Folder with one persistent folder per user, in which that user's servers work.
+
+        For the process engine, whose tasks see this machine's files. Empty: a server works in its task's own
+        scratch folder, or in its container's working folder.
+        """,
+    )
+    tutorials = Unicode(
+        config=True, help="Folder that is copied into a user's persistent folder as `tutorials`; empty: none."
+    )
+    launch_patience = Float(
+        900.0,
+        min=1,
+        config=True,
+        help="Seconds of silence, once the server has left the queue, until a start is given up.",
+    )
+    answer_patience = Float(
+        120.0,
+        min=1,
+        config=True,
+        help="Seconds a running server may take until it answers for the first time.",
+    )
+    stop_patience = Float(60.0, min=1, config=True, help="Seconds to wait for a stopped server's end.")
+
+    @property
+    def policy(self) -> Policy:
+        """Give what this Hub lets people choose."""
+        return Policy(
+            self.images,
+            self.allow_any_image,
+            self.default_cpus,
+            self.default_memory_mb,
+            self.most_cpus,
+            self.most_memory_mb,
+            self.most_gpus,
+        )
