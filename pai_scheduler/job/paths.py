@@ -47,13 +47,13 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def kind_of(value: object) -> Message:
+def kind_of(value: object) -> Message | str:
     """Say what a JSON value is: `the text "2"`, `the number 1.5`, `a list` …"""
     if isinstance(value, bool):
-        return msg("true") if value else msg("false")
+        return "true" if value else "false"
     match value:
         case None:
-            return msg("null")
+            return "null"
         case str():
             return msg("the text {text}", text=quoted(value))
         case int() | float():

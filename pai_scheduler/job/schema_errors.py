@@ -19,7 +19,7 @@ from jsonschema.validators import extend
 
 from .messages import Message, msg
 from .paths import Path, field_name, kind_of, number_text, quoted, shown_name
-from .schema import job_schema
+from .schema import job_schema, resolve
 
 _Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[ValidationError]]
 
@@ -33,11 +33,40 @@ def schema_errors(config: object) -> Iterator[tuple[Path, Message]]:
 
 @cache
 def _validator() -> Validator:
-    our_validator: Any = extend(Draft202012Validator, _KEYWORDS)  # type: ignore[no-untyped-call]
+    our_validator: Any = extend(Draft202012Validator, KEYWORDS)  # type: ignore[no-untyped-call]
     return cast(Validator, our_validator(dict(job_schema())))
 
 
 # -- keywords: each yields bare errors, the sentences are made below --
+
+
+def _descend(
+    validator: Any, instance: Any, schema: Mapping[str, Any], *path: str | int
+) -> Iterator[ValidationError]:
+    """Hold a part of the job against its part of the schema.
+
+    The library's own way makes a new validator for every field, for schemas whose references may lead
+    anywhere; ours lead to `$defs`, and this takes a fifth of the time.
+    """
+    schema = resolve(schema)
+    for keyword, argument in schema.items():
+        for error in (
+            KEYWORDS[keyword](validator, argument, instance, schema) if keyword in KEYWORDS else ()
+        ):
+            if not isinstance(error.validator, str):
+                error.validator, error.validator_value = keyword, argument
+                error.instance, error.schema = instance, schema
+            error.relative_path.extendleft(reversed(path))
+            yield error
+
+
+def _properties(
+    validator: Any, fields: Mapping[str, Any], instance: Any, _schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    if isinstance(instance, dict):
+        for name, field in fields.items():
+            if name in instance:
+                yield from _descend(validator, instance[name], field, name)
 
 
 def _type(validator: Any, types: Any, instance: Any, _schema: Mapping[str, Any]) -> Iterator[ValidationError]:
@@ -69,7 +98,7 @@ def _additional_properties(
         if allowed is False:
             yield ValidationError("", path=(name,))
         else:
-            yield from validator.descend(value, allowed, path=name)
+            yield from _descend(validator, value, allowed, name)
 
 
 def _property_names(
@@ -80,7 +109,7 @@ def _property_names(
     for number, name in enumerate(instance):
         if number > schema.get("maxProperties", number):
             return
-        if isinstance(name, str) and any(validator.descend(name, rules)):
+        if isinstance(name, str) and any(_descend(validator, name, rules)):
             yield ValidationError("", path=(name,))
 
 
@@ -88,7 +117,7 @@ def _items(validator: Any, item: Any, instance: Any, schema: Mapping[str, Any]) 
     if isinstance(instance, list):
         # a list that is too long says so; looking at each of a million items would take minutes
         for index, value in enumerate(instance[: schema.get("maxItems")]):
-            yield from validator.descend(value, item, path=index)
+            yield from _descend(validator, value, item, index)
 
 
 def _pattern(
@@ -118,9 +147,10 @@ def _bound(kind: type | tuple[type, ...], broken: Callable[[Any, Any], bool]) ->
     return keyword
 
 
-_KEYWORDS: dict[str, _Keyword] = {
+KEYWORDS: dict[str, _Keyword] = {
     "type": _type,
     "required": _required,
+    "properties": _properties,
     "additionalProperties": _additional_properties,
     "propertyNames": _property_names,
     "items": _items,
@@ -183,7 +213,7 @@ def _nearest(name: str, properties: Mapping[str, Any]) -> str | None:
     if len(name) > 64:
         return None
     by_lower = {known.lower(): known for known, schema in properties.items() if not schema.get("deprecated")}
-    matches = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    matches = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
     return by_lower[matches[0]] if matches else None
 
 

@@ -6,19 +6,27 @@ import math
 from collections.abc import Iterator
 
 from .messages import Message, msg
-from .paths import Path, field_name
+from .paths import Path, field_name, number_text
 
 #: Levels of lists and objects; a job needs five.
 MAX_DEPTH = 64
 #: Beyond it, other JSON readers make infinity of a number.
 _MAX_BITS = 1023
+#: Values in one job, `tmp` apart: far more than any has, few enough to look at each.
+MAX_VALUES = 100_000
 
 
 def malformed(config: object) -> Iterator[tuple[Path, Message]]:
     """Find what cannot be kept or handed on as JSON; `tmp` is dropped and may hold anything."""
     stack: list[tuple[Path, object]] = [((), config)]
+    looked_at = 0
     while stack:
         path, value = stack.pop()
+        looked_at += 1
+        inside = len(value) if isinstance(value, dict | list) else 0
+        if looked_at + len(stack) + inside > MAX_VALUES:
+            yield (), msg("The job holds more than {limit} values: put data into a file.", limit=MAX_VALUES)
+            return
         problem = _problem(path, value)
         if problem is not None:
             yield path, problem
@@ -38,7 +46,10 @@ class _BadKey:
 
 
 def _child(path: Path, key: object) -> Path:
-    return (*path, key if isinstance(key, str) else str(key))
+    if isinstance(key, str):
+        return (*path, key)
+    # no JSON object has such a name, but YAML has
+    return (*path, number_text(key) if isinstance(key, int | float) else type(key).__name__)
 
 
 def _item(key: object, value: object) -> object:
