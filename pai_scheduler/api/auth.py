@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 import os
 import stat
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import RequestError
+from ..job.jsontext import JsonTextError, loads_json
 from ..job.messages import Message, msg
 from ..service import Caller
 
@@ -87,21 +87,21 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
         text = path.read_text(encoding="utf-8")
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and os.name == "posix":
             _log.warning("the tokens in %s can be read by others on this machine: chmod 600 %s", path, path)
-        document = json.loads(text)
+        document = loads_json(text)
     except OSError as error:
         raise TokensError(
             msg("The tokens file {file} cannot be read: {reason}.", file=str(path), reason=error.strerror)
         ) from None
     except UnicodeDecodeError:
         raise TokensError(msg("The tokens file {file} is not UTF-8 text.", file=str(path))) from None
-    except json.JSONDecodeError as error:
+    except JsonTextError as error:
         raise TokensError(
             msg(
-                "The tokens file {file} is not JSON: line {line}, column {column}: {reason}.",
+                "The tokens file {file} is not JSON. Line {line}, column {column}: {reason}",
                 file=str(path),
-                line=error.lineno,
-                column=error.colno,
-                reason=error.msg,
+                line=error.line,
+                column=error.column,
+                reason=error.message,
             )
         ) from None
     if not isinstance(document, dict):
