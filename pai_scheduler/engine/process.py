@@ -1,0 +1,392 @@
+"""The embedded engine: tasks are processes of this machine, each with a supervisor that outlives the service.
+
+Nothing to install, for one person on their own machine. A task's folder is the truth about it: the engine
+looks there whenever the supervisor rings, and every few seconds in case it could not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from ..cluster.node import Gpu, Node
+from ..job.messages import Message, msg
+from ..job.task import TaskRef
+from . import process_files, procfs
+from .cgroup import Cgroups
+from .logs import TaskLog
+from .machine import free_disk_gb, this_machine
+from .process_files import Sight
+from .process_messages import cause_and_reason
+from .process_spawn import Spawner
+from .protocol import Ended, EngineError, EngineEvent, Gang, Launch, Started, Usage
+from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
+from .task_group import TaskGroup
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+ADDRESS = "127.0.0.1"
+
+#: What of the service's own environment is no business of a task's.
+_PRIVATE_PREFIXES = ("CONFIGPROXY_", "JPY_", "JUPYTERHUB_", "PAI_")
+_PRIVATE_WORDS = ("CREDENTIAL", "PASSWORD", "SECRET", "TOKEN")
+
+#: Seconds that a task nobody expects has for its end.
+_UNEXPECTED_GRACE = 5.0
+#: Threads for the work on disk, which is short.
+_THREADS = 4
+#: The rescan takes at most this part of a processor.
+_RESCAN_SHARE = 0.02
+
+
+@dataclass(slots=True, eq=False)
+class _Task:
+    ref: TaskRef
+    folder: TaskFolder
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    launch: Launch | None = None
+    #: the zygote that was asked to supervise it
+    generation: int = 0
+    rung: bool = False
+    started: bool = False
+    ended: bool = False
+    #: nobody expects it: it is ended, and its end is told to nobody
+    unexpected: bool = False
+    record: Record = field(default_factory=lambda: Record())
+    group: TaskGroup | None = None
+    cpu_seen: tuple[float, float] | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Tell whether something may still happen to it by itself."""
+        return not self.ended and (self.started or self.launch is not None or self.unexpected)
+
+
+class ProcessEngine:
+    """Runs tasks below `data_dir`. `pids_limit`: most processes and threads of one task."""
+
+    shares_host_ports = True
+
+    def __init__(
+        self,
+        data_dir: Path,
+        node_name: str | None = None,
+        *,
+        pids_limit: int = 4096,
+        rescan_seconds: float = 2.0,
+    ) -> None:
+        self._data_dir = data_dir.absolute()
+        self._folders = self._data_dir / "tasks"
+        self._doorbell = self._data_dir / "doorbell"
+        self._node_name, self._pids_limit, self._rescan_seconds = node_name, pids_limit, rescan_seconds
+        self._tasks: dict[TaskRef, _Task] = {}
+        self._ports: dict[TaskRef, tuple[int, ...]] = {}
+        self._events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._errands: set[asyncio.Task[None]] = set()
+        self._spawner = Spawner(self._folders, self._doorbell, self._on_zygote_death)
+        self._cgroups = Cgroups(None, (), {}, "")
+        self._shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
+        self._storage_gb = 0
+        self._real_gpus = False
+        self._threads = ThreadPoolExecutor(_THREADS, "process-engine")
+        self._bell = -1
+        self._bell_rest = b""
+
+    @property
+    def limits(self) -> Message | None:
+        """Say which limits tasks run without, and why; None where all are kept."""
+        return self._cgroups.unlimited
+
+    async def start(self) -> None:
+        """Begin to listen to supervisors; EngineError where the data folder cannot be used."""
+        try:
+            await self._in_thread(self._open)
+        except OSError as error:
+            raise EngineError(
+                msg(
+                    "The folder for tasks cannot be used ({file}): {problem}",
+                    file=error.filename or str(self._data_dir),
+                    problem=error.strerror or str(error),
+                )
+            ) from error
+        if self.limits:
+            _log.warning("%s", self.limits)
+        await self._spawner.start()
+        asyncio.get_running_loop().add_reader(self._bell, self._on_bell)
+        self._spawn(self._rescan())
+
+    async def close(self) -> None:
+        """Let go; tasks and their supervisors run on."""
+        if self._bell >= 0:
+            asyncio.get_running_loop().remove_reader(self._bell)
+            os.close(self._bell)
+            self._bell = -1
+        for errand in tuple(self._errands):
+            errand.cancel()
+        await asyncio.gather(*self._errands, return_exceptions=True)
+        await self._spawner.close()
+        await self._in_thread(self._cgroups.remove)
+        self._threads.shutdown(wait=False)
+        self._events.put_nowait(None)
+
+    async def nodes(self) -> Sequence[Node]:
+        """Give this machine. Its storage is what was free when the engine started."""
+        node = await self._in_thread(this_machine, self._node_name, self._storage_gb)
+        self._real_gpus = bool(node.gpus)
+        return [node]
+
+    async def adopt(self, expected: Collection[TaskRef]) -> None:
+        """Take up every expected task as its folder tells; end every other that still runs."""
+        for ref in expected:
+            self._task(ref)
+        await asyncio.gather(*(self._follow(self._task(ref)) for ref in expected))
+        wanted = {ref.name for ref in expected}
+        for ref in await self._in_thread(self._unfinished, wanted):
+            task = self._task(ref)
+            if not task.ended and task.launch is None:
+                task.unexpected = True
+                await self.kill(ref, _UNEXPECTED_GRACE)
+        keep = {task.ref.name for task in self._tasks.values()}
+        await self._in_thread(self._clean_groups, keep)
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        """Remember the gang's ports; all are on this machine."""
+        for member in gang.members:
+            self._ports[member.task] = tuple(port for ports in member.ports.values() for port in ports)
+        return {member.task: ADDRESS for member in gang.members}
+
+    async def launch(self, launch: Launch) -> None:
+        """Start a task, unless it runs, has run, or was killed before."""
+        task = self._task(launch.task)
+        if task.launch is None:
+            task.launch = launch
+        await self._follow(task)
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        """End a task and all its processes; one that was never launched never will be."""
+        known = self._task(task)
+        async with known.lock:
+            if not known.ended:
+                known.launch = None
+                self._report(known, await self._in_thread(process_files.kill, known.folder, grace_seconds))
+
+    async def release(self, gang: Gang) -> None:
+        """Remove the working folders and cgroups of an ended gang; logs stay."""
+        for member in gang.members:
+            folder = TaskFolder(self._folders / member.task.name)
+            if await self._in_thread(process_files.release, folder):
+                self._tasks.pop(member.task, None)
+                self._ports.pop(member.task, None)
+            else:
+                _log.warning("%s still runs and is not released", member.task.name)
+
+    async def events(self) -> AsyncIterator[EngineEvent]:
+        """Give events as they come, until the engine is closed."""
+        while (event := await self._events.get()) is not None:
+            yield event
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Give a task's log."""
+        return TaskLog(self._folders / task.name / "log")
+
+    async def usage(self, task: TaskRef) -> Usage | None:
+        """Measure a running task: processor time since the last measurement, memory without mere cache."""
+        known = self._tasks.get(task)
+        if known is None or not known.started or known.ended:
+            return None
+        return await self._in_thread(_measure, known)
+
+    # how tasks go on
+
+    def _task(self, ref: TaskRef) -> _Task:
+        if ref not in self._tasks:
+            self._tasks[ref] = _Task(ref, TaskFolder(self._folders / ref.name))
+        return self._tasks[ref]
+
+    async def _follow(self, task: _Task) -> None:
+        """Look how a task is and report what is new; start it where that is still to be done."""
+        async with task.lock:
+            task.rung = False
+            if task.ended:
+                return
+            if task.launch is None or task.started:
+                self._report(task, await self._in_thread(process_files.look, task.folder))
+                return
+            asked = task.generation == self._spawner.generation
+            if asked:
+                sight = await self._in_thread(process_files.look, task.folder)
+            else:
+                spec = self._spec(task.launch)
+                ports = self._ports.get(task.ref, ())
+                sight = await self._in_thread(process_files.prepare, task.folder, spec, ports)
+            self._report(task, sight)
+            if asked or sight.running or sight.phase is not Phase.PREPARED:
+                return
+            try:
+                await self._spawner.request(task.ref.name)
+                task.generation = self._spawner.generation
+            except EngineError as error:
+                detail = str(error.message)
+                self._report(task, await self._in_thread(process_files.refuse, task.folder, detail))
+
+    def _report(self, task: _Task, sight: Sight) -> None:
+        record = task.record = sight.record
+        if "pid" in record and not task.started:
+            task.started = True
+            if not task.unexpected:
+                event = Started(task.ref, record["started"], ADDRESS, str(record["pid"]))
+                self._events.put_nowait(event)
+        if sight.phase is Phase.ENDED and not task.ended:
+            task.ended = True
+            if task.unexpected:
+                del self._tasks[task.ref]
+                return
+            memory = task.launch.memory_mb if task.launch else None
+            cause, reason = cause_and_reason(record, memory)
+            self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
+
+    def _spec(self, launch: Launch) -> LaunchSpec:
+        groups = self._cgroups.plan(
+            launch.task.name, cpus=launch.cpus, memory_mb=launch.memory_mb, pids=self._pids_limit
+        )
+        folder = TaskFolder(self._folders / launch.task.name)
+        env = {
+            **_inherited(os.environ),
+            "PWD": str(folder.work),
+            **launch.env,
+            **_visible_gpus(launch.gpus, self._real_gpus),
+            COOKIE: process_files.cookie(folder),
+        }
+        # `--`, or a command that begins with a dash would be the shell's own option
+        return {
+            "argv": [self._shell, "-c", "--", launch.command],
+            "env": env,
+            "groups": groups,
+            "memory_mb": launch.memory_mb,
+        }
+
+    # who tells that something happened
+
+    def _on_bell(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            *lines, self._bell_rest = (self._bell_rest + os.read(self._bell, 65536)).split(b"\n")
+            for line in set(lines):
+                ref = TaskRef.parse(line.decode("utf-8", "replace"))
+                if ref in self._tasks:
+                    self._look_soon(self._tasks[ref])
+
+    def _look_soon(self, task: _Task) -> None:
+        if not task.rung:
+            task.rung = True
+            self._spawn(self._follow(task))
+
+    def _on_zygote_death(self) -> None:
+        for task in self._tasks.values():
+            if task.launch is not None and not task.started and not task.ended:
+                self._look_soon(task)
+
+    async def _rescan(self) -> None:
+        """Look now and then for what nobody rang for: a supervisor that was killed, a bell that was full."""
+        pause = self._rescan_seconds
+        while True:
+            await asyncio.sleep(pause)
+            begin = time.monotonic()
+            tasks = [task for task in self._tasks.values() if task.under_way]
+            folders = [task.folder for task in tasks]
+            for number in await self._in_thread(process_files.without_supervisor, folders):
+                self._look_soon(tasks[number])
+            pause = max(self._rescan_seconds, (time.monotonic() - begin) / _RESCAN_SHARE)
+
+    def _spawn(self, errand: Coroutine[None, None, None]) -> None:
+        task = asyncio.create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errand_done)
+
+    def _errand_done(self, task: asyncio.Task[None]) -> None:
+        self._errands.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            _log.error("the process engine failed", exc_info=error)
+
+    # blocking steps
+
+    async def _in_thread(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: step(*args, **kwargs))
+
+    def _open(self) -> None:
+        self._folders.mkdir(parents=True, exist_ok=True)
+        self._data_dir.chmod(0o700)
+        fresh = self._data_dir / f"doorbell-{os.getpid()}"
+        fresh.unlink(missing_ok=True)
+        os.mkfifo(fresh, 0o600)
+        # for reading and writing: with no supervisor at the other end it is not at its end
+        self._bell = os.open(fresh, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        fresh.rename(self._doorbell)
+        self._storage_gb = free_disk_gb(self._data_dir)
+        self._cgroups = Cgroups.find(self._data_dir)
+
+    def _unfinished(self, but: Collection[str]) -> list[TaskRef]:
+        refs = []
+        for name in os.listdir(self._folders):  # noqa: PTH208 (as many as ever were)
+            ref = None if name in but else TaskRef.parse(name)
+            if ref is not None and TaskFolder(self._folders / name).read()[0] is not Phase.ENDED:
+                refs.append(ref)
+        return refs
+
+    def _clean_groups(self, keep: Collection[str]) -> None:
+        for group in self._cgroups.leftovers(keep):
+            group.end(patience=1.0)
+            group.remove()
+
+
+def _measure(task: _Task) -> Usage | None:
+    if task.group is None:
+        task.group = process_files.group(task.folder)
+    tree: list[procfs.Process] | None = None
+    cpu, memory = task.group.cpu_seconds(), task.group.memory_bytes()
+    if cpu is None or memory is None:
+        tree = procfs.tree(task.record["supervisor"])
+        cpu = sum(process.cpu_seconds for process in tree) if cpu is None else cpu
+        memory = sum(process.memory_bytes for process in tree) if memory is None else memory
+    now = time.time()
+    then, used = task.cpu_seen or (task.record["started"] / 1000, 0.0)
+    task.cpu_seen = now, cpu
+    percent = 100 * max(0.0, cpu - used) / max(now - then, 0.001)
+    return Usage(int(now * 1000), percent, memory / 1024**2)
+
+
+def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Take over the service's environment without its secrets; its Python comes first on the PATH."""
+    taken = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(_PRIVATE_PREFIXES) and not any(word in name.upper() for word in _PRIVATE_WORDS)
+    }
+    binaries = str(Path(sys.executable).parent)
+    path = taken.get("PATH", os.defpath)
+    taken["PATH"] = path if binaries in path.split(":") else f"{binaries}:{path}"
+    return taken
+
+
+def _visible_gpus(gpus: Sequence[Gpu], real_ones_here: bool) -> dict[str, str]:
+    """Show a task its GPUs and no others; a simulated one must not uncover the real one of its number."""
+    shown = [gpu for gpu in gpus if not (gpu.simulated and real_ones_here)]
+    numbers = ",".join(str(gpu.index) for gpu in shown)
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": numbers,
+        "NVIDIA_VISIBLE_DEVICES": numbers or "void",
+    }

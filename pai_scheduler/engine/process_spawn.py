@@ -1,0 +1,76 @@
+"""The service's end of the zygote: hand it the names of tasks to supervise, start another when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from ..job.messages import msg
+from .protocol import EngineError
+
+#: -I -S: neither the user's environment nor site-packages; it needs nothing but the standard library.
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from pai_scheduler.engine.process_zygote import main; main()"
+)
+_ROOT = Path(__file__).parents[2]
+
+
+class Spawner:
+    """Starts supervisors. `generation` grows with each zygote: what one was asked may die with it."""
+
+    def __init__(self, tasks: Path, doorbell: Path, on_death: Callable[[], None]) -> None:
+        self._tasks, self._doorbell, self._on_death = tasks, doorbell, on_death
+        self.generation = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> asyncio.subprocess.Process:
+        """Make sure that a zygote runs, and give it; EngineError where none can be started."""
+        async with self._starting:
+            if self._process is not None:
+                return self._process
+            try:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT),
+                    *(str(_ROOT), str(self._tasks), str(self._doorbell)),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise EngineError(
+                    msg("No process can be started for the tasks: {problem}", problem=error.strerror)
+                ) from error
+            self.generation += 1
+            self._process = process
+            self._watcher = asyncio.create_task(self._watch(process))
+            return process
+
+    async def request(self, task_name: str) -> None:
+        """Have the prepared task supervised; harmless if it is already."""
+        zygote = (await self.start()).stdin
+        # one that is gone says so by its end, and everything is asked again of the next
+        if zygote is not None:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                zygote.write(task_name.encode() + b"\n")
+                await zygote.drain()
+
+    async def close(self) -> None:
+        """Let the zygote finish what it was asked, and go."""
+        if self._watcher:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
+            await self._process.wait()
+        self._process = None
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> None:
+        await process.wait()
+        self._process = None
+        self._on_death()

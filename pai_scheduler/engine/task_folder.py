@@ -1,0 +1,220 @@
+"""A task's folder on disk: what the service and the task's supervisor tell each other; it outlives both.
+
+One small file, never longer than what was reserved for it, changes its name as the task goes on:
+`prepared` → `launched` (the command may run from now on, and never again) → `exit.json`. So the exit code is
+kept on a full disk too. Whoever changes that file holds the folder's `lock`; the supervisor holds it for as
+long as the task runs. Only small modules are imported: every supervisor loads this one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from enum import IntEnum
+from pathlib import Path
+from typing import TypedDict
+
+#: Bytes reserved for the record before the start.
+RECORD_SIZE = 4096
+
+#: Marks a task's processes in their environment, for those that no cgroup holds.
+COOKIE = "PAI_PROCESS_ENGINE_TASK"
+
+
+class Phase(IntEnum):
+    """How far a task has come."""
+
+    NOTHING = 0
+    PREPARED = 1
+    LAUNCHED = 2
+    ENDED = 3
+
+
+_FILES = {Phase.PREPARED: "prepared", Phase.LAUNCHED: "launched", Phase.ENDED: "exit.json"}
+
+
+class Failure(TypedDict, total=False):
+    """Why a command could not be started: `kind` is exec, limits, log or internal."""
+
+    kind: str
+    errno: int
+    detail: str
+
+
+class Record(TypedDict, total=False):
+    """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher."""
+
+    supervisor: int
+    pid: int
+    started: int
+    ended: int
+    cause: str
+    exit_code: int | None
+    dropped: int
+    failure: Failure
+
+
+class GroupSpec(TypedDict):
+    """A cgroup to make and join, and what to write into its files, in this order."""
+
+    path: str
+    files: list[tuple[str, str]]
+
+
+class LaunchSpec(TypedDict):
+    """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill."""
+
+    argv: list[str]
+    env: dict[str, str]
+    groups: list[GroupSpec]
+    memory_mb: int
+
+
+class TaskFolder:
+    """The files of one task below `path`."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def work(self) -> Path:
+        """Give the task's working folder."""
+        return self.path / "work"
+
+    @property
+    def log(self) -> Path:
+        """Give the folder of the task's log."""
+        return self.path / "log"
+
+    @property
+    def control(self) -> Path:
+        """Give the FIFO through which the supervisor is asked to end the task."""
+        return self.path / "control"
+
+    def lock(self) -> int | None:
+        """Take the lock; None where another process has it. Closing the descriptor gives it back."""
+        file = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return None
+        return file
+
+    def read(self) -> tuple[Phase, Record]:
+        """Tell how far the task is. In the order of the renames, so that none is missed on the way."""
+        for phase, name in _FILES.items():
+            try:
+                content = (self.path / name).read_bytes()
+            except FileNotFoundError:
+                continue
+            record = _parse(content)
+            # killed after writing the end and before the rename: it has ended all the same
+            return (Phase.ENDED if "ended" in record else phase), record
+        return Phase.NOTHING, {}
+
+    def prepare(self, spec: LaunchSpec) -> None:
+        """Write down what to run, and reserve the space for how it ends. The caller holds the lock."""
+        self.work.mkdir(exist_ok=True)
+        self.log.mkdir(exist_ok=True)
+        if not self.control.exists():
+            os.mkfifo(self.control, 0o600)
+        (self.path / "launch.json").unlink(missing_ok=True)
+        _write(self.path / "launch.json", json.dumps(spec).encode())
+        self._reserve()
+
+    def launch_spec(self) -> LaunchSpec:
+        """Read what `prepare` wrote."""
+        spec: LaunchSpec = json.loads((self.path / "launch.json").read_bytes())
+        return spec
+
+    def take(self) -> bool:
+        """Mark the task as launched, durably; False where it is not to be. The caller holds the lock."""
+        if self.read()[0] is not Phase.PREPARED:
+            return False
+        (self.path / _FILES[Phase.PREPARED]).rename(self.path / _FILES[Phase.LAUNCHED])
+        with open(self.path / _FILES[Phase.LAUNCHED], "rb") as file:
+            os.fsync(file.fileno())
+        self._sync_folders()
+        return True
+
+    def note(self, record: Record) -> None:
+        """Write down what is known of a launched task. The caller holds the lock."""
+        _overwrite(self.path / _FILES[Phase.LAUNCHED], record)
+
+    def finish(self, record: Record) -> None:
+        """Write down how the task ended, or that it never will run. The caller holds the lock."""
+        phase, _ = self.read()
+        if phase is Phase.NOTHING:
+            self._reserve()
+            phase = Phase.PREPARED
+        name = _FILES[Phase.LAUNCHED if (self.path / _FILES[Phase.LAUNCHED]).exists() else phase]
+        _overwrite(self.path / name, record)
+        (self.path / name).rename(self.path / _FILES[Phase.ENDED])
+        if phase is Phase.PREPARED:
+            self._sync_folders()
+
+    def _reserve(self) -> None:
+        prepared = self.path / _FILES[Phase.PREPARED]
+        prepared.unlink(missing_ok=True)
+        _write(self.path / "prepared.new", b" " * RECORD_SIZE)
+        (self.path / "prepared.new").rename(prepared)
+
+    def _sync_folders(self) -> None:
+        for folder in (self.path, self.path.parent):
+            file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+
+def ring(doorbell: Path, line: str) -> bool:
+    """Write a line to a FIFO that somebody may be reading; never wait. False where nobody reads."""
+    try:
+        bell = os.open(doorbell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return False
+        raise
+    try:
+        os.write(bell, line.encode() + b"\n")
+    except (BlockingIOError, BrokenPipeError):
+        return False
+    finally:
+        os.close(bell)
+    return True
+
+
+def _parse(content: bytes) -> Record:
+    try:
+        record: Record = json.loads(content.strip() or b"{}")
+    except ValueError:  # read while it was being written
+        return {}
+    return record
+
+
+def _write(path: Path, content: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(file, view) :]
+    finally:
+        os.close(file)
+
+
+def _overwrite(path: Path, record: Record) -> None:
+    """Write a record into the space that was reserved for it, in one piece."""
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.pwrite(file, json.dumps(record).encode().ljust(RECORD_SIZE), 0)
+        os.fdatasync(file)
+    finally:
+        os.close(file)

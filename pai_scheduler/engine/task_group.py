@@ -1,0 +1,107 @@
+"""The cgroups of one task: made, joined, measured, emptied and removed. Which ones, `cgroup.py` decides.
+
+Only small modules are imported: every supervisor loads this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from .task_folder import GroupSpec
+
+#: Files that count OOM kills in a line `oom_kill <n>`, in version 2 and version 1 of cgroups.
+_OOM_COUNTERS = ("memory.events", "memory.oom_control")
+
+
+class TaskGroup:
+    """The cgroups of a task; with no `specs` everything here does nothing."""
+
+    def __init__(self, specs: Sequence[GroupSpec]) -> None:
+        self._specs = specs
+        self._paths = [Path(spec["path"]) for spec in specs]
+
+    def make(self) -> None:
+        """Make the groups and set their limits; OSError where that fails."""
+        for path, spec in zip(self._paths, self._specs, strict=True):
+            path.mkdir(parents=True, exist_ok=True)
+            for name, value in spec["files"]:
+                (path / name).write_text(value)
+
+    def join(self) -> None:
+        """Move the calling process into the groups."""
+        for path in self._paths:
+            (path / "cgroup.procs").write_text("0")
+
+    def oom_kills(self) -> int:
+        """Count the processes that the kernel ended for the memory limit."""
+        return sum(_field(path / name, "oom_kill") for path in self._paths for name in _OOM_COUNTERS)
+
+    def processes(self) -> set[int]:
+        """List who is in the groups."""
+        found: set[int] = set()
+        for folder in self._folders():
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in (folder / "cgroup.procs").read_text().split())
+        return found
+
+    def end(self, patience: float) -> bool:
+        """SIGKILL all who are in the groups; False where some still are after `patience` seconds."""
+        deadline = time.monotonic() + patience
+        while left := self.processes():
+            for path in self._paths:
+                with contextlib.suppress(OSError):
+                    # version 2 only: all at once, so that none can slip away by forking
+                    file = os.open(path / "cgroup.kill", os.O_WRONLY)
+                    try:
+                        os.write(file, b"1")
+                    finally:
+                        os.close(file)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.005)
+        return True
+
+    def remove(self) -> None:
+        """Remove the empty groups, and those the task made inside; one that is in use stays."""
+        for folder in self._folders():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def _folders(self) -> list[Path]:
+        """List the groups and those inside them, the inner ones first."""
+        return [Path(folder) for path in self._paths for folder, _, _ in os.walk(path, topdown=False)]
+
+    def cpu_seconds(self) -> float | None:
+        """Give the processor time used so far; None where these groups do not count it."""
+        for path in self._paths:
+            if used := _field(path / "cpu.stat", "usage_usec"):
+                return used / 1e6
+        return None
+
+    def memory_bytes(self) -> int | None:
+        """Give the memory in use, without the file cache that can be dropped; None where nobody counts it."""
+        for path in self._paths:
+            for name, cache in (
+                ("memory.current", "inactive_file"),
+                ("memory.usage_in_bytes", "total_inactive_file"),
+            ):
+                with contextlib.suppress(OSError, ValueError):
+                    return int((path / name).read_text()) - _field(path / "memory.stat", cache)
+        return None
+
+
+def _field(file: Path, name: str) -> int:
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            key, _, value = line.partition(" ")
+            if key == name:
+                return int(value)
+    return 0
