@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from jupyter_server.auth.decorator import authorized
@@ -110,6 +112,8 @@ class ForwardHandler(APIHandler):
         status = HTTPStatus(status_code)
         if isinstance(error, _RefusedError):
             message = error.message.in_locale(choose_locale(self.request.headers.get("Accept-Language", "")))
+            for name, value in error.headers.items():
+                self.set_header(name, value)
         else:
             message = getattr(error, "log_message", None) or status.phrase
         self.finish({"code": _CODES.get(status, "UnknownError"), "message": message})
@@ -131,7 +135,6 @@ class ForwardHandler(APIHandler):
         except NoResourceError:
             self._refuse(HTTPStatus.NOT_FOUND, msg("The scheduler's API has no “{path}”.", path=path))
         except MethodError as error:
-            self.set_header("Allow", ", ".join(error.allowed))
             self._refuse(
                 HTTPStatus.METHOD_NOT_ALLOWED,
                 msg(
@@ -140,6 +143,7 @@ class ForwardHandler(APIHandler):
                     method=method,
                     allowed=str(error),
                 ),
+                {"Allow": str(error)},
             )
         except ParameterError as error:
             self._refuse(
@@ -196,13 +200,16 @@ class ForwardHandler(APIHandler):
         except StreamClosedError:
             pass
 
-    def _refuse(self, status: HTTPStatus, message: Message) -> NoReturn:
-        raise _RefusedError(status, message)
+    def _refuse(
+        self, status: HTTPStatus, message: Message, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> NoReturn:
+        raise _RefusedError(status, message, headers)
 
 
 class _RefusedError(web.HTTPError):
     """A refusal of ours, in whichever language the reader has."""
 
-    def __init__(self, status: HTTPStatus, message: Message) -> None:
+    def __init__(self, status: HTTPStatus, message: Message, headers: Mapping[str, str]) -> None:
         super().__init__(status)
         self.message = message
+        self.headers = headers

@@ -1,0 +1,153 @@
+"""The scheduler's door (an HTTP server that notes what it is asked) and a real Jupyter server before it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from jupyter_server.serverapp import ServerApp
+from tornado.httpserver import HTTPServer
+from tornado.httputil import HTTPHeaders
+from tornado.iostream import StreamClosedError
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler, stream_request_body
+from traitlets.config import Config
+
+OWN_TOKEN = "the-users-own-token"
+BROWSER_TOKEN = "the-browsers-token"
+#: A Hub user's name in a base URL is encoded.
+BASE_URL = "/user/a%40b/"
+
+
+@dataclass
+class Asked:
+    """One request, as the scheduler's door saw it."""
+
+    method: str
+    uri: str
+    headers: HTTPHeaders
+    body: bytes = b""
+
+
+@dataclass
+class Scheduler:
+    """The scheduler's door: it notes what it is asked, and answers as a test wants it."""
+
+    asked: list[Asked] = field(default_factory=list)
+    #: Set when a piece of a request's body has come, and when a connection was closed by the other side.
+    body_began: asyncio.Event = field(default_factory=asyncio.Event)
+    hung_up: asyncio.Event = field(default_factory=asyncio.Event)
+    #: Answers by path below /api/v1/; without one, a request is told back as JSON.
+    answers: dict[str, Callable[[RequestHandler], Any]] = field(default_factory=dict)
+    url: str = ""
+
+
+@stream_request_body
+class _Door(RequestHandler):
+    def initialize(self, scheduler: Scheduler) -> None:
+        self.scheduler = scheduler
+
+    def prepare(self) -> None:
+        self.asked = Asked(str(self.request.method), str(self.request.uri), self.request.headers)
+        self.scheduler.asked.append(self.asked)
+
+    def data_received(self, chunk: bytes) -> None:
+        self.asked.body += chunk
+        self.scheduler.body_began.set()
+
+    def on_connection_close(self) -> None:
+        self.scheduler.hung_up.set()
+
+    async def answer(self, path: str) -> None:
+        script = self.scheduler.answers.get(path)
+        if script is None:
+            self.set_header("Set-Cookie", "scheduler=1")
+            self.set_header("X-Warning", "said by the scheduler")
+            self.write({"path": path, "method": self.request.method, "body": self.asked.body.decode()})
+            return
+        try:
+            result = script(self)
+            if result is not None:
+                await result
+        except StreamClosedError:
+            self.scheduler.hung_up.set()
+
+    get = post = put = delete = answer
+
+
+@pytest.fixture
+async def scheduler() -> AsyncIterator[Scheduler]:
+    door = Scheduler()
+    server = HTTPServer(Application([(r"/services/pai/api/v1/(.*)", _Door, {"scheduler": door})]))
+    sockets = bind_sockets(0, "127.0.0.1")
+    server.add_sockets(sockets)
+    door.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"
+    yield door
+    server.stop()
+    await server.close_all_connections()
+
+
+MakeServer = Callable[..., Any]
+
+
+@pytest.fixture
+async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeServer]:
+    """Make a Jupyter server with our extension, on this test's own loop; gives a browser's way to it."""
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("JUPYTER_NO_CONFIG", "1")
+    opened: list[tuple[ServerApp, HTTPServer, httpx.AsyncClient]] = []
+
+    async def make(api_url: str, token: str = OWN_TOKEN, **server_settings: Any) -> httpx.AsyncClient:
+        config = Config(
+            {
+                "ServerApp": {"jpserver_extensions": {"pai_labextension": True}, **server_settings},
+                "IdentityProvider": {"token": BROWSER_TOKEN},
+                "PAIExtension": {"api_url": api_url, "token": token},
+            }
+        )
+        app = ServerApp(
+            config=config, base_url=BASE_URL, root_dir=str(tmp_path), allow_root=True, open_browser=False
+        )
+        app.init_signal = lambda: None
+        app.initialize(argv=[], find_extensions=False, new_httpserver=False)
+        server = HTTPServer(app.web_app)
+        sockets = bind_sockets(0, "127.0.0.1")
+        server.add_sockets(sockets)
+        browser = httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{sockets[0].getsockname()[1]}{BASE_URL}",
+            headers={"Authorization": f"token {BROWSER_TOKEN}"},
+            timeout=30,
+            trust_env=False,
+        )
+        opened.append((app, server, browser))
+        return browser
+
+    yield make
+    for app, server, browser in opened:
+        await browser.aclose()
+        server.stop()
+        await server.close_all_connections()
+        await app._cleanup()
+
+
+@pytest.fixture
+async def browser(make_jupyter: MakeServer, scheduler: Scheduler) -> httpx.AsyncClient:
+    """A browser, logged in to a Jupyter server that knows the scheduler."""
+    client: httpx.AsyncClient = await make_jupyter(scheduler.url)
+    return client
+
+
+@pytest.fixture
+def lab_translations() -> dict[str, Any]:
+    """The front end's Chinese, as JupyterLab reads it."""
+    root = Path(__file__).parents[2] / "pai_labextension"
+    path = root / "locale" / "zh_CN" / "LC_MESSAGES" / "pai_labextension.json"
+    translations: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return translations
