@@ -64,7 +64,11 @@ class Client:
         token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
         self._http = httpx.AsyncClient(
             base_url=f"{self.url}/api/v1/",
-            headers={"Authorization": f"Bearer {token}", "Accept-Language": locale.replace("_", "-")},
+            headers={
+                # without a token the scheduler refuses by itself; an empty one is no header at all
+                **({"Authorization": f"Bearer {token}"} if token else {}),
+                "Accept-Language": locale.replace("_", "-"),
+            },
             timeout=timeout,
             transport=transport,
             trust_env=False,
