@@ -79,6 +79,8 @@ class ProcessEngine:
     """Runs tasks below `data_dir`. `pids_limit`: most processes and threads of one task."""
 
     shares_host_ports = True
+    #: tasks reach what browsers reach
+    front_door_url: str | None = None
 
     def __init__(
         self,
