@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,16 @@ class TaskLog:
         except FileNotFoundError:
             return None
 
+    def newest_pieces(self) -> Iterator[Piece]:
+        """Give all pieces, the newest first."""
+        try:
+            with open(self.folder / "index", "rb") as index:
+                count = os.fstat(index.fileno()).st_size // _RECORD.size
+                for number in range(count - 1, -1, -1):
+                    yield _piece(index.fileno(), number)
+        except FileNotFoundError:
+            return
+
     def _read_file(self, stream: str, start: int, length: int) -> bytes:
         with open(self.folder / stream, "rb") as file:
             return os.pread(file.fileno(), length, start)
@@ -101,7 +112,8 @@ class TaskLogWriter:
         last = TaskLog(folder).last_piece()
         self._merged = last.merged_offset + last.length if last else 0
         self._files = [
-            os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) for name in STREAMS
+            os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            for name in STREAMS
         ]
         self._index = os.open(folder / "index", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._cut_to_index()

@@ -1,0 +1,239 @@
+"""The engine for one Docker host: every task a container, every gang a network of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cluster.node import Node
+from ..core.events import NodesChanged
+from ..job.messages import msg
+from ..job.task import TaskRef
+from .docker_api import DockerApi, UnreachableError
+from .docker_container import LABEL_INSTANCE, WORK_DIR, network_name
+from .docker_door import FrontDoor
+from .docker_images import Images
+from .docker_network import DEFAULT_POOL, GangNetworks
+from .docker_task import DockerTask, Surroundings
+from .docker_usage import UsageMeter, limits_storage, node_of
+from .logs import TaskLog
+from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
+
+_RECONNECT_SECONDS = 0.5
+#: How long the daemon may be away (a restart) before the node counts as unhealthy.
+_AWAY_SECONDS = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class DockerEngine:
+    """Runs tasks as containers of one Docker host.
+
+    `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
+    the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
+    `front_door_url`.
+    """
+
+    shares_host_ports = False
+    #: Where a task's command starts, as seen from inside (`PAI_WORK_DIR`).
+    work_dir = WORK_DIR
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        host: str | None = None,
+        node_name: str | None = None,
+        subnet_pool: str = DEFAULT_POOL,
+        front_door: int | None = None,
+    ) -> None:
+        self._data_dir, self._node_name, self._front_door = data_dir, node_name, front_door
+        self._door: FrontDoor | None = None
+        self._api = DockerApi(host)
+        self._images = Images(self._api)
+        self._meter = UsageMeter(self._api)
+        self._instance = _instance(data_dir)
+        self._networks = GangNetworks(self._api, self._instance, subnet_pool)
+        self._tasks: dict[TaskRef, DockerTask] = {}
+        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._info: dict[str, Any] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self._healthy = True
+
+    @property
+    def front_door_url(self) -> str | None:
+        """Give the address at which containers reach the front door; None where there is none."""
+        return self._door.url if self._door else None
+
+    async def start(self) -> None:
+        """Connect to Docker; EngineError with one sentence where that is impossible."""
+        await self._api.open()
+        try:
+            self._info = dict(await self._api.persist(self._api.docker.system.info))
+            if self._front_door is not None:
+                await self._open_door(self._front_door)
+        except BaseException:
+            await self._api.close()
+            raise
+        watched = asyncio.Event()
+        self._watching = asyncio.create_task(self._watch(watched))
+        await watched.wait()
+
+    async def close(self) -> None:
+        """Let go of Docker; containers run on."""
+        if self._door is not None:
+            await self._door.close()
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+        await asyncio.gather(*(task.let_go() for task in self._tasks.values()))
+        await self._images.close()
+        await self._api.close()
+        self._queue.put_nowait(None)
+
+    async def nodes(self) -> Sequence[Node]:
+        """Give this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
+        return (self._node(),)
+
+    async def adopt(self, expected: Collection[TaskRef]) -> None:
+        """Take up what runs or has run of the expected tasks; remove every other container of ours."""
+        found = {_name(each) for each in await self._api.containers(self._label)}
+        names = {task.name for task in expected}
+        await asyncio.gather(*(self._api.remove(name) for name in found - names))
+        gangs = {network_name(task.job_id, task.attempt) for task in expected}
+        for network in await self._networks.names():
+            if network not in gangs:
+                await self._networks.remove(network)
+        for ref in expected:
+            self._task(ref).take_up()
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        """Make the gang's network; give each member's address."""
+        return await self._networks.make(gang)
+
+    async def launch(self, launch: Launch) -> None:
+        """Start a task, unless it runs, has run, or was killed."""
+        self._task(launch.task).launch(launch)
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        """End a task's whole container, or keep it from ever being started."""
+        self._task(task).kill(grace_seconds)
+
+    async def release(self, gang: Gang) -> None:
+        """Remove an ended gang's containers and network; logs stay."""
+        await asyncio.gather(*(self._release(member.task) for member in gang.members))
+        await self._networks.remove(network_name(gang.job_id, gang.attempt))
+
+    async def events(self) -> AsyncIterator[EngineEvent]:
+        """Give events as they come, until the engine is closed."""
+        while (event := await self._queue.get()) is not None:
+            yield event
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Give a task's log."""
+        return TaskLog(self._data_dir / "logs" / task.name)
+
+    async def usage(self, task: TaskRef) -> Usage | None:
+        """Measure a task's container."""
+        return await self._meter.measure(task.name)
+
+    def _node(self) -> Node:
+        is_local = self._api.socket_path is not None
+        return node_of(self._info, self._node_name, is_local=is_local, healthy=self._healthy)
+
+    @property
+    def _label(self) -> str:
+        return f"{LABEL_INSTANCE}={self._instance}"
+
+    def _task(self, ref: TaskRef) -> DockerTask:
+        if ref not in self._tasks:
+            self._tasks[ref] = DockerTask(ref, self._surroundings())
+        return self._tasks[ref]
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(
+            api=self._api,
+            images=self._images,
+            instance=self._instance,
+            data_dir=self._data_dir,
+            node_cpus=int(self._info["NCPU"]),
+            limits_storage=limits_storage(self._info),
+            emit=self._queue.put_nowait,
+        )
+
+    async def _release(self, ref: TaskRef) -> None:
+        task = self._task(ref)
+        await task.let_go()
+        await self._api.remove(ref.name)
+        task.forget()
+        self._meter.forget(ref.name)
+        self._tasks.pop(ref, None)
+
+    async def _open_door(self, port: int) -> None:
+        gateway = await self._networks.gateway()
+        if gateway is None:
+            raise EngineError(
+                msg(
+                    "Docker has no default bridge, over which containers reach the Hub. "
+                    "Start dockerd without --bridge=none."
+                )
+            )
+        self._door = FrontDoor(gateway, port)
+        await self._door.open()
+
+    async def _watch(self, watched: asyncio.Event) -> None:
+        """Hear from Docker what happens to containers, for as long as the engine is open."""
+        while True:
+            away = asyncio.get_running_loop().call_later(_AWAY_SECONDS, self._set_health, False)
+            try:
+                async with self._api.events(self._label) as events:
+                    away.cancel()
+                    self._set_health(True)
+                    running = {str(each["Id"]) for each in await self._api.containers(self._label, "running")}
+                    for task in self._tasks.values():
+                        task.list_running(running)
+                    watched.set()
+                    async for event in events:
+                        self._hear(event)
+            except UnreachableError as error:
+                _log.warning("Docker's events broke off (%s); trying again", error)
+            except Exception:
+                _log.exception("Docker's events cannot be read; trying again")
+            finally:
+                away.cancel()
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+    def _hear(self, event: Mapping[str, Any]) -> None:
+        ref = TaskRef.parse(str(event["Actor"]["Attributes"].get("name")))
+        if ref is None or ref not in self._tasks:
+            return
+        container = str(event["Actor"]["ID"])
+        if event["Action"] == "oom":
+            self._tasks[ref].ran_out_of_memory(container)
+        elif event["Action"] in ("die", "destroy"):
+            self._tasks[ref].container_died(container)
+
+    def _set_health(self, healthy: bool) -> None:
+        if healthy != self._healthy:
+            self._healthy = healthy
+            self._queue.put_nowait(NodesChanged(time.time_ns() // 10**6, (self._node(),)))
+
+
+def _name(container: Mapping[str, Any]) -> str:
+    return str(container["Names"][0]).removeprefix("/")
+
+
+def _instance(data_dir: Path) -> str:
+    """Give this scheduler's own mark, by which it knows its containers among those of others."""
+    path = data_dir / "docker-instance"
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text(secrets.token_hex(8))
+        return path.read_text().strip()

@@ -1,0 +1,247 @@
+"""The connection to one Docker Engine: bounded, with a timeout on every call, and errors told apart.
+
+aiodocker speaks the API; here stands what a scheduler needs around it. A daemon that hangs costs
+pending coroutines, never a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiodocker
+import aiohttp
+
+from ..job.messages import Message, msg
+from .protocol import EngineError
+
+DEFAULT_HOST = "unix:///var/run/docker.sock"
+#: Docker 19.03: the first with device requests, which GPUs need.
+OLDEST_API = (1, 40)
+_CONTROL_CALLS, _LOG_STREAMS = 16, 512
+_CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
+
+T = TypeVar("T")
+
+
+class UnreachableError(Exception):
+    """The daemon does not answer; nothing is known about what was asked of it."""
+
+
+class DockerApi:
+    """Calls one daemon. `host`: `unix://…` or `tcp://…`; default: DOCKER_HOST, then the usual socket."""
+
+    def __init__(self, host: str | None = None) -> None:
+        self.host = host or os.environ.get("DOCKER_HOST") or DEFAULT_HOST
+        self._control = asyncio.Semaphore(_CONTROL_CALLS)
+        self._streams = asyncio.Semaphore(_LOG_STREAMS)
+        self._docker: aiodocker.Docker | None = None
+        self._connector: aiohttp.BaseConnector | None = None
+
+    @property
+    def docker(self) -> aiodocker.Docker:
+        """Give the client; only between `open` and `close`."""
+        if self._docker is None:
+            raise UnreachableError("the connection to Docker is closed")
+        return self._docker
+
+    @property
+    def socket_path(self) -> Path | None:
+        """Give the path of the daemon's socket; None where it is reached over TCP."""
+        return Path(self.host.removeprefix("unix://")) if self.host.startswith("unix://") else None
+
+    async def open(self) -> None:
+        """Connect; EngineError with what is wrong and what to do about it."""
+        if self.socket_path is None:
+            self._docker = aiodocker.Docker(url=self.host)
+        else:
+            _check_socket(self.socket_path)
+            # the default of 100 connections would let followed logs starve the control calls
+            self._connector = aiohttp.UnixConnector(str(self.socket_path), limit=0)
+            self._docker = aiodocker.Docker(url="http://localhost", connector=self._connector)
+        try:
+            version = await self.call(self._docker.version, seconds=10)
+        except (UnreachableError, aiodocker.DockerError) as error:
+            await self.close()
+            raise EngineError(
+                msg(
+                    "Docker does not answer at {host}: {error}. "
+                    "Is dockerd running? Start it, or set DOCKER_HOST.",
+                    host=self.host,
+                    error=str(error),
+                )
+            ) from error
+        if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) < OLDEST_API:
+            await self.close()
+            raise EngineError(
+                msg(
+                    "Docker at {host} is too old (API {found}); version 19.03 (API 1.40) or newer is needed.",
+                    host=self.host,
+                    found=version["ApiVersion"],
+                )
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._docker is not None:
+            await self._docker.close()
+        if self._connector is not None:
+            await self._connector.close()
+        self._docker = self._connector = None
+
+    def network(self, name: str) -> aiodocker.networks.DockerNetwork:
+        """Give the handle of a network, by name or id."""
+        return aiodocker.networks.DockerNetwork(self.docker, name)  # type: ignore[no-untyped-call]
+
+    async def call(self, make: Callable[[], Awaitable[T]], seconds: float = _CALL_SECONDS) -> T:
+        """Make one control call; UnreachableError where no answer comes, DockerError where it is refused."""
+        async with self._control:
+            return await answered(make, seconds)
+
+    async def persist(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Make a control call that may be repeated, until the daemon has answered it."""
+        pause, longest = _RETRY_SECONDS
+        while True:
+            try:
+                return await self.call(make)
+            except UnreachableError:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, longest)
+
+    async def inspect(self, name: str) -> dict[str, Any] | None:
+        """Describe a container, by name or id; None where there is none. Waits for the daemon."""
+        try:
+            return await self.persist(lambda: self.docker.containers.container(name).show())
+        except aiodocker.DockerError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    async def remove(self, name: str) -> None:
+        """Remove a container with its anonymous volumes, running or not; none of that name is no error."""
+        try:
+            await self.persist(lambda: self.docker.containers.container(name).delete(force=True, v=True))
+        except aiodocker.DockerError as error:
+            if error.status == 409:  # its removal is already in progress
+                await asyncio.sleep(0.1)
+            elif error.status != 404:
+                raise
+
+    async def containers(self, label: str, status: str | None = None) -> list[dict[str, Any]]:
+        """List the containers with a label (`key=value`), of all states or of one. Waits for the daemon."""
+        filters = json.dumps({"label": [label]} | ({"status": [status]} if status else {}))
+        found = await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
+        return [container._container for container in found]
+
+    async def stats(self, container: str) -> dict[str, Any] | None:
+        """Measure a container once; None where it does not run or the daemon does not answer."""
+
+        async def measure() -> dict[str, Any]:
+            # aiodocker does not know `one-shot`, without which Docker waits a second for a second sample
+            params = {"stream": "0", "one-shot": "1"}
+            async with self._stream(f"containers/{container}/stats", params) as response:
+                answer: dict[str, Any] = await response.json()
+                return answer
+
+        try:
+            return await self.call(measure)
+        except (UnreachableError, aiodocker.DockerError):
+            return None
+
+    @asynccontextmanager
+    async def log_stream(self, container: str, **params: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Read a container's log as Docker frames it; bounded apart from the control calls."""
+        async with self._streams, self._stream(f"containers/{container}/logs", params) as response:
+            yield response
+
+    @asynccontextmanager
+    async def events(self, label: str) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """Subscribe to the events of containers with a label; nothing is missed from the entering on."""
+        # one second back: the daemon answers a moment before it subscribes us
+        filters = json.dumps({"type": ["container"], "label": [label]})
+        params = {"since": f"{time.time() - 1:.9f}", "filters": filters}
+        async with self._stream("events", params) as response:
+            yield _json_lines(response)
+
+    @asynccontextmanager
+    async def _stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        base = self.docker.docker_host.replace("tcp://", "http://")
+        url = f"{base}/{self.docker.api_version}/{path}"
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+        try:
+            response = await self.docker.session.get(url, params=params, timeout=timeout)
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(str(error)) from error
+        try:
+            if response.status >= 400:
+                raise aiodocker.DockerError(response.status, (await response.text())[:1000])
+            yield response
+        finally:
+            response.close()
+
+
+async def _json_lines(response: aiohttp.ClientResponse) -> AsyncIterator[dict[str, Any]]:
+    buffer = b""
+    try:
+        async for chunk in response.content.iter_any():
+            *lines, buffer = (buffer + chunk).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield json.loads(line)
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(str(error)) from error
+    raise UnreachableError("Docker closed the stream of events")
+
+
+async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """Await one answer of the daemon; UnreachableError where none comes."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await make()
+    except TimeoutError as error:
+        raise UnreachableError(f"no answer within {seconds:g} seconds") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(str(error)) from error
+    except aiodocker.DockerError as error:
+        if error.status == 900:  # aiodocker's number for "cannot connect"
+            raise UnreachableError(error.message) from error
+        raise
+
+
+def _check_socket(path: Path) -> None:
+    """Say precisely what is wrong with a socket, which a failed connection does not."""
+    try:
+        mode = path.stat().st_mode
+    except PermissionError as error:
+        raise EngineError(_forbidden(path)) from error
+    except OSError as error:
+        raise EngineError(
+            msg(
+                "There is no Docker socket at {path}. "
+                "Install Docker and start it, or set DOCKER_HOST to where it is.",
+                path=str(path),
+            )
+        ) from error
+    if not stat.S_ISSOCK(mode):
+        raise EngineError(
+            msg(
+                "{path} is no socket, so Docker cannot be reached there. Correct DOCKER_HOST.", path=str(path)
+            )
+        )
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise EngineError(_forbidden(path))
+
+
+def _forbidden(path: Path) -> Message:
+    return msg(
+        "You may not use the Docker socket {path}. "
+        "Join the group docker (sudo usermod -aG docker $USER) and log in again.",
+        path=str(path),
+    )

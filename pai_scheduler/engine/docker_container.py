@@ -1,0 +1,108 @@
+"""What Docker is told to run for a task: limits, isolation, names, and the user's command as one argument."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..job.task import TaskRef
+from .protocol import Launch
+
+#: Where a task's command starts: made by the engine, writable by whoever the image runs as.
+WORK_DIR = "/pai"
+PIDS_LIMIT = 4096
+LABEL_INSTANCE = "pai.instance"
+#: The user's command is "$1", so nothing in it is ever read by this line.
+_ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
+_HOST_NAME_MAX = 63
+_IMAGE = re.compile(r"[A-Za-z0-9]+(?:[._:/@-]+[A-Za-z0-9_]+)*")
+_MIB = 2**20
+
+
+def is_image_name(image: str) -> bool:
+    """Tell whether this can be an image's name; whatever else it is must not become part of a URL."""
+    return len(image) <= 512 and ".." not in image and _IMAGE.fullmatch(image) is not None
+
+
+def network_name(job_id: str, attempt: int) -> str:
+    """Name the network of a gang."""
+    return f"pai-{job_id}-{attempt}"
+
+
+def container_config(
+    launch: Launch, *, instance: str, node_cpus: int, limits_storage: bool
+) -> dict[str, Any]:
+    """Describe a task's container for Docker's API (`POST /containers/create`).
+
+    `instance` tells this scheduler's containers from another's. More CPUs than the machine has
+    (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a disk.
+    """
+    task = launch.task
+    host: dict[str, Any] = {
+        "NetworkMode": network_name(task.job_id, task.attempt),
+        "NanoCpus": min(launch.cpus, node_cpus) * 10**9,
+        "Memory": launch.memory_mb * _MIB,
+        "MemorySwap": launch.memory_mb * _MIB,
+        "ShmSize": launch.shm_mb * _MIB,
+        "PidsLimit": PIDS_LIMIT,
+        "SecurityOpt": ["no-new-privileges"],
+        "Init": True,
+        "RestartPolicy": {"Name": "no"},
+        # the only driver that keeps bytes as they are; never rotated, or what was not read yet would be lost
+        "LogConfig": {"Type": "local", "Config": {"max-size": "1024g", "max-file": "1", "compress": "false"}},
+        "ExtraHosts": [
+            f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname
+        ],
+    }
+    devices = [gpu.uuid or str(gpu.index) for gpu in launch.gpus if not gpu.simulated]
+    if devices:
+        host["DeviceRequests"] = [{"Driver": "nvidia", "DeviceIDs": devices, "Capabilities": [["gpu"]]}]
+    if limits_storage and launch.storage_gb is not None:
+        host["StorageOpt"] = {"size": f"{launch.storage_gb}G"}
+    endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
+    if launch.address:
+        endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
+    config: dict[str, Any] = {
+        "Image": launch.image,
+        "Entrypoint": ["/bin/sh", "-c", _ENTRY, "pai", launch.command],
+        "Cmd": [],
+        "Env": [f"{name}={value}" for name, value in _environment(launch, devices).items()],
+        "WorkingDir": WORK_DIR,
+        "StopSignal": "SIGTERM",
+        "Healthcheck": {"Test": ["NONE"]},
+        "Labels": labels(task, instance) | {"pai.user": launch.user, "pai.job-name": launch.job_name},
+        "HostConfig": host,
+        "NetworkingConfig": {"EndpointsConfig": {host["NetworkMode"]: endpoint}},
+    }
+    if len(task.hostname) <= _HOST_NAME_MAX:
+        config["Hostname"] = task.hostname
+    return config
+
+
+def labels(task: TaskRef, instance: str) -> dict[str, str]:
+    """Give the labels by which a person or this scheduler finds a task's container."""
+    return {
+        LABEL_INSTANCE: instance,
+        "pai.job-id": task.job_id,
+        "pai.attempt": str(task.attempt),
+        "pai.role": task.role,
+        "pai.index": str(task.index),
+    }
+
+
+def _environment(launch: Launch, devices: list[str]) -> Mapping[str, str]:
+    ours = {
+        "PAI_WORK_DIR": WORK_DIR,
+        # SIGTERM reaches every process of the command, not only the shell that started them
+        "TINI_KILL_PROCESS_GROUP": "1",
+        # images for GPUs say "all" here, which with NVIDIA's runtime as the default would show every GPU
+        "NVIDIA_VISIBLE_DEVICES": ",".join(devices) or "void",
+    }
+    if devices:
+        # inside, GPUs are numbered anew; an identifier means the same on both sides
+        ours["CUDA_VISIBLE_DEVICES"] = ",".join(
+            gpu.uuid or str(number)
+            for number, gpu in enumerate(gpu for gpu in launch.gpus if not gpu.simulated)
+        )
+    return {**launch.env, **ours}

@@ -1,0 +1,137 @@
+"""A container's log, from Docker to the task's log on disk: nothing lost, nothing twice, across restarts.
+
+Docker sends every line (or 16 KiB of one) as a frame with its time in ns. Each frame becomes one piece of
+the task's log, so the log itself remembers which frames it has: after a break Docker is asked to begin a
+little before the newest piece, and frames that are already there are left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import calendar
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import aiodocker
+import aiohttp
+
+from .docker_api import DockerApi, UnreachableError
+from .logs import TaskLog, TaskLogWriter
+
+#: stream number (1 stdout, 2 stderr), length of what follows
+_HEADER = struct.Struct(">BxxxL")
+#: "2026-01-02T03:04:05.123456789Z " stands before each frame's bytes.
+_TIME_LENGTH = 31
+#: stdout and stderr are stamped by two writers, which may overtake one another by a moment.
+_OVERLAP_NS = 2 * 10**9
+_RETRY_SECONDS = 0.5
+
+
+class Frame(NamedTuple):
+    """What Docker recorded at once: stream 0 stdout, 1 stderr."""
+
+    time_ns: int
+    stream: int
+    data: bytes
+
+
+class LogFollower:
+    """Copies one container's log into `folder`; `on_dropped` is called once when a full disk loses some."""
+
+    def __init__(self, api: DockerApi, container: str, folder: Path, on_dropped: Callable[[], None]) -> None:
+        self._api, self._container, self._folder = api, container, folder
+        self._on_dropped = on_dropped
+        self._said_dropped = False
+
+    async def follow(self) -> None:
+        """Copy what there is and what comes, until the container has ended; breaks are bridged."""
+        while True:
+            try:
+                await self._copy(follow=True)
+            except UnreachableError:
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def drain(self) -> None:
+        """Copy what is still missing of an ended container's log."""
+        while True:
+            try:
+                await self._copy(follow=False)
+            except UnreachableError:
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
+
+    async def _copy(self, *, follow: bool) -> None:
+        writer = TaskLogWriter(self._folder)
+        try:
+            since, known = _known(TaskLog(self._folder))
+            params = {"follow": str(int(follow)), "stdout": "1", "stderr": "1", "timestamps": "1"}
+            if since:
+                params["since"] = f"{since // 10**9}.{since % 10**9:09}"
+            async with self._api.log_stream(self._container, **params) as response:
+                async for frame in frames(response):
+                    key = (frame.time_ns, frame.stream, len(frame.data))
+                    if known[key] > 0:
+                        known[key] -= 1
+                        continue
+                    writer.append(frame.stream, frame.data, frame.time_ns)
+                    if writer.dropped and not self._said_dropped:
+                        self._said_dropped = True
+                        self._on_dropped()
+        except aiodocker.DockerError as error:
+            if error.status != 404:
+                raise UnreachableError(error.message) from error
+        finally:
+            writer.close()
+
+
+async def frames(response: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
+    """Take Docker's stream of frames apart; UnreachableError where it breaks off."""
+    buffer = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            buffer += chunk
+            start = 0
+            while len(buffer) - start >= _HEADER.size:
+                stream, length = _HEADER.unpack_from(buffer, start)
+                end = start + _HEADER.size + length
+                if len(buffer) < end:
+                    break
+                payload = bytes(buffer[start + _HEADER.size : end])
+                yield Frame(_time_ns(payload), stream - 1, payload[_TIME_LENGTH:])
+                start = end
+            del buffer[:start]
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(str(error)) from error
+    if buffer:
+        raise UnreachableError("the log broke off within a line")
+
+
+def _known(log: TaskLog) -> tuple[int, Counter[tuple[int, int, int]]]:
+    """Say from which time (ns) on to ask for frames, and which of those are there already."""
+    known: Counter[tuple[int, int, int]] = Counter()
+    since = 0
+    for piece in log.newest_pieces():
+        if not since:
+            since = max(1, piece.time_ns - _OVERLAP_NS)
+        elif piece.time_ns < since - _OVERLAP_NS:
+            break
+        known[(piece.time_ns, piece.stream, piece.length)] += 1
+    return since, known
+
+
+def _time_ns(payload: bytes) -> int:
+    return _seconds(payload[:19]) * 10**9 + int(payload[20:29])
+
+
+@lru_cache(maxsize=16)
+def _seconds(text: bytes) -> int:
+    year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    return calendar.timegm((year, month, day, hour, minute, second))

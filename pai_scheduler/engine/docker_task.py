@@ -1,0 +1,377 @@
+"""The story of one task's container, told once from the pull of its image to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import logging
+import tarfile
+import time
+from collections.abc import Callable, Collection, Coroutine
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiodocker
+
+from ..core.events import EndCause, Ended, Progress, Started
+from ..job.messages import Message, msg
+from ..job.task import TaskRef
+from .docker_api import DockerApi, UnreachableError
+from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, network_name
+from .docker_images import ImageError, Images
+from .docker_logs import LogFollower
+from .protocol import EngineEvent, Launch
+
+#: After the end Docker may keep a followed log open; what is missing then is fetched in one piece.
+_LOG_END_SECONDS = 10.0
+_KILL_AGAIN_SECONDS = 10.0
+#: What Docker records where it was not there to see how a container ended.
+_UNSEEN_EXIT = 255
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all tasks of an engine share. `limits_storage`: whether a container's disk can be limited."""
+
+    api: DockerApi
+    images: Images
+    instance: str
+    data_dir: Path
+    node_cpus: int
+    limits_storage: bool
+    emit: Callable[[EngineEvent], None]
+
+    def remember_kill(self, task: TaskRef) -> int:
+        """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
+        self._tombstone(task).parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self._tombstone(task).touch(exist_ok=False)
+        return self._tombstone(task).stat().st_mtime_ns // 10**6
+
+    def killed_at(self, task: TaskRef) -> int | None:
+        """Tell when (ms) a task was first to end; None where it was not."""
+        try:
+            return self._tombstone(task).stat().st_mtime_ns // 10**6
+        except FileNotFoundError:
+            return None
+
+    def forget_kill(self, task: TaskRef) -> None:
+        """Remove what `remember_kill` left."""
+        self._tombstone(task).unlink(missing_ok=True)
+
+    def _tombstone(self, task: TaskRef) -> Path:
+        return self.data_dir / "killed" / task.name
+
+
+class _OverError(Exception):
+    """The task ended before its command ran."""
+
+    def __init__(self, cause: EndCause, reason: Message | None = None) -> None:
+        super().__init__(cause)
+        self.cause, self.reason = cause, reason
+
+
+class DockerTask:
+    """One task. Its events come in order: `Progress`…, `Started`, `Ended` (the last exactly once)."""
+
+    def __init__(self, ref: TaskRef, around: Surroundings) -> None:
+        self.ref, self._around, self._api = ref, around, around.api
+        self._launch: Launch | None = None
+        self._story: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()
+        self._container = ""
+        self._died = self._oom = self._started = self._ended = False
+        self._killed_at = around.killed_at(ref)
+        #: Loop time of the next SIGKILL.
+        self._kill_by: float | None = None
+
+    def launch(self, launch: Launch) -> None:
+        """Start it, unless it runs or has run."""
+        self._launch = launch
+        self._begin()
+
+    def take_up(self) -> None:
+        """Go on with what is there already."""
+        self._begin()
+
+    def kill(self, grace_seconds: float) -> None:
+        """End it: SIGTERM, and SIGKILL after the grace; a second call may only shorten the grace."""
+        if self._ended:
+            return
+        self._killed_at = self._around.remember_kill(self.ref)
+        by = asyncio.get_running_loop().time() + grace_seconds
+        self._kill_by = by if self._kill_by is None else min(by, self._kill_by)
+        self._changed.set()
+        self._begin()
+
+    def container_died(self, container: str) -> None:
+        """Hear that a container of this name ended or is gone."""
+        if container == self._container:
+            self._died = True
+            self._changed.set()
+
+    def ran_out_of_memory(self, container: str) -> None:
+        """Hear that the kernel ended one of the processes for its memory limit."""
+        if container == self._container:
+            self._oom = True
+
+    def list_running(self, running: Collection[str]) -> None:
+        """Hear which containers run, after events may have been missed."""
+        if self._started and self._container not in running:
+            self.container_died(self._container)
+
+    def forget(self) -> None:
+        """Drop what was kept for the case that it is launched after all."""
+        self._around.forget_kill(self.ref)
+
+    async def let_go(self) -> None:
+        """Stop following it; the container is left as it is."""
+        if self._story is not None:
+            self._story.cancel()
+            await asyncio.gather(self._story, return_exceptions=True)
+
+    def _begin(self) -> None:
+        if self._story is None:
+            self._story = asyncio.create_task(self._tell(), name=self.ref.name)
+
+    async def _tell(self) -> None:
+        try:
+            state = await self._find() if self._launch is None else None
+            if state is None and self._launch is None and self._killed_at is None:
+                self._story = None  # nothing is there: it may be launched yet
+                return
+            await self._attend(state or await self._make())
+        except _OverError as over:
+            self._end(over.cause, None, over.reason)
+        except Exception as error:
+            _log.exception("task %s", self.ref.name)
+            cause = EndCause.LOST if self._started else EndCause.LAUNCH_FAILED
+            self._end(cause, None, msg("Docker answered what was not expected: {error}", error=str(error)))
+
+    async def _find(self) -> dict[str, Any] | None:
+        """Look for a container that was made before; one that never ran is removed."""
+        found = await self._api.inspect(self.ref.name)
+        if found is None or _has_run(found):
+            return found
+        await self._api.remove(self.ref.name)
+        return None
+
+    async def _make(self) -> dict[str, Any]:
+        """Get the image, make the container and start it; give its description."""
+        launch = self._launch
+        if launch is None:
+            raise _OverError(EndCause.KILLED)
+        try:
+            image = await self._unless_killed(self._around.images.ensure(launch.image, self._progress))
+        except ImageError as error:
+            raise _OverError(error.cause, error.reason) from error
+        found = await self._create(launch)
+        if _has_run(found):
+            return found
+        if not _is_root(image["Config"].get("User") or ""):
+            await self._give_work_dir()
+        if self._killed_at is not None:
+            raise _OverError(EndCause.KILLED)
+        self._container = str(found["Id"])
+        return await self._start()
+
+    async def _create(self, launch: Launch) -> dict[str, Any]:
+        around = self._around
+        config = container_config(
+            launch, instance=around.instance, node_cpus=around.node_cpus, limits_storage=around.limits_storage
+        )
+        try:
+            await self._api.persist(lambda: self._api.docker.containers.create(config, name=self.ref.name))
+        except aiodocker.DockerError as error:
+            if error.status != 409:
+                # 400: Docker does not accept what the job asks for, and never will
+                cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
+                raise _OverError(cause, _not_made(error.message)) from error
+        found = await self._api.inspect(self.ref.name)
+        if found is None:
+            raise _OverError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
+        if found["Config"]["Labels"].get(LABEL_INSTANCE) != around.instance:
+            taken = msg(
+                "another scheduler on the same Docker has a container named {name}", name=self.ref.name
+            )
+            raise _OverError(EndCause.LAUNCH_FAILED, _not_made(taken))
+        return found
+
+    async def _give_work_dir(self) -> None:
+        """Make the working folder writable for an image that does not run as root."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            folder = tarfile.TarInfo(WORK_DIR.strip("/"))
+            folder.type, folder.mode, folder.mtime = tarfile.DIRTYPE, 0o1777, int(time.time())
+            tar.addfile(folder)
+        container = self._api.docker.containers.container(self.ref.name)
+        await self._api.persist(lambda: container.put_archive("/", archive.getvalue()))  # type: ignore[no-untyped-call]
+
+    async def _start(self) -> dict[str, Any]:
+        container = self._api.docker.containers.container(self.ref.name)
+        while True:
+            try:
+                await self._api.call(container.start)
+            except UnreachableError:
+                pass  # it may run now, or have run: starting it once more would run it twice
+            except aiodocker.DockerError as error:
+                raise _OverError(*_start_failure(error.message)) from error
+            found = await self._api.inspect(self.ref.name)
+            if found is None:
+                raise _OverError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
+            if _has_run(found):
+                return found
+
+    async def _attend(self, found: dict[str, Any]) -> None:
+        """Follow a container that was started, to its end."""
+        self._started = True
+        self._container = container = str(found["Id"])
+        self._around.emit(
+            Started(self.ref, _ms(found["State"]["StartedAt"]), self._address(found), container)
+        )
+        if not found["State"]["Running"]:
+            self.container_died(container)
+        log = LogFollower(
+            self._api, container, self._around.data_dir / "logs" / self.ref.name, self._log_dropped
+        )
+        following = asyncio.create_task(log.follow())
+        try:
+            ended = await self._death(container)
+            await asyncio.wait({following}, timeout=_LOG_END_SECONDS)
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+        await log.drain()
+        self._judge(ended)
+
+    async def _death(self, container: str) -> dict[str, Any] | None:
+        """Wait until the container has ended, and see to it where it is to; describe it (None: gone)."""
+        while True:
+            await self._hear_of_death(container)
+            found = await self._api.inspect(container)
+            if found is None or not found["State"]["Running"]:
+                return found
+            self._died = False  # what was heard was old: it was started meanwhile
+
+    async def _hear_of_death(self, container: str) -> None:
+        clock = asyncio.get_running_loop().time
+        terminated = False
+        while not self._died:
+            self._changed.clear()
+            if self._kill_by is not None and clock() >= self._kill_by:
+                self._kill_by = clock() + _KILL_AGAIN_SECONDS
+                await self._signal(container, "SIGKILL")
+            elif self._kill_by is not None and not terminated:
+                terminated = True
+                await self._signal(container, "SIGTERM")
+            pause = None if self._kill_by is None else max(0.0, self._kill_by - clock())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._changed.wait()
+
+    async def _signal(self, container: str, signal: str) -> None:
+        try:
+            await self._api.persist(
+                lambda: self._api.docker.containers.container(container).kill(signal=signal)
+            )
+        except aiodocker.DockerError as error:
+            if error.status not in (404, 409):  # it is gone, or does not run
+                raise
+            self.container_died(container)
+
+    def _judge(self, found: dict[str, Any] | None) -> None:
+        """Say how the container ended."""
+        if found is None:
+            gone = msg("The container was removed by somebody else while it ran.")
+            if self._killed_at is None:
+                self._end(EndCause.LOST, None, gone)
+            else:
+                self._end(EndCause.KILLED, None, None)
+            return
+        state = found["State"]
+        code, when = int(state["ExitCode"]), _ms(state["FinishedAt"])
+        if self._killed_at is not None and self._killed_at <= when:
+            self._end(EndCause.KILLED, code, None, when)
+        elif code and (self._oom or state["OOMKilled"]):
+            self._end(EndCause.OOM, code, None, when)
+        elif code == _UNSEEN_EXIT and state["Error"]:
+            reason = msg("Docker lost the container: {error}", error=state["Error"])
+            self._end(EndCause.LOST, None, reason, when)
+        else:
+            self._end(EndCause.EXITED, code, None, when)
+
+    def _end(
+        self, cause: EndCause, code: int | None, reason: Message | None, when: int | None = None
+    ) -> None:
+        self._ended = True
+        self._around.emit(Ended(self.ref, when or _now(), cause, code, reason))
+
+    def _progress(self, message: Message, percent: int | None) -> None:
+        self._around.emit(Progress(self.ref, _now(), message, percent))
+
+    def _log_dropped(self) -> None:
+        self._progress(msg("The scheduler's disk is full: part of this task's log is lost."), None)
+
+    def _address(self, found: dict[str, Any]) -> str:
+        network = (
+            found["NetworkSettings"]["Networks"].get(network_name(self.ref.job_id, self.ref.attempt)) or {}
+        )
+        return str(network.get("IPAddress") or (network.get("IPAMConfig") or {}).get("IPv4Address") or "")
+
+    async def _unless_killed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await something that may take long; give it up when the task is to end."""
+        doing = asyncio.create_task(work)
+        killed = asyncio.create_task(self._until_killed())
+        try:
+            await asyncio.wait({doing, killed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._killed_at is not None:
+                raise _OverError(EndCause.KILLED)
+            return await doing
+        finally:
+            doing.cancel()
+            killed.cancel()
+            await asyncio.gather(doing, killed, return_exceptions=True)
+
+    async def _until_killed(self) -> None:
+        while self._killed_at is None:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+def _has_run(found: dict[str, Any]) -> bool:
+    return not str(found["State"]["StartedAt"]).startswith("0001-")
+
+
+def _is_root(user: str) -> bool:
+    return user.partition(":")[0] in ("", "0", "root")
+
+
+def _not_made(error: Message | str) -> Message:
+    return msg("Docker could not make the container: {error}", error=error)
+
+
+def _start_failure(error: str) -> tuple[EndCause, Message]:
+    """Tell what the user must change from what may go better the next time."""
+    if "/bin/sh" in error and "no such file" in error:
+        return EndCause.REFUSED, msg("The image has no /bin/sh, which is needed to run a job's command.")
+    if "argument list too long" in error:
+        return EndCause.REFUSED, msg(
+            "The command and its environment are longer than Linux allows (128 KiB each)."
+        )
+    return EndCause.LAUNCH_FAILED, msg("Docker could not start the container: {error}", error=error)
+
+
+def _now() -> int:
+    return time.time_ns() // 10**6
+
+
+def _ms(text: str) -> int:
+    """Read one of Docker's times (RFC 3339), as ms since the epoch."""
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
