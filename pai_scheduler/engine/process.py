@@ -256,8 +256,7 @@ class ProcessEngine:
             if task.unexpected:
                 del self._tasks[task.ref]
                 return
-            memory = task.launch.memory_mb if task.launch else None
-            cause, reason = cause_and_reason(record, memory)
+            cause, reason = cause_and_reason(record)
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
 
     def _spec(self, launch: Launch) -> LaunchSpec:
@@ -330,7 +329,7 @@ class ProcessEngine:
 
     def _open(self) -> None:
         self._folders.mkdir(parents=True, exist_ok=True)
-        self._data_dir.chmod(0o700)
+        self._folders.chmod(0o700)
         fresh = self._data_dir / f"doorbell-{os.getpid()}"
         fresh.unlink(missing_ok=True)
         os.mkfifo(fresh, 0o600)

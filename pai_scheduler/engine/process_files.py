@@ -7,6 +7,7 @@ task runs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 from . import procfs
 from .machine import taken_port
-from .task_folder import COOKIE, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
+from .task_folder import COOKIE, SUPERVISOR_ERROR, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
 from .task_group import TaskGroup
 
 _log = logging.getLogger(__name__)
@@ -74,9 +75,7 @@ def refuse(folder: TaskFolder, detail: str) -> Sight:
         sight = _settle(folder)
         if sight.phase > Phase.PREPARED:
             return sight
-        record = _failed("spawn", None)
-        record["failure"]["detail"] = detail
-        return _refuse(folder, record)
+        return _refuse(folder, _failed("internal", None, detail))
 
     return _with_lock(folder, step)
 
@@ -109,7 +108,7 @@ def release(folder: TaskFolder) -> bool:
     if sight.phase is Phase.LAUNCHED:
         return False
     group(folder).remove()
-    for name in ("launch.json", "control", "supervisor-error"):
+    for name in ("launch.json", "control", SUPERVISOR_ERROR):
         (folder.path / name).unlink(missing_ok=True)
     _remove_tree(folder.work)
     return True
@@ -142,9 +141,10 @@ def _with_lock(folder: TaskFolder, step: Callable[[], Sight]) -> Sight:
         lock = folder.lock()
     except FileNotFoundError:  # there is no folder: nothing was ever done
         return step()
-    except OSError:
-        _log.warning("the lock of %s cannot be opened", folder.path, exc_info=True)
-        return Sight(*folder.read())
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):  # it never had a lock: again, nothing was done
+            return step()
+        raise
     if lock is None:
         return Sight(*folder.read(), running=True)
     try:
@@ -156,6 +156,9 @@ def _with_lock(folder: TaskFolder, step: Callable[[], Sight]) -> Sight:
 def _settle(folder: TaskFolder) -> Sight:
     """Find how a task without a supervisor stands, the lock being ours."""
     phase, record = folder.read()
+    error = folder.path / SUPERVISOR_ERROR
+    if phase is Phase.PREPARED and error.exists():
+        return _refuse(folder, _failed("internal", None, error.read_text()[-1000:]))
     if phase is not Phase.LAUNCHED:
         return Sight(phase, record)
     if not _end_orphans(folder):
@@ -191,8 +194,8 @@ def _refuse(folder: TaskFolder, record: Record) -> Sight:
     return Sight(Phase.ENDED, record)
 
 
-def _failed(kind: str, number: int | None) -> Record:
-    failure: Failure = {"kind": kind, "errno": number or 0}
+def _failed(kind: str, number: int | None, detail: str = "") -> Record:
+    failure: Failure = {"kind": kind, "errno": number or 0, "detail": detail}
     return {"cause": "launch-failed", "exit_code": None, "ended": _now(), "failure": failure}
 
 

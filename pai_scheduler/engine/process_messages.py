@@ -15,7 +15,7 @@ def port_taken(port: int) -> Message:
     return msg("Port {port} of this machine is taken by another program.", port=port)
 
 
-def cause_and_reason(record: Record, memory_mb: int | None) -> tuple[EndCause, Message | None]:
+def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
     """Tell from the record of an ended task why it ended, and what there is to say about that."""
     cause = EndCause(record.get("cause", EndCause.LOST))
     failure = record.get("failure")
@@ -23,7 +23,10 @@ def cause_and_reason(record: Record, memory_mb: int | None) -> tuple[EndCause, M
     if cause is EndCause.LOST:
         reason = _lost(failure)
     elif cause is EndCause.OOM:
-        reason = _oom(memory_mb)
+        reason = msg(
+            "The task used more than its {memory} MB of memory, and was ended.",
+            memory=record.get("memory_mb"),
+        )
     elif failure and cause is EndCause.LAUNCH_FAILED:
         cause, reason = _launch_failed(failure)
     elif failure and cause is EndCause.PORT_CONFLICT:
@@ -44,12 +47,6 @@ def _lost(failure: Failure | None) -> Message:
         "The process that watched over the task was ended (or the machine was), so how the task ended is not "
         "known."
     )
-
-
-def _oom(memory_mb: int | None) -> Message:
-    if memory_mb is None:
-        return msg("The task used more memory than it asked for, and was ended.")
-    return msg("The task used more than its {memory} MB of memory, and was ended.", memory=memory_mb)
 
 
 def _launch_failed(failure: Failure) -> tuple[EndCause, Message]:

@@ -100,12 +100,12 @@ class _Task:
             return
         code = os.waitstatus_to_exitcode(self._status or 0)
         code = 128 - code if code < 0 else code
-        cause = "exited"
+        end: Record = {"cause": "exited", "exit_code": code, "dropped": self._log.dropped}
         if self._kill_at is not None:
-            cause = "killed"
+            end["cause"] = "killed"
         elif code and self._group.oom_kills():
-            cause = "oom"
-        self._finish({"cause": cause, "exit_code": code, "dropped": self._log.dropped})
+            end["cause"], end["memory_mb"] = "oom", spec["memory_mb"]
+        self._finish(end)
 
     def _start(self, spec: LaunchSpec) -> Failure | None:
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ..job.messages import msg
 from .protocol import EngineError
+
+_log = logging.getLogger(__name__)
 
 #: -I -S: neither the user's environment nor site-packages; it needs nothing but the standard library.
 _BOOT = (
@@ -17,6 +21,8 @@ _BOOT = (
     "from pai_scheduler.engine.process_zygote import main; main()"
 )
 _ROOT = Path(__file__).parents[2]
+#: One that lives shorter than this failed to start; so often in a row, and it is given up.
+_EARLY_SECONDS, _EARLY_DEATHS = 2.0, 5
 
 
 class Spawner:
@@ -28,12 +34,18 @@ class Spawner:
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
+        self._early_deaths = 0
 
     async def start(self) -> asyncio.subprocess.Process:
         """Make sure that a zygote runs, and give it; EngineError where none can be started."""
         async with self._starting:
             if self._process is not None:
                 return self._process
+            if self._early_deaths >= _EARLY_DEATHS:
+                self._early_deaths = 0
+                raise EngineError(
+                    msg("The process that starts tasks ends at once; the scheduler's log says why.")
+                )
             try:
                 process = await asyncio.create_subprocess_exec(
                     *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT),
@@ -71,6 +83,10 @@ class Spawner:
         self._process = None
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        await process.wait()
+        begin = time.monotonic()
+        status = await process.wait()
+        early = time.monotonic() - begin < _EARLY_SECONDS
+        self._early_deaths = self._early_deaths + 1 if early else 0
+        _log.warning("the process that starts tasks ended (status %s); another is started", status)
         self._process = None
         self._on_death()

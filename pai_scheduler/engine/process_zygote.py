@@ -15,6 +15,7 @@ import traceback
 from pathlib import Path
 
 from .process_shim import supervise
+from .task_folder import SUPERVISOR_ERROR
 
 _FORK_ATTEMPTS, _FORK_PAUSE = 50, 0.1
 
@@ -61,6 +62,6 @@ def _supervisor(folder: Path, doorbell: Path) -> None:
         supervise(folder, doorbell)
         status = 0
     except BaseException:
-        (folder / "supervisor-error").write_text(traceback.format_exc())
+        (folder / SUPERVISOR_ERROR).write_text(traceback.format_exc())
     finally:
         os._exit(status)

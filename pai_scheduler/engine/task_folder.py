@@ -12,6 +12,7 @@ import errno
 import fcntl
 import json
 import os
+import time
 from enum import IntEnum
 from pathlib import Path
 from typing import TypedDict
@@ -21,6 +22,10 @@ RECORD_SIZE = 4096
 
 #: Marks a task's processes in their environment, for those that no cgroup holds.
 COOKIE = "PAI_PROCESS_ENGINE_TASK"
+
+
+#: Where a supervisor that fails before it takes the task says why.
+SUPERVISOR_ERROR = "supervisor-error"
 
 
 class Phase(IntEnum):
@@ -44,7 +49,10 @@ class Failure(TypedDict, total=False):
 
 
 class Record(TypedDict, total=False):
-    """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher."""
+    """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
+
+    `dropped`: bytes of output that a full disk lost; `memory_mb`: the limit that ended it.
+    """
 
     supervisor: int
     pid: int
@@ -53,6 +61,7 @@ class Record(TypedDict, total=False):
     cause: str
     exit_code: int | None
     dropped: int
+    memory_mb: int
     failure: Failure
 
 
@@ -113,8 +122,11 @@ class TaskFolder:
             except FileNotFoundError:
                 continue
             record = _parse(content)
-            # killed after writing the end and before the rename: it has ended all the same
-            return (Phase.ENDED if "ended" in record else phase), record
+            if "ended" in record:  # also if it was killed between writing that and the rename
+                return Phase.ENDED, record
+            if phase is Phase.ENDED:  # spoilt by a crash of the machine
+                return phase, {"cause": "lost", "exit_code": None, "ended": time.time_ns() // 1_000_000}
+            return phase, record
         return Phase.NOTHING, {}
 
     def prepare(self, spec: LaunchSpec) -> None:
