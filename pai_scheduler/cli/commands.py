@@ -90,7 +90,16 @@ async def logs(
     owner = await session.owner(user)
     role, index = await pick_task(session.client, owner, name, task, session.locale)
     await copy_log(
-        session.client, owner, name, role, index, stream, attempt=attempt, follow=follow, to=sys.stdout.buffer
+        session.client,
+        owner,
+        name,
+        role,
+        index,
+        stream,
+        attempt=attempt,
+        follow=follow,
+        to=sys.stdout.buffer,
+        locale=session.locale,
     )
     return OK
 

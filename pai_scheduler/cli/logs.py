@@ -52,6 +52,7 @@ async def copy_log(
     attempt: int | None,
     follow: bool,
     to: BinaryIO,
+    locale: str,
 ) -> None:
     """Write a log to `to`; followed, until the task has ended."""
     if not follow:
@@ -60,7 +61,7 @@ async def copy_log(
         to.flush()
         return
     position = 0
-    patience = Patience()
+    patience = Patience(locale)
     while True:
         try:
             parts = client.follow_log(user, job, role, index, stream, attempt=attempt, offset=position)
@@ -77,7 +78,8 @@ async def copy_log(
 class Patience:
     """Waits for a scheduler that was there a moment ago: tasks run on while it is restarted."""
 
-    def __init__(self) -> None:
+    def __init__(self, locale: str) -> None:
+        self._locale = locale
         self._clock = asyncio.get_running_loop().time
         self._since: float | None = None
         self._answered = False
@@ -88,7 +90,12 @@ class Patience:
 
     async def wait(self, error: UnreachableError) -> None:
         """Sleep before another try; raises `error` where there never was an answer, or none for too long."""
-        self._since = self._since or self._clock()
-        if not self._answered or self._clock() - self._since > PATIENCE_SECONDS:
+        if not self._answered:
+            raise error
+        if self._since is None:
+            self._since = self._clock()
+            text = msg("The scheduler does not answer; what runs goes on. Waiting for it to come back.")
+            print(text.in_locale(self._locale), file=sys.stderr, flush=True)
+        if self._clock() - self._since > PATIENCE_SECONDS:
             raise error
         await asyncio.sleep(_AGAIN_SECONDS)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..client import ApiError, Client, UnreachableError
+from ..client import DEFAULT_URL, ApiError, Client, UnreachableError
 from ..job.messages import choose_locale, msg
 from .arguments import make_parser
 from .commands import COMMANDS, Session
@@ -63,7 +63,13 @@ async def _run(
         _complain(error.message.in_locale(locale))
         return REFUSED if error.readable else USAGE
     except UnreachableError as error:
-        _complain(msg("No answer: {reason}", reason=error).in_locale(locale))
+        _complain(
+            msg(
+                "The scheduler at {url} does not answer: {reason}",
+                url=url or os.environ.get("PAI_API_URL") or DEFAULT_URL,
+                reason=error.__cause__ or error,
+            ).in_locale(locale)
+        )
         return UNREACHABLE
 
 

@@ -17,7 +17,7 @@ LAST_BYTES = 4000
 
 async def watch(client: Client, user: str, name: str, locale: str, *, as_json: bool) -> int:
     """Tell what happens until the job has ended; give the exit code for its outcome."""
-    await _tell_story(client, user, name, quiet=as_json)
+    await _tell_story(client, user, name, locale, quiet=as_json)
     detail = await client.job(user, name)
     status = detail["jobStatus"]
     if as_json:
@@ -34,9 +34,9 @@ async def watch(client: Client, user: str, name: str, locale: str, *, as_json: b
     return OK if status["state"] == "SUCCEEDED" else JOB_FAILED
 
 
-async def _tell_story(client: Client, user: str, name: str, *, quiet: bool) -> None:
+async def _tell_story(client: Client, user: str, name: str, locale: str, *, quiet: bool) -> None:
     seen = 0
-    patience = Patience()
+    patience = Patience(locale)
     while True:
         try:
             async for event in client.events(user, name, after=seen):

@@ -101,8 +101,9 @@ class Engine(Protocol):
     #: True: tasks share their node's ports, so the scheduler must keep them apart (`process`).
     shares_host_ports: bool
 
-    #: the address under which tasks reach the Hub's public proxy; None: the one that browsers use
-    front_door_url: str | None
+    @property
+    def front_door_url(self) -> str | None:
+        """Give the address under which tasks reach the Hub's public proxy; None: the one that browsers use."""
 
     async def start(self) -> None:
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
