@@ -34,6 +34,7 @@ from .engine.protocol import Engine
 from .errors import conflict, forbidden, invalid_parameters, no_job, no_virtual_cluster
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
+from .job.spec import JobSpec
 from .job.task import TaskRef
 from .job.validate import SpecError
 from .launcher import Launcher
@@ -141,16 +142,8 @@ class Service:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
         self._check_virtual_cluster(caller, spec.virtual_cluster)
-        key = (owner, spec.name)
-        if key in self._submitting or await self._read(self._store.job, owner, spec.name) is not None:
-            raise conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
-        self._submitting.add(key)
-        try:
-            self._last_order += 1
-            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
-            await self._writer.request(event, config_of(config))
-        finally:
-            self._submitting.discard(key)
+        # a caller who goes away does not undo what is being written, nor free the name before it is
+        await asyncio.shield(self._accept(owner, spec, config_of(config)))
         return spec.name
 
     async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
@@ -178,8 +171,7 @@ class Service:
         """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s."""
         if owner is not None and owner != caller.name and not caller.admin:
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
-        found = await self._read(self._store.jobs, owner if caller.admin else caller.name)
-        return [job for job in found if not job.doomed]
+        return await self._read(self._store.jobs, owner if caller.admin else caller.name)
 
     async def job(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
@@ -223,7 +215,8 @@ class Service:
         try:
             while True:
                 news.clear()
-                over = job_id is not None and job_id not in self._core.jobs
+                # asked before reading, and of what is durable: nothing is missed at the end
+                over = job_id is not None and await self._read(self._store.is_over, job_id)
                 entries = await self._read_story(caller, job_id, after, 1000)
                 for entry in entries:
                     after = entry.id
@@ -249,10 +242,11 @@ class Service:
         """Tell whether a task will write no more."""
         ref = await self._find_task(caller, owner, name, role, index, attempt)
         job = self._core.jobs.get(ref.job_id)
-        if job is None or job.attempt is None or job.attempt.number != ref.attempt:
+        if job is None:
             return True
-        task = job.attempt.tasks.get((role, index))
-        return task is None or task.state.ended
+        if job.attempt is None:
+            return False
+        return job.attempt.number != ref.attempt or job.attempt.tasks[role, index].state.ended
 
     def nodes(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
@@ -267,6 +261,21 @@ class Service:
     def front_door_url(self) -> str | None:
         """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
         return self._engine.front_door_url
+
+    async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
+        key = (owner, spec.name)
+        taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
+        if key in self._submitting:
+            raise taken
+        self._submitting.add(key)
+        try:
+            if await self._read(self._store.job, owner, spec.name) is not None:
+                raise taken
+            self._last_order += 1
+            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
+            await self._writer.request(event, config)
+        finally:
+            self._submitting.discard(key)
 
     # -- within ---------------------------------------------------------------------------------------------
 
@@ -324,7 +333,7 @@ class Service:
         job = None
         if caller.name == owner or caller.admin:
             job = await self._read(self._store.job, owner, name)
-        if job is None or job.doomed:
+        if job is None:
             raise no_job(owner, name)
         return job
 
