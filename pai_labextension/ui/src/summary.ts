@@ -1,0 +1,39 @@
+// What the status bar says: how the person's jobs are, in a few words, and a sentence more.
+
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { count, waiting } from './jobs';
+import { IJobsModel } from './model';
+
+/** Say in a few words how the person's jobs are. */
+export function summary(model: IJobsModel, trans: TranslationBundle): string {
+  if (model.error) {
+    return trans.__('PAI: not available');
+  }
+  if (model.jobs === null) {
+    return trans.__('PAI: …');
+  }
+  const parts = [];
+  const running = count(model.jobs, 'RUNNING');
+  const waits = count(model.jobs, 'WAITING');
+  if (running) {
+    parts.push(trans.__('%1 running', running));
+  }
+  if (waits) {
+    parts.push(trans.__('%1 waiting', waits));
+  }
+  return parts.length ? trans.__('PAI: %1', parts.join(' · ')) : trans.__('PAI: no active jobs');
+}
+
+/** Say more, for who points at it: why nothing is known, or why the first job waits. */
+export function explanation(model: IJobsModel, trans: TranslationBundle): string {
+  if (model.error) {
+    return model.error;
+  }
+  const first = waiting(model.jobs ?? [])[0];
+  if (!first) {
+    return trans.__('Show my PAI jobs');
+  }
+  const reason = model.reason(first);
+  return reason ? trans.__('“%1” is waiting: %2', first.name, reason) : trans.__('“%1” is waiting', first.name);
+}

@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Api, ApiError } from '../src/api';
+import { Door, job } from './door';
+
+describe('Api', () => {
+  let door: Door;
+  let api: Api;
+
+  beforeEach(async () => {
+    door = await Door.open();
+    api = new Api(door.settings, 'zh_CN');
+  });
+
+  afterEach(() => door.close());
+
+  it('asks the notebook server, in the language of the person', async () => {
+    door.answers['GET user'] = [200, { username: 'alice' }];
+    expect(await api.whoami()).toBe('alice');
+    expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');
+    expect(door.asked[0]!.headers['authorization']).toBe('token secret');
+  });
+
+  it('encodes names, whatever they are made of', async () => {
+    const strange = job({ username: 'a b/c', name: 'x~1' });
+    door.answers['GET jobs'] = [200, []];
+    door.answers['GET user/a%20b%2Fc/jobs/x~1'] = [200, { jobStatus: { waitingReason: 'third in the queue' } }];
+    expect(await api.jobs('a b/c')).toEqual([]);
+    expect(await api.waitingReason(strange)).toBe('third in the queue');
+    expect(door.requests).toEqual(['GET jobs?username=a%20b%2Fc', 'GET user/a%20b%2Fc/jobs/x~1']);
+  });
+
+  it('stops a job', async () => {
+    door.answers['PUT user/alice/jobs/train/executionType'] = [202, { message: 'execute job train successfully' }];
+    await api.stop(job());
+    expect(door.asked[0]!.body).toBe('{"value":"STOP"}');
+    expect(door.asked[0]!.headers['content-type']).toBe('application/json');
+  });
+
+  it('gives a refusal in the words of the scheduler', async () => {
+    door.answers['PUT user/alice/jobs/train/executionType'] = [404, { code: 'NoJobError', message: '没有此作业' }];
+    await expect(api.stop(job())).rejects.toEqual(new ApiError(404, 'NoJobError', '没有此作业'));
+  });
+
+  it('gives a refusal that is no JSON, too', async () => {
+    door.answers['GET user'] = [500, '<h1>Oops</h1>'];
+    await expect(api.whoami()).rejects.toMatchObject({ status: 500, message: '500 Internal Server Error' });
+  });
+
+  it('says when nobody answers at all', async () => {
+    await door.close();
+    await expect(api.whoami()).rejects.toMatchObject({ status: 0, code: 'ServerUnreachable' });
+  });
+});
