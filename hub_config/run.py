@@ -134,7 +134,7 @@ def _wait_until_ready(hub: subprocess.Popen[bytes], settings: Settings, log: Pat
                 f"The Hub does not answer after {_START_PATIENCE:.0f} s. The last lines of its log:\n"
                 f"{_tail(log, log_start)}"
             )
-        time.sleep(0.2)
+        time.sleep(0.4)
 
 
 def _answers(address: str) -> bool:

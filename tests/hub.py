@@ -1,0 +1,222 @@
+"""A real JupyterHub as `make run` starts it: its own folder and port, real logins, real servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PASSWORD = "correct horse battery"
+#: Seconds that anything may take here, on a slow machine under load.
+PATIENCE = 90.0
+
+
+class Hub:
+    """One installation; the Hub on it can be started, stopped and killed again and again."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._arguments = arguments
+        self._run: subprocess.Popen[str] | None = None
+        self._tokens: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Start the Hub and wait until it says that it is there."""
+        self._run = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hub_config.run", "--folder", str(self.folder)),
+                *("--port", str(self.port), *self._arguments),
+            ],
+            cwd=REPOSITORY,
+            env={**os.environ, "PASSWORD": PASSWORD},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert self._run.stdout is not None
+        said = ""
+        for line in self._run.stdout:
+            said += line
+            if "Ctrl-C stops" in line:
+                return
+        raise AssertionError(f"the Hub did not start:\n{said}\n{self.log()}")
+
+    def stop(self) -> None:
+        """Press Ctrl-C."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """Kill -9 the Hub, its starter, its proxy and its scheduler, as a power cut does."""
+        hub = int((self.folder / "lock").read_text().split()[0])
+        family = [hub, *_children(hub)]
+        if self._run is not None:
+            self._run.kill()
+        for pid in family:
+            os.kill(pid, signal.SIGKILL)
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._run is not None:
+            if self._run.poll() is None:
+                self._run.send_signal(number)
+            self._run.communicate(timeout=PATIENCE)
+            self._run = None
+
+    def close(self) -> None:
+        """Stop every job, then the Hub."""
+        if self._run is not None and self._run.poll() is None:
+            for name in self._tokens:
+                for job in self.scheduler(name, "GET", f"jobs?username={name}").json():
+                    if job["state"] in ("WAITING", "RUNNING"):
+                        self.scheduler(
+                            name,
+                            "PUT",
+                            f"user/{name}/jobs/{job['name']}/executionType",
+                            json={"value": "STOP"},
+                        )
+                wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
+        self.stop()
+
+    def log(self) -> str:
+        """Give what the Hub and the scheduler logged."""
+        return (self.folder / "hub" / "hub.log").read_text(errors="replace")
+
+    @contextmanager
+    def browser(self, name: str, language: str = "en") -> Iterator[httpx.Client]:
+        """Log in with the form; gives a client that keeps the cookies."""
+        with httpx.Client(
+            base_url=self.url,
+            follow_redirects=True,
+            timeout=PATIENCE,
+            headers={"Accept-Language": language},
+            trust_env=False,
+        ) as client:
+            client.get("/hub/login")
+            answer = client.post(
+                "/hub/login",
+                data={"username": name, "password": PASSWORD, "_xsrf": xsrf(client)},
+            )
+            assert "Logout" in answer.text, answer.text
+            yield client
+
+    def token(self, name: str) -> str:
+        """Give a token of the user, as the Hub's token page makes them."""
+        if name not in self._tokens:
+            with self.browser(name) as browser:
+                made = browser.post(
+                    f"/hub/api/users/{name}/tokens",
+                    json={"note": "test"},
+                    headers={"X-XSRFToken": xsrf(browser), "Referer": f"{self.url}/hub/token"},
+                )
+                self._tokens[name] = made.json()["token"]
+        return self._tokens[name]
+
+    def api(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
+        """Call the Hub's REST API as a user."""
+        return self._call(name, method, f"/hub/api/{path}", **options)
+
+    def scheduler(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
+        """Call the scheduler as a user, through the Hub's proxy."""
+        return self._call(name, method, f"/services/pai/api/v1/{path}", **options)
+
+    def _call(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token(name)}", **options.pop("headers", {})}
+        with httpx.Client(base_url=self.url, timeout=PATIENCE, trust_env=False) as client:
+            return client.request(method, path, headers=headers, **options)
+
+    def start_server(
+        self, name: str, options: dict[str, Any] | None = None, server: str = ""
+    ) -> httpx.Response:
+        """Ask the Hub for a server."""
+        place = f"servers/{server}" if server else "server"
+        return self.api(name, "POST", f"users/{name}/{place}", json=options or {})
+
+    def stop_server(self, name: str, server: str = "") -> None:
+        """Stop a server and wait for that."""
+        place = f"servers/{server}" if server else "server"
+        answer = self.api(name, "DELETE", f"users/{name}/{place}")
+        assert answer.status_code in (202, 204), answer.text
+        wait_for(lambda: not self.server(name, server).get("pending"), "the server to stop")
+
+    def server(self, name: str, server: str = "") -> dict[str, Any]:
+        """Give the Hub's own view of a server; empty where there is none."""
+        servers = self.api(name, "GET", f"users/{name}").json()["servers"]
+        return dict(servers.get(server, {}))
+
+    def wait_ready(self, name: str, server: str = "") -> None:
+        """Wait until a server is ready."""
+        wait_for(lambda: self.server(name, server).get("ready"), f"{name}'s server to be ready", self.log)
+
+    def running_jobs(self, name: str) -> list[dict[str, Any]]:
+        """List a user's jobs that wait or run."""
+        jobs = self.scheduler(name, "GET", f"jobs?username={name}").json()
+        return [job for job in jobs if job["state"] in ("WAITING", "RUNNING")]
+
+    def progress(
+        self, name: str, until: Callable[[dict[str, Any]], bool], server: str = ""
+    ) -> list[dict[str, Any]]:
+        """Read a starting server's progress until an event fits."""
+        place = f"servers/{server}" if server else "server"
+        events = []
+        with httpx.stream(
+            "GET",
+            f"{self.url}/hub/api/users/{name}/{place}/progress",
+            headers={"Authorization": f"Bearer {self.token(name)}"},
+            timeout=PATIENCE,
+            trust_env=False,
+        ) as response:
+            for line in response.iter_lines():
+                if line.startswith("data: "):
+                    events.append(json.loads(line.removeprefix("data: ")))
+                    if until(events[-1]):
+                        break
+        return events
+
+
+def xsrf(client: httpx.Client) -> str:
+    """Give the token against forged requests, of the Hub's own pages."""
+    return next(
+        cookie.value or ""
+        for cookie in client.cookies.jar
+        if cookie.name == "_xsrf" and cookie.path == "/hub/"
+    )
+
+
+def wait_for(fits: Callable[[], Any], what: str, explain: Callable[[], str] = str) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + PATIENCE
+    while not fits():
+        assert time.monotonic() < deadline, f"waited too long for {what}\n{explain()[-4000:]}"
+        time.sleep(0.1)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                found.append(int(entry.name))
+    return found
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
