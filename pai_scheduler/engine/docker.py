@@ -40,9 +40,6 @@ class DockerEngine:
     """
 
     shares_host_ports = False
-    #: Where a task's command starts, as seen from inside (`PAI_WORK_DIR`).
-    work_dir = WORK_DIR
-
     def __init__(
         self,
         data_dir: Path,
@@ -137,6 +134,10 @@ class DockerEngine:
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log."""
         return TaskLog(self._data_dir / "logs" / task.name)
+
+    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Give the folder in which a task's command starts, as seen from inside its container."""
+        return WORK_DIR
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""
