@@ -12,6 +12,7 @@ from pai_scheduler.job.messages import Message
 from .fields import Field
 from .labels import job_label
 from .language import Language, msg
+from .look import button
 
 #: Has a switch of its own in the form.
 DEBUG = "isDebug"
@@ -20,7 +21,14 @@ DEBUG = "isDebug"
 class EnvRow(widgets.HBox):
     """One variable. `value` is what the job has; it keeps its type as long as the text says the same."""
 
-    def __init__(self, say: Language, name: str, value: Any, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        say: Language,
+        name: str,
+        value: Any,
+        changed: Callable[[], None],
+        removed: Callable[[EnvRow], None],
+    ) -> None:
         self.name = widgets.Text(value=name, placeholder=say("Name"), tooltip=say("Name of the variable"))
         self.text = widgets.Text(
             value=_text(value), placeholder=say("Value"), tooltip=say("Value of the variable")
@@ -28,10 +36,8 @@ class EnvRow(widgets.HBox):
         self._value = value
         self.name.layout = widgets.Layout(flex="1 1 120px", width="auto")
         self.text.layout = widgets.Layout(flex="2 1 160px", width="auto")
-        self.remove = widgets.Button(
-            icon="trash",
-            tooltip=say("Remove this variable"),
-            layout=widgets.Layout(width="36px", flex="0 0 36px"),
+        self.remove = button(
+            icon="trash", tooltip=say("Remove this variable"), on_click=lambda: removed(self)
         )
         for entry in (self.name, self.text):
             entry.observe(lambda _change: changed(), "value")
@@ -62,14 +68,8 @@ class EnvList(Field):
         self.rows: list[EnvRow] = []
         label = job_label(say, "jobEnvs")
         self._box = widgets.VBox()
-        super().__init__(self._box, help_text=label.help)
-        self.add = widgets.Button(
-            description=say("Add a variable"),
-            icon="plus",
-            tooltip=label.help,
-            layout=widgets.Layout(width="auto"),
-        )
-        self.add.on_click(lambda _button: self._show([*self.rows, self._row("", "")]))
+        super().__init__(self._box)
+        self.add = button(say("Add a variable"), icon="plus", tooltip=label.help, on_click=self._append)
         self.children = (self._box, self._problem, self.add)
 
     def load(self, value: Any) -> None:
@@ -86,9 +86,10 @@ class EnvList(Field):
         self._on_problem(self._written()[1])
 
     def _row(self, name: str, value: Any) -> EnvRow:
-        row = EnvRow(self._say, name, value, self._changed)
-        row.remove.on_click(lambda _button: self._remove(row))
-        return row
+        return EnvRow(self._say, name, value, self._changed, self._remove)
+
+    def _append(self) -> None:
+        self._show([*self.rows, self._row("", "")])
 
     def _show(self, rows: list[EnvRow]) -> None:
         self.rows = rows

@@ -25,8 +25,11 @@ class Field(widgets.VBox):
         self._quiet = False
         self._problem = widgets.HTML(layout=widgets.Layout(display="none"))
         self._problem.add_class("pai-problem")
-        entry.tooltip = help_text
-        row = [widgets.HBox([entry, *others], layout=widgets.Layout(width="100%"))] if others else [entry]
+        if help_text:
+            entry.tooltip = help_text
+        row = [widgets.HBox([entry, *others])] if others else [entry]
+        if others:
+            entry.layout.flex = "1 1 auto"
         super().__init__([*row, self._problem], layout=widgets.Layout(width="auto", overflow="visible"))
         self.add_class("pai-field")
 
@@ -215,4 +218,4 @@ def _shown(value: Any) -> str:
 
 
 def _wide() -> dict[str, Any]:
-    return {"layout": widgets.Layout(width="100%"), "style": {"description_width": "var(--pai-label-width)"}}
+    return {"layout": widgets.Layout(width="auto"), "style": {"description_width": "var(--pai-label-width)"}}

@@ -33,8 +33,11 @@ class FormView(widgets.VBox):
 
     def __init__(self, model: JobModel, say: Language) -> None:
         self._model, self._say = model, say
-        unique = button(say("Make unique"), tooltip=say("Append eight random characters to the name"))
-        unique.on_click(lambda _button: self._edit(("jobName",), unique_name(self._get("jobName", ""))))
+        unique = button(
+            say("Make unique"),
+            tooltip=say("Append eight random characters to the name"),
+            on_click=self._make_unique,
+        )
         self._virtual_cluster = self._choice("virtualCluster", "default")
         self._gpu_type = self._choice("gpuType", "")
         self._fields: dict[str, Field] = {
@@ -69,8 +72,9 @@ class FormView(widgets.VBox):
             ]
         )
         self._obstacle = widgets.HTML()
-        self._back = button(say("Go back to the text that parsed last"), icon="undo")
-        self._back.on_click(lambda _button: self._model.go_back(self))
+        self._back = button(
+            say("Go back to the text that parsed last"), icon="undo", on_click=lambda: model.go_back(self)
+        )
         super().__init__([self._obstacle, self._back, self._inner])
         self.offer({}, [])
         model.listen(lambda _source: self.load())
@@ -160,8 +164,8 @@ class FormView(widgets.VBox):
         title.add_class("pai-title")
         return title
 
-    def _get(self, name: str, default: Any) -> Any:
-        return self._model.config.get(name, default)
+    def _make_unique(self) -> None:
+        self._edit(("jobName",), unique_name(self._model.config.get("jobName", "")))
 
     def _edit(self, path: Path, value: Any) -> None:
         self._model.edit(path, value, self)

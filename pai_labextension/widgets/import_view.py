@@ -27,8 +27,7 @@ class ImportView(widgets.VBox):
             tooltip=say("A job file (JSON, // and /* */ comments allowed)"),
             layout=widgets.Layout(width="auto"),
         )
-        self.undo = button(say("Undo the import"), icon="undo")
-        self.undo.on_click(lambda _button: self._undo())
+        self.undo = button(say("Undo the import"), icon="undo", on_click=self._undo)
         self.outcome = widgets.HTML()
         explanation = widgets.HTML(
             say("The file is shown in the form and as text; nothing is submitted yet.")

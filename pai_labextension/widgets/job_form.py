@@ -68,8 +68,9 @@ class JobForm(widgets.VBox):
         self.fit = widgets.HTML()
         self.problems = widgets.HTML()
         self.outcome = widgets.HTML()
-        self.submit_button = button(say("Submit job"), icon="paper-plane", style="primary")
-        self.submit_button.on_click(lambda _button: self._start_submit())
+        self.submit_button = button(
+            say("Submit job"), icon="paper-plane", style="primary", on_click=self._start_submit
+        )
         self._monitors = widgets.VBox()
         super().__init__(
             [
@@ -183,7 +184,7 @@ class JobForm(widgets.VBox):
         left = self.form.show_errors(errors)
         self.text.show_errors([(path, sentence) for path, found in errors.items() for sentence in found])
         lines = (
-            [self.say("{count} to put right before the job can be submitted.", count=count)] if count else []
+            [self.say("To put right before the job can be submitted: {count}", count=count)] if count else []
         )
         lines += [f"{path}: {sentence}" for path, sentence in left]
         self.problems.value = notice("\n".join(lines), "warning") if lines else ""

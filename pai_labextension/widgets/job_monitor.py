@@ -56,14 +56,13 @@ class JobMonitor(widgets.VBox):
         self.ending = widgets.HTML()
         self.tasks = widgets.HTML()
         self.logs = LogPanel(self.client, name, say, self._background)
-        self.stop_button = button(say("Stop job"), icon="stop", style="danger")
-        self.stop_button.on_click(lambda _button: self._ask_to_stop(True))
-        self._stop_yes = button(say("Yes, stop it"), style="danger")
-        self._stop_yes.on_click(lambda _button: self._background.spawn(self.stop(), "pai-stop"))
-        self._stop_no = button(say("Let it run"))
-        self._stop_no.on_click(lambda _button: self._ask_to_stop(False))
+        self.stop_button = button(
+            say("Stop job"), icon="stop", style="danger", on_click=lambda: self._ask_to_stop(True)
+        )
+        self.stop_yes = button(say("Yes, stop it"), style="danger", on_click=self._start_stop)
+        stop_no = button(say("Let it run"), on_click=lambda: self._ask_to_stop(False))
         question = widgets.Label(say("Stop this job and all its tasks?"))
-        self._confirm = widgets.HBox([question, self._stop_yes, self._stop_no])
+        self._confirm = widgets.HBox([question, self.stop_yes, stop_no])
         self._stop_row = widgets.HBox([self.stop_button, self._confirm])
         for part in (self.activity, self.trouble, self.ending, self.tasks, self._stop_row, self._confirm):
             show(part, False)
@@ -135,6 +134,9 @@ class JobMonitor(widgets.VBox):
             return
         if not self._over.done():
             self._over.set_result(str(self.state))
+
+    def _start_stop(self) -> None:
+        self._background.spawn(self.stop(), "pai-stop")
 
     async def _owner(self) -> str:
         if self.user is None:

@@ -34,6 +34,7 @@ class LogPanel(widgets.VBox):
         self.task = self._dropdown(say("Task"), "260px")
         self.stream = self._dropdown(say("Stream"), "240px")
         self.stream.options = [(say("all output"), "all"), ("stdout", "stdout"), ("stderr", "stderr")]
+        self.stream.value = "all"
         self.view = LogView()
         self.trouble = widgets.HTML()
         self.link = widgets.HTML(layout=widgets.Layout(width="auto"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from typing import Literal
@@ -28,12 +29,16 @@ def show(widget: widgets.Widget, visible: bool) -> None:
     widget.layout.display = None if visible else "none"
 
 
-def button(text: str = "", *, icon: str = "", tooltip: str = "", style: str = "") -> widgets.Button:
+def button(
+    text: str = "", *, on_click: Callable[[], None], icon: str = "", tooltip: str = "", style: str = ""
+) -> widgets.Button:
     """Make a button as wide as its text, or square for an icon alone."""
-    width = widgets.Layout(width="auto" if text else "36px", flex="0 0 auto")
-    return widgets.Button(
-        description=text, icon=icon, tooltip=tooltip or text, button_style=style, layout=width
+    size = widgets.Layout(width="auto" if text else "36px", flex="0 0 auto", align_self="flex-start")
+    made = widgets.Button(
+        description=text, icon=icon, tooltip=tooltip or text, button_style=style, layout=size
     )
+    made.on_click(lambda _made: on_click())
+    return made
 
 
 @cache

@@ -11,6 +11,7 @@ from .fields import Field, IntegerField, TextField
 from .json_edit import ABSENT, Path
 from .labels import Label, port_label, role_label
 from .language import Language
+from .look import button
 
 #: Called with a path below the owner's and the new value.
 Edit = Callable[[Path, Any], None]
@@ -29,8 +30,9 @@ class PortRow(widgets.HBox):
 
             self.fields[name] = kind(label.title, on_edit, help_text=label.help, placeholder=label.default)
             self.fields[name].layout.flex = "1 1 170px"
-        remove = widgets.Button(icon="trash", tooltip=say("Remove this port range"), layout=_square())
-        remove.on_click(lambda _button: edit((index,), ABSENT))
+        remove = button(
+            icon="trash", tooltip=say("Remove this port range"), on_click=lambda: edit((index,), ABSENT)
+        )
         super().__init__(
             [*self.fields.values(), remove], layout=widgets.Layout(flex_flow="row wrap", width="auto")
         )
@@ -50,16 +52,10 @@ class PortList(widgets.VBox):
         self.rows: list[PortRow] = []
         label = role_label(say, "portList")
         self._box = widgets.VBox()
-        self._add = widgets.Button(
-            description=say("Add a port range"),
-            icon="plus",
-            tooltip=label.help,
-            layout=widgets.Layout(width="auto"),
-        )
-        self._add.on_click(self._append)
+        add = button(say("Add a port range"), icon="plus", tooltip=label.help, on_click=self._append)
         title = widgets.Label(label.title)
         title.add_class("pai-subtitle")
-        super().__init__([title, self._box, self._add])
+        super().__init__([title, self._box, add])
 
     def load(self, ports: Sequence[dict[str, Any]]) -> None:
         """Show the port ranges of the job."""
@@ -76,9 +72,5 @@ class PortList(widgets.VBox):
             for name, field in row.fields.items():
                 yield (index, name), field
 
-    def _append(self, _button: widgets.Button) -> None:
+    def _append(self) -> None:
         self._edit((len(self.rows),), {"label": "", "beginAt": 0, "portNumber": 1})
-
-
-def _square() -> widgets.Layout:
-    return widgets.Layout(width="36px", flex="0 0 36px")

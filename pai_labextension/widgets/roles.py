@@ -12,6 +12,7 @@ from .fields import Field, IntegerField, LimitField, TextField
 from .json_edit import ABSENT, Path
 from .labels import role_label
 from .language import Language
+from .look import button
 from .ports import Edit, PortList
 
 _NUMBERS = ("taskNumber", "cpuNumber", "memoryMB", "shmMB", "gpuNumber", "storageGB")
@@ -54,9 +55,10 @@ class RoleBox(widgets.VBox):
         self.ports = PortList(say, lambda path, value: edit(("portList", *path), value))
         self._title = widgets.Label()
         self._title.add_class("pai-subtitle")
-        self._remove = _small_button("trash", say("Remove this task role"), remove)
+        duplicating = button(icon="copy", tooltip=say("Duplicate this task role"), on_click=duplicate)
+        self._remove = button(icon="trash", tooltip=say("Remove this task role"), on_click=remove)
         head = widgets.HBox(
-            [self._title, _small_button("copy", say("Duplicate this task role"), duplicate), self._remove],
+            [self._title, widgets.HBox([duplicating, self._remove])],
             layout=widgets.Layout(justify_content="space-between"),
         )
         self._say = say
@@ -90,10 +92,8 @@ class RoleList(widgets.VBox):
         self._roles: Sequence[dict[str, Any]] = ()
         self.boxes: list[RoleBox] = []
         self._inner = widgets.VBox()
-        add = widgets.Button(
-            description=say("Add a task role"), icon="plus", layout=widgets.Layout(width="auto")
-        )
-        add.on_click(lambda _button: self._append({"name": "", "taskNumber": 1, "command": ""}))
+        new = {"name": "", "taskNumber": 1, "command": ""}
+        add = button(say("Add a task role"), icon="plus", on_click=lambda: self._append(new))
         super().__init__([self._inner, add])
 
     def load(self, roles: Sequence[dict[str, Any]]) -> None:
@@ -128,9 +128,3 @@ class RoleList(widgets.VBox):
             n for n in range(len(self._roles) + 1, 2 * len(self._roles) + 2) if f"{stem}_{n}" not in taken
         )
         self._edit((len(self._roles),), {**copy.deepcopy(role), "name": f"{stem}_{number}"})
-
-
-def _small_button(icon: str, tooltip: str, action: Callable[[], None]) -> widgets.Button:
-    button = widgets.Button(icon=icon, tooltip=tooltip, layout=widgets.Layout(width="36px"))
-    button.on_click(lambda _button: action())
-    return button
