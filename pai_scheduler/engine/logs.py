@@ -80,23 +80,22 @@ class TaskLog:
 
     def _read_merged(self, start: int, length: int) -> bytes:
         parts: list[bytes] = []
-        files = {number: open(self.folder / name, "rb") for number, name in enumerate(STREAMS)}
-        try:
-            with open(self.folder / "index", "rb") as index:
-                number = _piece_at(index.fileno(), start)
-                while length > 0:
-                    piece = _piece(index.fileno(), number)
-                    skip = start - piece.merged_offset
-                    part = os.pread(
-                        files[piece.stream].fileno(), min(length, piece.length - skip), piece.offset + skip
-                    )
-                    if not part:
-                        break
-                    parts.append(part)
-                    start, length, number = start + len(part), length - len(part), number + 1
-        finally:
-            for file in files.values():
-                file.close()
+        with (
+            open(self.folder / STREAMS[0], "rb") as stdout,
+            open(self.folder / STREAMS[1], "rb") as stderr,
+            open(self.folder / "index", "rb") as index,
+        ):
+            files = (stdout.fileno(), stderr.fileno())
+            number = _piece_at(index.fileno(), start)
+            while length > 0:
+                piece = _piece(index.fileno(), number)
+                skip = start - piece.merged_offset
+                wanted = min(length, piece.length - skip)
+                part = os.pread(files[piece.stream], wanted, piece.offset + skip)
+                parts.append(part)
+                if len(part) < wanted:  # a crash of the machine kept the index and lost the data
+                    break
+                start, length, number = start + wanted, length - wanted, number + 1
         return b"".join(parts)
 
 
@@ -109,14 +108,10 @@ class TaskLogWriter:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.dropped = 0
-        last = TaskLog(folder).last_piece()
-        self._merged = last.merged_offset + last.length if last else 0
-        self._files = [
-            os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            for name in STREAMS
-        ]
-        self._index = os.open(folder / "index", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._cut_to_index()
+        flags = os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._files = [os.open(folder / name, os.O_WRONLY | flags, 0o600) for name in STREAMS]
+        self._index = os.open(folder / "index", os.O_RDWR | flags, 0o600)
+        self._recover()
 
     def append(self, stream: int, data: bytes, time_ns: int) -> None:
         """Add what arrived on a stream (0 stdout, 1 stderr)."""
@@ -125,33 +120,43 @@ class TaskLogWriter:
         offset = self._sizes[stream]
         try:
             _write_all(self._files[stream], data)
-            record = _RECORD.pack(time_ns, self._merged, offset, len(data), stream)
-            _write_all(self._index, record)
+            _write_all(self._index, _RECORD.pack(time_ns, self._merged, offset, len(data), stream))
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             self.dropped += len(data)
-            self._cut_to_index()
+            self._cut()
             return
         self._sizes[stream] += len(data)
         self._merged += len(data)
+        self._count += 1
 
     def close(self) -> None:
         """Close the files."""
         for file in (*self._files, self._index):
             os.close(file)
 
-    def _cut_to_index(self) -> None:
-        """Drop what a crash or a full disk left behind the last whole record."""
-        count = os.fstat(self._index).st_size // _RECORD.size
-        os.ftruncate(self._index, count * _RECORD.size)
+    def _recover(self) -> None:
+        """Find where both the index and the streams are whole, and go on from there."""
+        there = [os.fstat(file).st_size for file in self._files]
+        self._count = number = os.fstat(self._index).st_size // _RECORD.size
         sizes: dict[int, int] = {}
-        for number in range(count - 1, -1, -1):
+        while number > 0 and len(sizes) < len(STREAMS):
+            number -= 1
             piece = _piece(self._index, number)
-            sizes.setdefault(piece.stream, piece.offset + piece.length)
-            if len(sizes) == len(STREAMS):
-                break
+            end = piece.offset + piece.length
+            if piece.stream not in sizes and end > there[piece.stream]:
+                self._count, sizes = number, {}  # its data are lost: neither it nor what came later counts
+                continue
+            sizes.setdefault(piece.stream, end)
         self._sizes = [sizes.get(stream, 0) for stream in range(len(STREAMS))]
+        last = _piece(self._index, self._count - 1) if self._count else None
+        self._merged = last.merged_offset + last.length if last else 0
+        self._cut()
+
+    def _cut(self) -> None:
+        """Drop what a crash or a full disk left behind the last whole piece."""
+        os.ftruncate(self._index, self._count * _RECORD.size)
         for file, size in zip(self._files, self._sizes, strict=True):
             os.ftruncate(file, size)
 
