@@ -200,6 +200,10 @@ class ProcessEngine:
         while (event := await self._events.get()) is not None:
             yield event
 
+    def work_dir(self, task: TaskRef) -> str:
+        """Give a task's working folder."""
+        return str(TaskFolder(self._folders / task.name).work)
+
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log."""
         return TaskLog(self._folders / task.name / "log")
