@@ -18,7 +18,8 @@ class TaskRef(NamedTuple):
     job_id: str
     attempt: int
     role: str
-    index: int
+    #: hides `tuple.index`, which nobody asks of a task
+    index: int  # type: ignore[assignment]
 
     @property
     def name(self) -> str:

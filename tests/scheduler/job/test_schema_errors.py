@@ -27,7 +27,7 @@ def ends_with_line_break(value: object) -> bool:
 
 
 @given(any_json | nearly_jobs | jobs)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_verdict_is_that_of_the_jsonschema_library(config: Any) -> None:
     if not ends_with_line_break(config):
         assert (not list(schema_errors(config))) == reference.is_valid(config)
