@@ -116,8 +116,8 @@ c.Spawner.server_token_scopes = [
 c.PAISpawner.default_url = "/lab"
 # A person may run several servers side by side, with names of their choice.
 c.JupyterHub.allow_named_servers = True
-# A start goes on in the background after this many seconds, with a page that shows its progress. Long enough for
-# a refusal to come back as such, short as a server may wait long in the queue.
+# After this many seconds a start goes on in the background, with a page that shows its progress. Long enough
+# for a refusal to come back as such; short, as a server may wait long in the queue.
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 2}
 # Servers outlive the Hub.
 c.JupyterHub.cleanup_servers = False

@@ -1,0 +1,240 @@
+"""The spawner against a real scheduler, with faults that a whole Hub does not show so closely."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyterhub import orm
+from jupyterhub.objects import Hub, Server
+from jupyterhub.user import User
+
+from pai_scheduler.client import Client
+from pai_spawner import PAISpawner, following
+from pai_spawner.failure import ServerNotStarted
+from tests.testbed.scheduler import RunningScheduler
+
+#: Stands in for jupyterhub-singleuser: listens where it is told, and starts at once.
+SERVER = """
+import http.server, os, urllib.parse
+url = urllib.parse.urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
+print("serving", url.path, flush=True)
+http.server.HTTPServer((url.hostname, url.port), http.server.SimpleHTTPRequestHandler).serve_forever()
+"""
+FAILING = "import sys; print('<b>no</b> module named jupyterhub', file=sys.stderr); sys.exit(3)"
+
+Make = Callable[..., PAISpawner]
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def make(scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
+    """Give what makes a spawner as the Hub does, for a user in the Hub's database."""
+    monkeypatch.setattr(following, "_LOOK_EVERY", 0.2)
+    if scheduler.process.poll() is not None:
+        scheduler.start()
+    db = orm.new_session_factory("sqlite:///:memory:")()
+    made: list[PAISpawner] = []
+
+    def make(name: str = "alice", program: str = SERVER, **settings: Any) -> PAISpawner:
+        orm_user = orm.User.find(db, name) or orm.User(name=name)
+        db.add(orm_user)
+        if orm_user.orm_spawners.get("") is None:
+            db.add(orm.Spawner(name="", user=orm_user))
+        db.commit()
+        orm_spawner = orm_user.orm_spawners[""]
+        user = User(orm_user, {"spawner_class": PAISpawner}, db=db)
+        spawner = PAISpawner(
+            user=user,
+            orm_spawner=orm_spawner,
+            hub=Hub(base_url="/hub/"),
+            scheduler_url=settings.pop("scheduler_url", scheduler.url),
+            scheduler_token="token-of-root",
+            images={"Test": "local/test"},
+            cmd=[sys.executable, "-c", program],
+            stop_patience=settings.pop("stop_patience", 20.0),
+            **settings,
+        )
+        spawner.load_state(orm_spawner.state or {})
+        if orm_spawner.server is None:
+            orm_server = orm.Server(base_url=f"/user/{name}/")
+            db.add(orm_server)
+            db.commit()
+            spawner.server = Server(orm_server=orm_server)
+        made.append(spawner)
+        return spawner
+
+    yield make
+    for spawner in made:
+        if await spawner.poll() is None:
+            await spawner.stop()
+    db.close()
+
+
+async def state_of(scheduler: RunningScheduler, user: str, job: str) -> str:
+    async with Client(scheduler.url, "token-of-root") as client:
+        return str((await client.job(user, job))["jobStatus"]["state"])
+
+
+async def eventually(fits: Callable[[], Any]) -> None:
+    async with asyncio.timeout(60):
+        while not fits():  # noqa: ASYNC110 - what is waited for tells nobody
+            await asyncio.sleep(0.05)
+
+
+async def test_a_started_server_answers_at_the_address_that_is_given(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    spawner = make()
+    ip, port = await spawner.start()
+    _, writer = await asyncio.open_connection(ip, port)
+    writer.close()
+    assert await spawner.poll() is None
+    job = spawner.job_name
+    await spawner.stop()
+    assert await spawner.poll() == -7351
+    assert await state_of(scheduler, "alice", job) == "STOPPED"
+
+
+async def test_a_server_that_fails_says_how_with_its_last_lines(make: Make) -> None:
+    spawner = make(program=FAILING)
+    with pytest.raises(ServerNotStarted) as caught:
+        await spawner.start()
+    assert caught.value.reason == "exited"
+    assert "ended with exit code 3" in caught.value.jupyterhub_message
+    assert "<b>no</b> module named jupyterhub" in caught.value.jupyterhub_message
+    assert "&lt;b&gt;no&lt;/b&gt; module" in caught.value.jupyterhub_html_message
+    assert await spawner.poll() == 3
+
+
+async def test_another_hub_finds_the_server_by_what_was_stored(make: Make) -> None:
+    first = make()
+    ip, port = await first.start()
+    first.orm_spawner.state = first.get_state()
+
+    second = make()
+    second._check_pending = True
+    assert await second.poll() is None
+    assert await second.get_url() == f"http://{ip}:{port}/user/alice/"
+
+
+async def test_the_jobs_name_is_stored_before_the_scheduler_hears_of_it(make: Make) -> None:
+    spawner = make(scheduler_url="http://127.0.0.1:9", stop_patience=1.0)
+    with pytest.raises(ServerNotStarted) as caught:
+        await spawner.start()
+    assert (caught.value.reason, caught.value.status_code) == ("unreachable", 503)
+    assert spawner.orm_spawner.state["job_name"] == spawner.job_name != ""
+
+
+async def test_a_server_whose_job_never_arrived_counts_as_stopped(make: Make) -> None:
+    spawner = make()
+    spawner.load_state({"job_name": "notebook_00000000", "answered": True})
+    assert await spawner.poll() == 0
+
+
+async def test_who_never_started_anything_has_stopped(make: Make) -> None:
+    assert await make().poll() == 0
+
+
+async def test_while_the_scheduler_is_away_a_server_counts_as_running(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    spawner = make()
+    await spawner.start()
+    scheduler.kill()
+    assert await spawner.poll() is None
+    scheduler.start()
+    assert await spawner.poll() is None
+
+
+async def test_a_server_that_could_not_be_stopped_is_stopped_when_the_scheduler_is_back(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    spawner = make(stop_patience=1.0)
+    await spawner.start()
+    job = spawner.job_name
+    scheduler.kill()
+    await spawner.stop()
+    # as the Hub does after every stop
+    spawner.clear_state()
+    spawner.orm_spawner.state = spawner.get_state()
+
+    # the Hub is started anew, too
+    assert spawner._stopping is not None
+    spawner._stopping.cancel()
+    make()
+    scheduler.start()
+    async with Client(scheduler.url, "token-of-root") as client:
+        await following.wait_until_ended(client, "alice", job, patience=60)
+    await eventually(lambda: "to_stop" not in spawner.orm_spawner.state)
+
+
+async def test_a_start_goes_on_when_the_scheduler_was_away_meanwhile(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    holder = make("bob")
+    holder.user_options = {"gpus": 4, "gpu_type": "P100"}
+    await holder.start()
+    waiting = make()
+    waiting.user_options = {"gpus": 2, "gpu_type": "P100"}
+    start = asyncio.ensure_future(waiting.start())
+    await eventually(lambda: any("P100" in event["message"] for event in waiting._story[1:]))
+    scheduler.kill()
+    await eventually(lambda: any("does not answer" in event["message"] for event in waiting._story))
+    scheduler.start()
+    await holder.stop()
+    ip, port = await start
+    assert (ip, port) != ("", 0)
+
+
+async def test_time_in_the_queue_is_free(make: Make) -> None:
+    holder = make("bob")
+    holder.user_options = {"gpus": 4, "gpu_type": "TITANX"}
+    await holder.start()
+    waiting = make(launch_patience=1.0)
+    waiting.user_options = {"gpus": 1, "gpu_type": "TITANX"}
+    start = asyncio.ensure_future(waiting.start())
+    done, _ = await asyncio.wait([start], timeout=3)
+    assert not done
+    await holder.stop()
+    await start
+
+
+async def test_progress_is_told_from_its_beginning_in_the_users_language(make: Make) -> None:
+    spawner = make()
+    spawner._locale = "zh_CN"
+    await spawner.start()
+    told = []
+    async for event in spawner.progress():
+        told.append(event)
+        if event.get("progress") == following.LISTENING:
+            break
+    assert told[0]["message"] == "正在向调度器申请 1 个 CPU 和 2048 MB 内存。"
+    assert told[-1]["message"] == "服务器已响应。"
+    bars = [event["progress"] for event in told if "progress" in event]
+    assert bars == sorted(bars)
+
+
+async def test_the_server_gets_the_hubs_environment_and_a_folder_that_stays(
+    make: Make, tmp_path: Path
+) -> None:
+    spawner = make(homes=str(tmp_path), api_url="http://hub.example/services/pai")
+    spawner.api_token = "the token"
+    await spawner.start()
+    async with Client(spawner.scheduler_url, "token-of-root") as client:
+        env = (await client.config("alice", spawner.job_name))["jobEnvs"]
+    assert env["JUPYTERHUB_API_TOKEN"] == "the token"
+    assert env["JUPYTERHUB_SERVICE_PREFIX"] == "/user/alice/"
+    assert env["PAI_API_URL"] == "http://hub.example/services/pai"
+    assert env["HOME"] == env["JUPYTERHUB_ROOT_DIR"] == str(tmp_path / "alice")
+    assert (tmp_path / "alice").is_dir()
