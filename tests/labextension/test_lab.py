@@ -1,0 +1,204 @@
+"""The front end in a real JupyterLab, seen through a real browser, in both languages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.async_api import Page, async_playwright, expect
+from tornado.testing import bind_unused_port
+
+TOKEN = "lab-token"
+ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def needed(found: str | None, name: str) -> str:
+    """Skip by name what this machine lacks; with CI=true that is a failure."""
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{name} is missing")
+        pytest.skip(f"{name} is missing")
+    return found
+
+
+@pytest.fixture
+def jobs(scheduler) -> list[dict[str, Any]]:
+    """The jobs of the person, as the scheduler lists them; a test changes them."""
+    listed = [
+        job("resnet-big", "WAITING", 4, 1_763_690_000_000),
+        job("couplet", "WAITING", 2, 1_763_680_000_000),
+        job("hello-world", "RUNNING", 1, 1_763_670_000_000),
+        job("cifar10", "SUCCEEDED", 1, 1_763_660_000_000, 0),
+        job("oom", "FAILED", 0, 1_763_650_000_000, 137),
+    ]
+    scheduler.answers["user"] = lambda door: door.write({"username": "alice"})
+    scheduler.answers["jobs"] = lambda door: door.write(json.dumps(listed))
+    reasons = {
+        "couplet": "waiting for 2 × P100: 1 is free on node-a; first in the queue",
+        "resnet-big": "waiting for 4 × P100; second in the queue, behind alice~couplet",
+    }
+    for name, reason in reasons.items():
+        scheduler.answers[f"user/alice/jobs/{name}"] = say({"jobStatus": {"waitingReason": reason}})
+    return listed
+
+
+def say(answer: dict[str, Any]) -> Callable[[Any], None]:
+    return lambda door: door.write(answer)
+
+
+def job(name: str, state: str, gpus: int, created: int, exit_code: int | None = None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "username": "alice",
+        "state": state,
+        "createdTime": created,
+        "completedTime": None,
+        "appExitCode": exit_code,
+        "totalGpuNumber": gpus,
+    }
+
+
+@pytest.fixture
+def locale() -> str:
+    """JupyterLab's language."""
+    return "en"
+
+
+@pytest.fixture
+async def lab(tmp_path, scheduler, locale) -> AsyncIterator[str]:
+    """JupyterLab as a person starts it; gives its address."""
+    installed = Path(sys.prefix) / "share/jupyter/labextensions/pai-labextension/package.json"
+    needed(
+        str(installed) if installed.exists() else None, "the built front end (`make` builds and installs it)"
+    )
+    settings = tmp_path / "settings" / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"locale": locale}))
+    socket, port = bind_unused_port()
+    socket.close()
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
+        "PAI_API_URL": scheduler.url,
+        "PAI_TOKEN": "the-users-own-token",
+    }
+    log = (tmp_path / "lab.log").open("wb")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
+        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"),
+        f"--ServerApp.root_dir={home}",
+        "--LabApp.news_url=None",
+        env=environment,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        await answers(f"http://127.0.0.1:{port}/api", process)
+        yield f"http://127.0.0.1:{port}/lab?token={TOKEN}"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        log.close()
+
+
+async def answers(url: str, process: asyncio.subprocess.Process) -> None:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for _ in range(300):
+            assert process.returncode is None, "JupyterLab ended at once; see lab.log"
+            try:
+                if (await client.get(url)).is_success:
+                    return
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.2)
+    raise AssertionError("JupyterLab does not answer after a minute")
+
+
+@pytest.fixture
+async def page(lab: str, request) -> AsyncIterator[Page]:
+    """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
+    chromium = needed(shutil.which("chromium"), "chromium (Debian package `chromium`)")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)
+        await page.goto(lab)
+        await expect(page.locator(".jp-Launcher")).to_be_visible()
+        yield page
+        ARTEFACTS.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"\W+", "-", request.node.name).strip("-")
+        await page.screenshot(path=ARTEFACTS / f"{name}.png")
+        await browser.close()
+
+
+async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, page, scheduler):
+    status = page.locator("#jp-bottom-panel").get_by_role("button", name="PAI: 1 running · 2 waiting")
+    await expect(status).to_have_attribute(
+        "title", "“couplet” is waiting: waiting for 2 × P100: 1 is free on node-a; first in the queue"
+    )
+    await status.focus()
+    await page.keyboard.press("Enter")
+    rows = page.get_by_role("region", name="PAI jobs").get_by_role("row")
+    await expect(rows).to_have_count(1 + len(jobs))
+    await expect(rows.filter(has_text="resnet-big")).to_contain_text("second in the queue")
+    await expect(rows.filter(has_text="oom")).to_contain_text("137")
+    await expect(rows.filter(has_text="oom").get_by_role("button")).to_have_count(0)
+
+    await page.get_by_role("button", name="Stop “hello-world”").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
+    await page.get_by_role("button", name="Stop “hello-world”").click()
+    jobs[2]["state"] = "STOPPED"
+    await page.get_by_role("dialog").get_by_role("button", name="Stop the job").click()
+    await expect(rows.filter(has_text="hello-world")).to_contain_text("Stopped")
+    await expect(page.get_by_role("button", name="PAI: 2 waiting")).to_be_visible()
+    changes = [(asked.method, asked.uri, asked.body) for asked in scheduler.asked if asked.method != "GET"]
+    path = "/services/pai/api/v1/user/alice/jobs/hello-world/executionType"
+    assert changes == [("PUT", path, b'{"value":"STOP"}')]
+
+
+@pytest.mark.usefixtures("jobs")
+async def test_new_pai_job_shows_the_form_in_a_notebook(page):
+    await expect(page.locator(".jp-LauncherCard", has_text="New PAI job")).to_be_visible()
+    await page.keyboard.press("Control+Shift+C")
+    await page.locator(".lm-CommandPalette-item", has_text="New PAI job").click()
+    cell = page.locator(".jp-Notebook .jp-CodeCell").first
+    await expect(cell.locator(".jp-InputPrompt")).to_have_text("[1]:")
+    await expect(cell.locator(".jp-InputArea-editor")).to_contain_text("JobForm()")
+    await expect(cell.get_by_role("button", name="Submit")).to_be_visible()
+
+
+@pytest.mark.parametrize("locale", ["zh_CN"])
+@pytest.mark.usefixtures("jobs")
+async def test_all_of_it_speaks_chinese_when_jupyterlab_does(page, scheduler):
+    await expect(page.locator(".jp-LauncherCard", has_text="新建 PAI 作业")).to_be_visible()
+    await page.get_by_role("button", name="PAI：1 个运行中 · 2 个等待中").click()
+    region = page.get_by_role("region", name="PAI 作业")
+    await expect(region.get_by_role("row").filter(has_text="hello-world")).to_contain_text("运行中")
+    assert scheduler.asked[-1].headers["Accept-Language"] == "zh-CN"
