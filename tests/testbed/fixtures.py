@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 
 import pytest
 
+from hub_config.images.build import Recipe, build
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.images import debian_image as make_debian
-from tests.testbed.machine import CannotError
+from tests.testbed.machine import CannotError, locked
 
 
 def provide(make: Callable[..., str], *arguments: str) -> str:
@@ -26,6 +28,13 @@ def provide(make: Callable[..., str], *arguments: str) -> str:
 def docker_host() -> str:
     """Give the DOCKER_HOST of a running Docker Engine."""
     return provide(start_docker)
+
+
+@pytest.fixture(scope="session")
+def notebook_image(docker_host: str, debian_image: str) -> str:
+    """Give the name of the image of notebook servers, built by the product's own recipe."""
+    with locked("notebook-image"):
+        return asyncio.run(build(Recipe(debian_image), docker_host))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,1 @@
+"""The images that notebook servers run in, and what builds them."""

@@ -1,0 +1,242 @@
+"""Builds the image of notebook servers on this machine's Docker Engine, when something in it has changed.
+
+    python -m hub_config.images.build [--base IMAGE] [--package NAME]…
+
+The base image (`PAI_BASE_IMAGE`) may be any Debian or Ubuntu with Python 3.11 or newer. pip's settings of
+this machine (index, proxy, certificates) are used for the build and left out of the image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import configparser
+import contextlib
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiodocker
+
+from pai_scheduler.engine.docker_api import DockerApi, UnreachableError
+from pai_scheduler.engine.protocol import EngineError
+
+REPOSITORY = Path(__file__).parents[2]
+RECIPE = Path(__file__).parent / "notebook"
+IMAGE = "pai/notebook"
+DEFAULT_BASE = "debian:bookworm-slim"
+#: What went into an image, so that the same is not built again.
+LABEL = "pai.inputs"
+#: What pip can do in the container with this machine's settings; paths of this machine are of no use there.
+_PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
+_PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
+_NOT_SHIPPED = ("__pycache__", "ui")
+
+
+class BuildError(Exception):
+    """The image cannot be built; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What an image is made of. `packages`: more for pip to install, for the notebooks' users."""
+
+    base: str = DEFAULT_BASE
+    packages: tuple[str, ...] = ()
+
+    @property
+    def requirements(self) -> list[str]:
+        """List what pip installs beside the project itself."""
+        return [*_project()["dependencies"], *self.packages]
+
+    def fingerprint(self, base_id: str) -> str:
+        """Sum up everything that decides what is in the image."""
+        digest = hashlib.sha256(repr((base_id, self.requirements)).encode())
+        for path in sorted(_sources()):
+            digest.update(f"\0{path.relative_to(REPOSITORY)}\0".encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+async def build(recipe: Recipe, docker_host: str | None = None) -> str:
+    """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
+    api = DockerApi(docker_host)
+    await api.open()
+    try:
+        inputs = recipe.fingerprint(await _base_id(api, recipe.base))
+        name = f"{IMAGE}:{_project()['version']}"
+        before = await _inspect(api, name)
+        if ((before or {}).get("Config", {}).get("Labels") or {}).get(LABEL) != inputs:
+            print(f"building the image {name} from {recipe.base} (minutes the first time)", file=sys.stderr)
+            await _build(api, recipe, name, inputs)
+        await api.docker.images.tag(name, IMAGE, tag="latest")
+        if before:
+            await _tidy(api, str(before["Id"]))
+        return name
+    except (UnreachableError, aiodocker.DockerError) as error:
+        raise BuildError(f"Docker could not build the image: {error}") from error
+    finally:
+        await api.close()
+
+
+async def _base_id(api: DockerApi, base: str) -> str:
+    """Give the id of the base image, which is pulled where it is missing."""
+    if found := await _inspect(api, base):
+        return str(found["Id"])
+    print(f"pulling the base image {base}", file=sys.stderr)
+    try:
+        await api.docker.images.pull(base)
+        return str((await api.docker.images.inspect(base))["Id"])
+    except aiodocker.DockerError as error:
+        raise BuildError(
+            f"The base image {base} could not be pulled: {error.message}. "
+            "Name one that this machine has or can pull, with PAI_BASE_IMAGE or --base."
+        ) from error
+
+
+async def _inspect(api: DockerApi, name: str) -> dict[str, Any] | None:
+    try:
+        return await api.docker.images.inspect(name)
+    except aiodocker.DockerError as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+async def _tidy(api: DockerApi, image_id: str) -> None:
+    """Remove the image that a new one has replaced, unless it still has a name or a container."""
+    found = await _inspect(api, image_id)
+    if found and not found["RepoTags"]:
+        with contextlib.suppress(aiodocker.DockerError):
+            await api.docker.images.delete(image_id)
+
+
+async def _build(api: DockerApi, recipe: Recipe, name: str, inputs: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        wheels = Path(folder) / "wheels"
+        _make_wheel(wheels)
+        context = _context(recipe, wheels)
+    steps = api.docker.images.build(
+        fileobj=io.BytesIO(context),
+        encoding="identity",
+        tag=name,
+        buildargs={"BASE": recipe.base} | {key: os.environ[key] for key in _PROXIES if key in os.environ},
+        labels={LABEL: inputs},
+        stream=True,
+    )
+    async for step in steps:
+        if text := step.get("stream"):
+            print(text, end="", file=sys.stderr, flush=True)
+
+
+def _make_wheel(folder: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(folder),
+        str(REPOSITORY),
+    ]
+    if subprocess.run(command, check=False).returncode != 0:  # noqa: S603
+        raise BuildError("The project's own package could not be built; pip's messages stand above.")
+
+
+def _context(recipe: Recipe, wheels: Path) -> bytes:
+    """Pack what the recipe needs, as Docker takes it."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.add(RECIPE / "Dockerfile", "Dockerfile")
+        tar.add(wheels, "wheels")
+        _add(tar, "requirements.txt", "\n".join(recipe.requirements) + "\n")
+        for name, text in pip_settings(_pip_config(), os.environ).items():
+            _add(tar, f"settings/{name}", text)
+    return archive.getvalue()
+
+
+def _add(tar: tarfile.TarFile, name: str, text: str) -> None:
+    data = text.encode()
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    tar.addfile(entry, io.BytesIO(data))
+
+
+def pip_settings(config: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Turn pip's settings of this machine (lines of `pip config list`) into files for the container.
+
+    Indexes and certificates that are files are brought along where that is possible, and left out where not.
+    """
+    settings: dict[str, str] = {}
+    for line in config:
+        key, _, quoted = line.partition("=")
+        settings[key.rpartition(".")[2]] = quoted.strip().strip("'\"")
+    parser = configparser.RawConfigParser()
+    parser["global"] = {}
+    files: dict[str, str] = {}
+    for option in _PIP_OPTIONS:
+        if option in settings:
+            urls = [part for part in settings[option].split() if not part.startswith("file:")]
+            if urls:
+                parser["global"][option] = " ".join(urls)
+    bundle = Path(settings.get("cert") or environment.get("SSL_CERT_FILE") or "/nonexistent")
+    if bundle.is_file():
+        files["certificates.pem"] = bundle.read_text()
+        parser["global"]["cert"] = "/build/settings/certificates.pem"
+    text = io.StringIO()
+    parser.write(text)
+    return files | {"pip.conf": text.getvalue()}
+
+
+def _pip_config() -> list[str]:
+    command = [sys.executable, "-m", "pip", "config", "list"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
+
+
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
+    return project
+
+
+def _sources() -> list[Path]:
+    """List the files of the project that come into the image."""
+    found = [RECIPE / "Dockerfile", REPOSITORY / "pyproject.toml"]
+    for package in _PACKAGES:
+        found += [
+            path
+            for path in (REPOSITORY / package).rglob("*")
+            if path.is_file() and not set(path.relative_to(REPOSITORY).parts) & set(_NOT_SHIPPED)
+        ]
+    return found
+
+
+def main() -> None:
+    """Build the image and print its name."""
+    parser = argparse.ArgumentParser(description="Build the image of notebook servers.")
+    parser.add_argument(
+        "--base", default=os.environ.get("PAI_BASE_IMAGE") or DEFAULT_BASE, help="base image (%(default)s)"
+    )
+    parser.add_argument(
+        "--package", action="append", default=[], metavar="NAME", help="install this too; may be repeated"
+    )
+    options = parser.parse_args()
+    try:
+        print(asyncio.run(build(Recipe(options.base, tuple(options.package)))))
+    except (BuildError, EngineError) as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

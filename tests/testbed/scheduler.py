@@ -1,0 +1,116 @@
+"""A real scheduler as a process of its own: started, killed and started again on the same folder and port."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).parent / "pai-scheduler"
+TOKENS = {
+    "token-of-alice": {"name": "alice", "admin": False, "groups": ["vision"]},
+    "token-of-bob": {"name": "bob"},
+    "token-of-root": {"name": "root", "admin": True},
+    "token-of-wang": {"name": "王 小/明"},
+}
+#: Room for the documents' jobs; the GPUs are simulated.
+CLUSTER = """
+nodes:
+  - {name: node-a, cpus: 64, memoryMB: 400000, storageGB: 1000, gpus: {TITANX: 4, P100: 4}}
+virtualClusters:
+  default: {capacity: 50}
+  vision: {capacity: 20, groups: [vision]}
+  your_virtual_cluster: {capacity: 30}
+"""
+_READY = re.compile(r"ready at (http://127\.0\.0\.1:(\d+)/\S*?),")
+
+
+class RunningScheduler:
+    """`pai-scheduler --engine process` on a folder of its own. `url` has no slash at its end."""
+
+    def __init__(self, folder: Path, *options: str, environ: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        self.tokens = folder / "tokens.json"
+        self.tokens.write_text(json.dumps(TOKENS))
+        self.tokens.chmod(0o600)
+        self.log = folder / "scheduler.log"
+        (folder / "cluster.yaml").write_text(CLUSTER)
+        self._options = options
+        self._environ = environ or {}
+        self._port = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start, on the port of the last time; returns when it answers."""
+        begin = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command(),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=clean_environ(self._environ),
+            )
+        for _ in range(600):
+            text = self.log.read_bytes()[begin:].decode()
+            if ready := _READY.search(text):
+                self.url, self._port = ready[1].rstrip("/"), int(ready[2])
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise RuntimeError(f"the scheduler does not start:\n{text}")
+
+    def command(self) -> Sequence[str]:
+        """Give the command line."""
+        return (
+            str(PROGRAM),
+            *("--engine", "process"),
+            *("--data-dir", str(self.data_dir)),
+            *("--port", str(self._port)),
+            *("--tokens", str(self.tokens)),
+            *("--cluster", str(self.folder / "cluster.yaml")),
+            *self._options,
+        )
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+        self.process.kill()
+        self.process.wait()
+
+    def terminate(self) -> int:
+        """End it as an administrator does; give its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        if self.process.poll() is None:
+            self.terminate()
+
+
+def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:
+    """Give this process's environment without what a Hub or a user's settings put there."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("JUPYTERHUB_", "PAI_", "LC_", "LANG"))
+    }
+    return {**kept, "LC_ALL": "C.UTF-8", **(more or {})}
+
+
+def hello_job(name: str, command: str = "echo hello", **fields: object) -> dict[str, object]:
+    """Make a small job with one task, `main-0`."""
+    return {
+        "jobName": name,
+        "image": "local/any",
+        "taskRoles": [{"name": "main", "command": command}],
+        **fields,
+    }
