@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -10,8 +11,8 @@ from typing import Any
 
 import pytest
 from babel.messages.catalog import Catalog
-from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
+from jinja2.ext import babel_extract
 
 from pai_scheduler.job.messages import LOCALES
 from pai_scheduler.job.schema import job_schema
@@ -21,33 +22,61 @@ PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 TRANSLATIONS = [(package, locale) for package in PACKAGES for locale in LOCALES if locale != "en"]
 
 #: Calls that mark a template, and which argument of theirs it is.
-MARKERS: dict[str, tuple[int, ...] | None] = {
-    "msg": None,
-    "Message": None,
-    "say": None,
-    "_say": None,
-    "_done": (2,),
-    "t": None,  # in HTML
-}
+MARKERS = {"msg": 0, "Message": 0, "say": 0, "_say": 0, "t": 0, "_done": 1}
 
 
 @cache
 def templates(package: str) -> dict[str, str]:
     """Give the templates that the code of a package marks, each with a place where it stands."""
     found: dict[str, str] = {}
-    extracted = extract_from_dir(
-        ROOT / package,
-        method_map=[("**.py", "python"), ("templates/**.html", "jinja2")],
-        keywords=MARKERS,
-        directory_filter=lambda folder: Path(folder).name not in {"node_modules", "ui", "__pycache__"},
-    )
-    for file, line, template, _, _ in extracted:
-        assert isinstance(template, str), f"{file}:{line} marks several texts at once"
-        found.setdefault(template, f"{package}/{file}:{line}")
+    for file, tree in modules(package).items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and called(node) in MARKERS:
+                for text in marked(node):
+                    found.setdefault(text, f"{file}:{node.lineno}")
+    for page in sorted((ROOT / package).rglob("templates/*.html")):
+        with page.open("rb") as stream:
+            for line, _, message, _ in babel_extract(stream, list(MARKERS), [], {"encoding": "utf-8"}):
+                found.setdefault(str(message), f"{page.relative_to(ROOT)}:{line}")
     if package == "pai_scheduler":
         found.update(dict.fromkeys(schema_texts(job_schema()), f"{package}/job/schema.json"))
+    # a message of nothing stands for one that is not there
     found.pop("", None)
     return found
+
+
+@cache
+def modules(package: str) -> dict[str, ast.Module]:
+    """Parse the modules of a package: Babel's own extractor overlooks calls within f-strings."""
+    files = sorted(file for file in (ROOT / package).rglob("*.py") if "node_modules" not in file.parts)
+    return {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def called(call: ast.Call) -> str:
+    """Give the name of what is called: `say` of `self.say("…")` too."""
+    match call.func:
+        case ast.Name(name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def marked(call: ast.Call) -> Iterator[str]:
+    """Give the texts that may stand where a call has its template."""
+    position = MARKERS[called(call)]
+    wanted = call.args[position : position + 1]
+    while wanted:
+        match wanted.pop():
+            case ast.Constant(str() as text):
+                yield text
+            case ast.IfExp(body=body, orelse=orelse):
+                wanted += [body, orelse]
+
+
+@cache
+def texts_in_code(package: str) -> set[str]:
+    """Give every text that stands anywhere in the code of a package."""
+    nodes = (node for tree in modules(package).values() for node in ast.walk(tree))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def schema_texts(schema: Any) -> Iterator[str]:
@@ -102,9 +131,9 @@ def test_a_translation_has_the_same_values(package: str, locale: str) -> None:
 
 @pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
 def test_nothing_is_translated_that_nobody_says(package: str, locale: str) -> None:
-    # an entry too many is a sentence that was changed, or one that MARKERS does not find;
-    # the fields of a job may have names of their own wherever they are shown
-    said = templates(package).keys() | set(schema_texts(job_schema()))
+    # an entry too many is a sentence that was changed; some are chosen first and said later,
+    # and the fields of a job may have names of their own wherever they are shown
+    said = templates(package).keys() | texts_in_code(package) | set(schema_texts(job_schema()))
     assert entries(package, locale).keys() <= said
 
 
@@ -114,3 +143,18 @@ def test_nothing_is_translated_twice(package: str, locale: str) -> None:
     ids = [entry.id for entry in catalog(package, locale) if entry.id]
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     assert sum(line.startswith("msgid ") for line in lines) == len(ids) + (1 if lines else 0)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_sentence_is_given_the_values_it_asks_for(package: str) -> None:
+    wrong = []
+    for file, tree in modules(package).items():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or called(node) not in {"msg", "say", "_say"}:
+                continue
+            given = {keyword.arg for keyword in node.keywords}
+            for text in marked(node):
+                asked = {name for name, _ in placeholders(text)}
+                if None not in given and given != asked:
+                    wrong.append(f"{file}:{node.lineno}: {text}")
+    assert not wrong

@@ -46,13 +46,11 @@ def _descend(
     """Hold a part of the job against its part of the schema.
 
     The library's own way makes a new validator for every field, for schemas whose references may lead
-    anywhere; ours lead to `$defs`, and this takes a fifth of the time.
+    anywhere; ours lead to `$defs`, and this takes a third of the time.
     """
     schema = resolve(schema)
     for keyword, argument in schema.items():
-        for error in (
-            KEYWORDS[keyword](validator, argument, instance, schema) if keyword in KEYWORDS else ()
-        ):
+        for error in KEYWORDS[keyword](validator, argument, instance, schema) if keyword in KEYWORDS else ():
             if not isinstance(error.validator, str):
                 error.validator, error.validator_value = keyword, argument
                 error.instance, error.schema = instance, schema
