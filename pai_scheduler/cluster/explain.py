@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..job.messages import Message, msg
-from .placement import Cluster, Demand
+from .placement import Cluster, Demand, fixed_ports
 
 
 def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
@@ -30,17 +31,23 @@ def missing(cluster: Cluster, gang: Sequence[Demand]) -> Message:
     reason = _short_in_total(cluster, gang)
     if reason is not None:
         return reason
+    ports = sorted({port for demand in gang for port in fixed_ports(demand.ports)})
+    if ports and cluster.fits([replace(demand, ports=()) for demand in gang]):
+        return msg(
+            "its fixed ports ({ports}) are taken on the nodes that have room.",
+            ports=", ".join(map(str, ports)),
+        )
     largest = max(gang, key=lambda demand: (demand.gpus, demand.cpus, demand.memory_mb))
     if largest.gpus:
         return msg(
-            "enough is free in all, but no node has {gpus} × {type}, {cpus} CPUs and {memory} MB free together.",
+            "enough is free in all, but no node has {gpus} × {type}, {cpus} CPUs and {memory} MB at once.",
             gpus=largest.gpus,
             type=largest.gpu_type or "GPU",
             cpus=largest.cpus,
             memory=largest.memory_mb,
         )
     return msg(
-        "enough is free in all, but no node has {cpus} CPUs and {memory} MB free together.",
+        "enough is free in all, but no node has {cpus} CPUs and {memory} MB at once.",
         cpus=largest.cpus,
         memory=largest.memory_mb,
     )

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from ..job.spec import PortRequest
 from .node import Node
+
+Key = TypeVar("Key")
 
 #: Ports that the scheduler chooses: below Linux's ephemeral range, which starts at 32768.
 PORT_RANGE = range(20000, 30000)
@@ -104,7 +107,8 @@ class Cluster:
         self._uses: dict[str, NodeUse] = {}
         #: nodes by how many GPUs of a type are free, so that a look-up does not touch every node
         self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
-        self._by_cpus: dict[int, dict[str, None]] = defaultdict(dict)
+        #: nodes by free GPUs of all types and free cores: where a task without GPUs does least harm is first
+        self._by_room: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
         self._next_port: dict[str, int] = {}
         for node in nodes:
             self._uses[node.name] = NodeUse(node)
@@ -144,6 +148,15 @@ class Cluster:
             placed[i] = assignment
         return [placed[i] for i in range(len(gang))]
 
+    def fits(self, gang: Sequence[Demand]) -> bool:
+        """Tell whether `place` would succeed; nothing is booked."""
+        placed = self.place(gang)
+        if placed is None:
+            return False
+        for demand, assignment in zip(gang, placed, strict=True):
+            self.release(demand, assignment)
+        return True
+
     def occupy(self, demand: Demand, assignment: Assignment) -> None:
         """Book what runs already (after a restart); a node that is gone is ignored."""
         use = self._uses.get(assignment.node)
@@ -174,12 +187,10 @@ class Cluster:
     def _candidates(self, demand: Demand) -> Iterator[tuple[NodeUse, str | None]]:
         """Give the nodes with room and the GPU type to take there, best fit first."""
         if demand.gpus == 0:
-            for cpus in sorted(count for count in self._by_cpus if count >= demand.cpus):
-                fitting = [
-                    self._uses[name] for name in self._by_cpus[cpus] if self._uses[name].has_room(demand)
-                ]
-                for use in sorted(fitting, key=lambda use: use.free_gpus):
-                    yield use, None
+            for room in sorted(room for room in self._by_room if room[1] >= demand.cpus):
+                for name in list(self._by_room[room]):
+                    if self._uses[name].has_room(demand):
+                        yield self._uses[name], None
             return
         types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
         counts = sorted(
@@ -223,12 +234,12 @@ class Cluster:
     def _file(self, use: NodeUse) -> None:
         for gpu_type, free in use.gpus.items():
             self._by_gpus[gpu_type][len(free)][use.node.name] = None
-        self._by_cpus[use.cpus][use.node.name] = None
+        self._by_room[use.free_gpus, use.cpus][use.node.name] = None
 
     def _unfile(self, use: NodeUse) -> None:
         for gpu_type, free in use.gpus.items():
             _discard(self._by_gpus[gpu_type], len(free), use.node.name)
-        _discard(self._by_cpus, use.cpus, use.node.name)
+        _discard(self._by_room, (use.free_gpus, use.cpus), use.node.name)
 
 
 def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
@@ -238,7 +249,7 @@ def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
             yield from range(request.begin_at, request.begin_at + request.count)
 
 
-def _discard(index: dict[int, dict[str, None]], count: int, name: str) -> None:
-    del index[count][name]
-    if not index[count]:
-        del index[count]
+def _discard(index: dict[Key, dict[str, None]], key: Key, name: str) -> None:
+    del index[key][name]
+    if not index[key]:
+        del index[key]

@@ -60,12 +60,9 @@ def forecast(core: Core, spec: JobSpec) -> Forecast:
     never = never_fits(core.cluster, gang)
     if never is not None:
         return Forecast((), "never", never)
-    placed = core.cluster.place(gang)
-    if placed is None:
-        return Forecast((), "later", missing(core.cluster, gang))
-    for demand, assignment in zip(gang, placed, strict=True):
-        core.cluster.release(demand, assignment)
-    return Forecast((), "now", None)
+    if core.cluster.fits(gang):
+        return Forecast((), "now", None)
+    return Forecast((), "later", missing(core.cluster, gang))
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from pai_scheduler.cluster.definition import Definition, DefinitionError, merge_nodes, parse_definition
+from pai_scheduler.cluster.node import Gpu, Node
+
+from ..making import make_node
+
+CONTRACT = """
+nodes:
+  - {name: node-a, cpus: 32, memoryMB: 100000, storageGB: 100, gpus: {TITANX: 2, P100: 2}}
+defaults: {storageGB: 20}
+virtualClusters:
+  default: {capacity: 60}          # per cent of the cluster, guaranteed
+  vision:  {capacity: 40, maxCapacity: 100, groups: [vision]}
+"""
+
+
+def parse(text: str) -> Definition:
+    return parse_definition(yaml.safe_load(text))
+
+
+def test_the_file_of_the_contract_is_understood() -> None:
+    definition = parse(CONTRACT)
+    (node,) = definition.nodes
+    assert (node.name, node.cpus, node.memory_mb, node.storage_gb) == ("node-a", 32, 100000, 100)
+    assert node.gpus == {"TITANX": 2, "P100": 2}
+    assert definition.default_storage_gb == 20
+    default, vision = definition.virtual_clusters["default"], definition.virtual_clusters["vision"]
+    assert (default.capacity, default.max_capacity, default.groups) == (60, 100, ())
+    assert (vision.capacity, vision.max_capacity, vision.groups) == (40, 100, ("vision",))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "nodes: []"])
+def test_an_empty_file_means_this_machine_and_one_virtual_cluster(text: str) -> None:
+    definition = parse(text)
+    assert definition.nodes == ()
+    assert definition.virtual_clusters["default"].capacity == 100
+    assert definition.default_storage_gb == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("[]", "the file", "mapping"),
+        ("Nodes: []", "Nodes", "nodes, defaults, virtualClusters"),
+        ("nodes: {}", "nodes", "list"),
+        ("nodes: [a]", "nodes[0]", "mapping"),
+        ("nodes: [{cpus: 1}]", "nodes[0].name", "name"),
+        ("nodes: [{name: 3}]", "nodes[0].name", "name"),
+        ("nodes: [{name: a}, {name: a}]", "nodes[1].name", "another node named a"),
+        ("nodes: [{name: a, cpus: 0}]", "nodes[0].cpus", "1 or more"),
+        ("nodes: [{name: a, cpus: 1.5}]", "nodes[0].cpus", "whole number"),
+        ("nodes: [{name: a, cpus: true}]", "nodes[0].cpus", "whole number"),
+        ("nodes: [{name: a, memoryMB: -1}]", "nodes[0].memoryMB", "1 or more"),
+        ("nodes: [{name: a, storageGB: x}]", "nodes[0].storageGB", "whole number"),
+        ("nodes: [{name: a, gpus: 2}]", "nodes[0].gpus", "mapping"),
+        ("nodes: [{name: a, gpus: {P100: -1}}]", "nodes[0].gpus.P100", "0 or more"),
+        ("nodes: [{name: a, memory: 1}]", "nodes[0].memory", "memoryMB"),
+        ("defaults: {storage: 1}", "defaults.storage", "storageGB"),
+        ("defaults: {storageGB: a lot}", "defaults.storageGB", "whole number"),
+        ("virtualClusters: [default]", "virtualClusters", "mapping"),
+        ("virtualClusters: {default: 60}", "virtualClusters.default", "mapping"),
+        ("virtualClusters: {default: {}}", "virtualClusters.default.capacity", "0 to 100"),
+        ("virtualClusters: {default: {capacity: 101}}", "virtualClusters.default.capacity", "0 to 100"),
+        (
+            "virtualClusters: {default: {capacity: 50, maxCapacity: 40}}",
+            "virtualClusters.default.maxCapacity",
+            "below",
+        ),
+        (
+            "virtualClusters: {default: {capacity: 50, max: 40}}",
+            "virtualClusters.default.max",
+            "maxCapacity",
+        ),
+        (
+            "virtualClusters: {default: {capacity: 50, groups: vision}}",
+            "virtualClusters.default.groups",
+            "list",
+        ),
+        ("virtualClusters: {vision: {capacity: 50}}", "virtualClusters", "default"),
+        (
+            "virtualClusters: {default: {capacity: 60}, vision: {capacity: 50}}",
+            "virtualClusters",
+            "110 per cent",
+        ),
+    ],
+)
+def test_an_error_names_its_place_and_what_is_wanted(text: str, path: str, words: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parse(text)
+    assert caught.value.path == path
+    assert words in str(caught.value.message)
+    assert str(caught.value) == f"{path}: {caught.value.message}"
+
+
+def declared(**fields: Any) -> Definition:
+    return parse_definition({"nodes": [{"name": "a", **fields}]})
+
+
+def test_without_declared_nodes_those_are_taken_that_the_engine_found() -> None:
+    found = [make_node("x"), make_node("y")]
+    assert merge_nodes(Definition(), found) == tuple(found)
+
+
+def test_what_is_not_declared_is_taken_from_the_machine() -> None:
+    found = Node("a", 8, 1000, 50, (Gpu(0, "P100", "GPU-1"),))
+    assert merge_nodes(declared(), [found]) == (found,)
+    assert merge_nodes(declared(cpus=4), [found]) == (Node("a", 4, 1000, 50, found.gpus),)
+
+
+def test_declared_gpus_that_are_not_there_are_simulated_and_said_to_be() -> None:
+    (node,) = merge_nodes(declared(gpus={"P100": 1, "TITANX": 2}), [make_node("a")])
+    assert [(gpu.index, gpu.type, gpu.simulated) for gpu in node.gpus] == [
+        (0, "P100", True),
+        (1, "TITANX", True),
+        (2, "TITANX", True),
+    ]
+    assert len({gpu.uuid for gpu in node.gpus}) == 3
+
+
+def test_declared_gpus_that_are_there_are_the_real_ones() -> None:
+    real = Node("a", 8, 1000, 50, (Gpu(0, "P100", "GPU-0"), Gpu(1, "K80", "GPU-1"), Gpu(2, "K80", "GPU-2")))
+    (node,) = merge_nodes(declared(gpus={"K80": 1, "TITANX": 1}), [real])
+    first, second = node.gpus
+    assert first == Gpu(1, "K80", "GPU-1")
+    assert (second.type, second.simulated) == ("TITANX", True)
+    assert second.index != first.index
+
+
+def test_all_declared_nodes_stand_for_the_one_machine_that_there_is() -> None:
+    definition = parse("nodes: [{name: a, cpus: 1}, {name: b, cpus: 2}]")
+    nodes = merge_nodes(definition, [make_node("this-machine", memory_mb=777)])
+    assert [(node.name, node.cpus, node.memory_mb, node.healthy) for node in nodes] == [
+        ("a", 1, 777, True),
+        ("b", 2, 777, True),
+    ]
+
+
+def test_a_declared_node_that_is_not_among_several_found_is_not_healthy() -> None:
+    definition = parse("nodes: [{name: a, cpus: 1}, {name: gone, cpus: 2}]")
+    nodes = merge_nodes(definition, [make_node("a"), make_node("b")])
+    assert [(node.name, node.healthy) for node in nodes] == [("a", True), ("gone", False)]

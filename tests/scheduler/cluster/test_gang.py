@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from pai_scheduler.cluster.gang import gang_of, role_demand
+from pai_scheduler.job.spec import PortRequest
+
+from ..making import make_config, make_role, make_spec
+
+
+def test_a_gang_has_one_demand_for_each_task_in_the_order_of_roles() -> None:
+    spec = make_spec(make_role("ps", 2, cpus=1), make_role("worker", 3, cpus=4))
+    assert [demand.cpus for demand in gang_of(spec)] == [1, 1, 4, 4, 4]
+
+
+def test_a_demand_has_everything_that_the_role_asks_for() -> None:
+    ports = [{"label": "web", "beginAt": 8080, "portNumber": 2}]
+    spec = make_spec(make_role(cpus=2, memory_mb=300, gpus=4, storage_gb=7, ports=ports), gpuType="P100")
+    demand = role_demand(spec, spec.role("main"))
+    assert (demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type) == (2, 300, 4, "P100")
+    assert demand.storage_gb == 7
+    assert PortRequest("web", 8080, 2) in demand.ports
+
+
+def test_every_task_asks_for_the_ports_that_every_role_has() -> None:
+    spec = make_spec()
+    assert {port.label for port in role_demand(spec, spec.role("main")).ports} == {"http", "ssh"}
+
+
+def test_a_role_that_says_nothing_of_storage_gets_the_clusters_default() -> None:
+    config = make_config()
+    del config["taskRoles"][0]["storageGB"]
+    spec = make_spec(*config["taskRoles"])
+    assert [demand.storage_gb for demand in gang_of(spec, 33)] == [33]
+
+
+def test_roles_without_gpus_do_not_care_for_the_jobs_gpu_type() -> None:
+    spec = make_spec(make_role("ps"), make_role("worker", gpus=1), gpuType="P100")
+    assert [demand.gpu_type for demand in gang_of(spec)] == [None, "P100"]
