@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 from typing import Any
 
 from .cluster.node import Gpu
@@ -15,11 +16,24 @@ from .core.model import Attempt, Job, Task
 from .engine.protocol import Engine, EngineError, Gang, Launch, Member
 from .job.environment import task_environment
 from .job.messages import Message, msg
+from .job.task import TaskRef
 
 _log = logging.getLogger(__name__)
 
 #: launches of one gang under way at once
 _PARALLEL_LAUNCHES = 16
+#: seconds until what failed and must not be left undone is tried again: doubled each time, up to
+_LONGEST_PAUSE = 60.0
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A gang that was launched and is not yet released."""
+
+    gang: Gang
+    #: whose end was asked for: they are launched no more
+    killed: set[TaskRef] = field(default_factory=set)
+    launching: asyncio.Task[None] | None = None
 
 
 class Launcher:
@@ -36,8 +50,8 @@ class Launcher:
         self._report = report
         self._now = now
         self._running: set[asyncio.Task[None]] = set()
-        #: the gangs that were launched, so that they can be released after the core has forgotten them
-        self._gangs: dict[tuple[str, int], Gang] = {}
+        #: by job and attempt; needed for the release, when the core has forgotten them
+        self._flights: dict[tuple[str, int], _Flight] = {}
         self._wake: asyncio.TimerHandle | None = None
 
     def carry_out(self, instruction: Instruction, core: Core) -> None:
@@ -46,22 +60,26 @@ class Launcher:
             case LaunchAttempt(job_id=job_id):
                 job = core.jobs.get(job_id)
                 if job is not None and job.attempt is not None:
-                    gang = _gang(job, job.attempt)
-                    self._gangs[job_id, job.attempt.number] = gang
-                    launches = [(task, self._gpus(core, task)) for task in job.attempt.tasks.values()]
-                    self._begin(self._launch(job, launches, gang))
+                    flight = self._flights[job_id, job.attempt.number] = _Flight(_gang(job, job.attempt))
+                    pending = [
+                        (task, self._gpus(core, task))
+                        for task in job.attempt.tasks.values()
+                        if task.started is None and not task.state.ended
+                    ]
+                    flight.launching = self._begin(self._launch(job, pending, flight))
             case KillTask(task=ref, grace_seconds=grace):
-                self._begin(self._engine.kill(ref, grace))
+                if (ref.job_id, ref.attempt) in self._flights:
+                    self._flights[ref.job_id, ref.attempt].killed.add(ref)
+                self._begin(_insist(lambda: self._engine.kill(ref, grace)))
             case ReleaseAttempt(job_id=job_id, attempt=number):
-                released = self._gangs.pop((job_id, number), None)
-                self._begin(self._engine.release(released or Gang(job_id, number, ())))
+                self._begin(self._release(self._flights.pop((job_id, number))))
             case WakeAt(time=time):
                 self._wake_at(time)
 
     def remember(self, job: Job) -> None:
         """Know the gang of an attempt that was launched before a restart."""
         if job.attempt is not None and job.attempt.tasks:
-            self._gangs[job.id, job.attempt.number] = _gang(job, job.attempt)
+            self._flights[job.id, job.attempt.number] = _Flight(_gang(job, job.attempt))
 
     async def close(self) -> None:
         """Stop what is under way here; what the engine has begun goes on."""
@@ -71,10 +89,11 @@ class Launcher:
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -93,21 +112,26 @@ class Launcher:
         self._wake = None
         self._report(Tick(self._now()))
 
-    async def _launch(self, job: Job, tasks: list[tuple[Task, tuple[Gpu, ...]]], gang: Gang) -> None:
-        pending = [(task, gpus) for task, gpus in tasks if not task.state.ended]
+    async def _release(self, flight: _Flight) -> None:
+        # a launch that is still under way would bring back what the release removes
+        if flight.launching is not None:
+            await asyncio.wait([flight.launching])
+        await _insist(lambda: self._engine.release(flight.gang))
+
+    async def _launch(self, job: Job, pending: list[tuple[Task, tuple[Gpu, ...]]], flight: _Flight) -> None:
+        gang = flight.gang
         try:
             addresses = await self._engine.prepare(gang)
-        except (EngineError, OSError, TimeoutError) as error:
-            _log.warning("job=%s attempt=%d could not be prepared: %s", gang.job_id, gang.attempt, error)
-            for task, _ in pending:
-                self._failed(task, _reason(error))
+        except Exception as error:
+            _log.warning("job=%s attempt=%d: no preparing", gang.job_id, gang.attempt, exc_info=error)
+            await asyncio.gather(*(self._give_up(task, error) for task, _ in pending))
             return
         slots = asyncio.Semaphore(_PARALLEL_LAUNCHES)
         keyed = {(ref.role, ref.index): address for ref, address in addresses.items()}
         ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
         hosts = {ref.hostname: address for ref, address in addresses.items()}
 
-        async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
+        def describe(task: Task, gpus: tuple[Gpu, ...]) -> Launch:
             role = job.spec.role(task.ref.role)
             env = task_environment(
                 job.spec,
@@ -120,39 +144,56 @@ class Launcher:
                 work_dir=self._engine.work_dir(task.ref),
                 container_id=task.ref.name,
             )
+            return Launch(
+                task=task.ref,
+                node=task.assignment.node,
+                user=job.user,
+                job_name=job.name,
+                image=job.spec.image,
+                command=role.command,
+                env=env,
+                cpus=role.cpu_number,
+                memory_mb=role.memory_mb,
+                shm_mb=role.shm_mb,
+                storage_gb=role.storage_gb,
+                gpus=gpus,
+                address=addresses[task.ref],
+                hosts=hosts,
+            )
+
+        async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
             async with slots:
+                if task.ref in flight.killed:
+                    return
                 try:
-                    await self._engine.launch(
-                        Launch(
-                            task=task.ref,
-                            node=task.assignment.node,
-                            user=job.user,
-                            job_name=job.name,
-                            image=job.spec.image,
-                            command=role.command,
-                            env=env,
-                            cpus=role.cpu_number,
-                            memory_mb=role.memory_mb,
-                            shm_mb=role.shm_mb,
-                            storage_gb=role.storage_gb,
-                            gpus=gpus,
-                            address=addresses[task.ref],
-                            hosts=hosts,
-                        )
-                    )
-                except (EngineError, OSError, TimeoutError) as error:
-                    _log.warning("task=%s could not be launched: %s", task.ref.name, error)
-                    self._failed(task, _reason(error))
+                    await self._engine.launch(describe(task, gpus))
+                except Exception as error:
+                    _log.warning("task=%s: no launching", task.ref.name, exc_info=error)
+                    await self._give_up(task, error)
 
         await asyncio.gather(*(launch(task, gpus) for task, gpus in pending))
 
-    def _failed(self, task: Task, reason: Message) -> None:
-        self._report(Ended(task.ref, self._now(), EndCause.LAUNCH_FAILED, None, reason))
+    async def _give_up(self, task: Task, error: Exception) -> None:
+        """Report that a task could not be started, and make sure that it was not started all the same."""
+        self._report(Ended(task.ref, self._now(), EndCause.LAUNCH_FAILED, None, _reason(error)))
+        await _insist(lambda: self._engine.kill(task.ref, 0))
 
     def _gpus(self, core: Core, task: Task) -> tuple[Gpu, ...]:
         use = core.cluster.uses.get(task.assignment.node)
         by_index = {gpu.index: gpu for gpu in use.node.gpus} if use is not None else {}
         return tuple(by_index[index] for index in task.assignment.gpus if index in by_index)
+
+
+async def _insist(step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Do what must not be left undone, whatever it takes: a task's end, the release of what it held."""
+    pause = 1.0
+    while True:
+        try:
+            return await step()
+        except Exception as error:
+            _log.warning("trying again in %g s", pause, exc_info=error)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _gang(job: Job, attempt: Attempt) -> Gang:

@@ -295,12 +295,16 @@ class Service:
         return await self._read(read)
 
     async def _take_engine_events(self) -> None:
-        async for event in self._engine.events():
-            if isinstance(event, NodesChanged):
-                self._nodes = merge_nodes(self._definition, event.nodes)
-                self._writer.report(NodesChanged(event.time, self._nodes))
-            else:
-                self._writer.report(event)
+        try:
+            async for event in self._engine.events():
+                if isinstance(event, NodesChanged):
+                    self._nodes = merge_nodes(self._definition, event.nodes)
+                    self._writer.report(NodesChanged(event.time, self._nodes))
+                else:
+                    self._writer.report(event)
+        except Exception:
+            _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
+            raise
 
     def _committed(self, committed: Committed) -> None:
         for instruction in committed.outcome.instructions:

@@ -55,7 +55,9 @@ class Writer:
         self._store = store
         self._make_core = make_core
         self._on_commit = on_commit
-        self._inbox: asyncio.Queue[_Entry] = asyncio.Queue()
+        #: None wakes the loop, so that it sees that it is to end
+        self._inbox: asyncio.Queue[_Entry | None] = asyncio.Queue()
+        self._closing = False
         self._thread = ThreadPoolExecutor(1, "store-writer")
         self._task: asyncio.Task[None] | None = None
         self.core = make_core()
@@ -68,10 +70,14 @@ class Writer:
         return outcome
 
     async def close(self) -> None:
-        """Stop after the commit that is under way."""
+        """Stop after the commit that is under way; requests that came later are cancelled."""
+        self._closing = True
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            self._inbox.put_nowait(None)
+            await self._task
+        for entry in self._take():
+            if entry.durable is not None:
+                entry.durable.cancel()
         self._thread.shutdown()
 
     def report(self, event: Event) -> None:
@@ -93,11 +99,10 @@ class Writer:
 
     async def _loop(self) -> None:
         entries: list[_Entry] = []
-        while True:
-            if not entries:
-                entries.append(await self._inbox.get())
-            while len(entries) < _GROUP and not self._inbox.empty():
-                entries.append(self._inbox.get_nowait())
+        while not self._closing:
+            if not entries and (first := await self._inbox.get()) is not None:
+                entries.append(first)
+            entries.extend(self._take(_GROUP - len(entries)))
             try:
                 await self._write(entries)
                 entries = []
@@ -107,7 +112,18 @@ class Writer:
                 _log.exception("a group of events could not be handled; each is tried alone")
                 entries = await self._write_each(entries)
 
+    def _take(self, most: int | None = None) -> list[_Entry]:
+        """Take what has come, at most so many."""
+        taken: list[_Entry] = []
+        while (most is None or len(taken) < most) and not self._inbox.empty():
+            entry = self._inbox.get_nowait()
+            if entry is not None:
+                taken.append(entry)
+        return taken
+
     async def _write(self, entries: list[_Entry]) -> None:
+        if not entries:
+            return
         outcome = Outcome()
         configs = {}
         for entry in entries:
@@ -118,7 +134,11 @@ class Writer:
         for entry in entries:
             if entry.durable is not None and not entry.durable.done():
                 entry.durable.set_result(None)
-        self._on_commit(Committed(outcome, deleted))
+        try:
+            self._on_commit(Committed(outcome, deleted))
+        except Exception:
+            # it is durable: handling the events again would make them happen twice
+            _log.exception("not everything could be done that was written down")
 
     async def _write_each(self, entries: list[_Entry]) -> list[_Entry]:
         """A fault of ours in one event must not stop the scheduler, nor lose the events beside it."""
@@ -138,14 +158,20 @@ class Writer:
         """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
         _log.error("the database did not take %d events, trying again: %s", len(entries), error)
         _refuse(entries, storage_full(describe(error)))
-        kept = [entry for entry in entries if entry.durable is None]
-        await asyncio.sleep(_RETRY_SECONDS)
         await self._restore()
-        return kept
+        await asyncio.sleep(_RETRY_SECONDS)
+        return [entry for entry in entries if entry.durable is None]
 
     async def _restore(self) -> None:
-        # what was under way is under way still: nothing is to be said again
-        self.core, _ = await self._run(self._restored)
+        """Go back to what the database holds. What was under way still is: nothing is said again."""
+        while not self._closing:
+            try:
+                self.core, _ = await self._run(self._restored)
+            except Exception:
+                _log.exception("the database cannot be read, trying again")
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return
 
 
 def _refuse(entries: list[_Entry], error: Exception) -> None:

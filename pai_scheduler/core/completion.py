@@ -30,7 +30,7 @@ def exit_row(event: Ended) -> int:
     """Give the code of the exit table's row that decides about this end."""
     if event.cause in _PLATFORM_ROWS:
         return _PLATFORM_ROWS[event.cause]
-    return spec_of_user_exit(event.exit_code if event.exit_code is not None else EXIT_CODE_LOST).code
+    return EXIT_CODE_LOST if event.exit_code is None else spec_of_user_exit(event.exit_code).code
 
 
 def reported_exit(event: Ended) -> int:

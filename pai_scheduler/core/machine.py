@@ -112,6 +112,9 @@ class Core:
             self.queue.remove(job.id)
             self._end_job(job, verdict, event.time, outcome)
             self._finish(job, outcome)
+        elif job.attempt.verdict is not None:
+            # its last tasks are being stopped already; how it came out stays, but no other attempt follows
+            self._end_job(job, verdict, event.time, outcome)
         else:
             self._decide(job, job.attempt, verdict, event.time, outcome)
 
@@ -286,7 +289,8 @@ class Core:
                 self.cluster.occupy(self.demand(job, task), task.assignment)
                 if task.killing:
                     outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
-        if attempt.verdict is None and any(task.started is None for task in attempt.tasks.values()):
+        tasks = attempt.tasks.values()
+        if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
     # -- helpers --------------------------------------------------------------------------------------------

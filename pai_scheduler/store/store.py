@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
 
 from ..core.instructions import Outcome
 from ..core.model import Attempt, Job, StoryEntry, SubState
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import rows
-from .tables import attempts, jobs, story, tasks
+from .tables import HEAD, attempts, jobs, story, tasks
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
 
 
 class StoreError(Exception):
-    """The database did not take a change (disk full, gone); nothing of it was kept."""
+    """The database did not take a change (disk full, gone); nothing of it was kept. Another try may work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ class Store:
                 if outcome.story:
                     connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
                 return self._delete(connection, outcome.deleted)
-        except DBAPIError as error:
+        except (OperationalError, InterfaceError, InternalError) as error:
             raise StoreError(str(error.orig)) from error
 
     def _write_jobs(
@@ -132,8 +130,8 @@ class Store:
             return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
 
     def jobs(self, user: str | None = None) -> list[Job]:
-        """List jobs, newest first, with their last attempt but not its tasks."""
-        query = sa.select(jobs).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
+        """List jobs that nobody has deleted, newest first, without their tasks."""
+        query = sa.select(jobs).where(~jobs.c.doomed).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
         if user is not None:
             query = query.where(jobs.c.user_name == user)
         with self.engine.connect() as connection:
@@ -144,11 +142,17 @@ class Store:
         ]
 
     def job(self, user: str, name: str) -> Job | None:
-        """Find a job, with its last attempt and its tasks."""
+        """Find a job that nobody has deleted, with its last attempt and its tasks."""
         with self.engine.connect() as connection:
-            query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name)
+            query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, ~jobs.c.doomed)
             found = connection.execute(query).first()
             return self._with_attempts(connection, [found._mapping])[0] if found else None
+
+    def is_over(self, job_id: str) -> bool:
+        """Tell whether nothing more will happen to a job: it ended and holds nothing, or is gone."""
+        with self.engine.connect() as connection:
+            query = sa.select(jobs.c.sub_state).where(jobs.c.id == job_id)
+            return connection.execute(query).scalar() in (None, SubState.ENDED.value)
 
     def config(self, job_id: str) -> dict[str, Any]:
         """Give the job JSON as submitted; KeyError where the job is gone."""
@@ -230,11 +234,25 @@ def describe(error: StoreError) -> Message:
 
 
 def _migrate(engine: sa.Engine) -> None:
+    if _revision(engine) == HEAD:
+        return
+    # a good part of a start: most find the schema as it should be
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
+
+
+def _revision(engine: sa.Engine) -> str | None:
+    """Give the newest migration that a database has; None for an empty one."""
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:

@@ -14,8 +14,11 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
+    text,
 )
+
+#: the newest migration: a database that has it needs none
+HEAD = "0001"
 
 metadata = MetaData()
 
@@ -38,7 +41,15 @@ jobs = Table(
     Column("not_before", BigInteger),
     Column("verdict", Text),
     Column("doomed", Boolean, nullable=False),
-    UniqueConstraint("user_name", "name", name="uq_jobs_user_name"),
+    # a job that is being deleted leaves its name to the next one at once
+    Index(
+        "uq_jobs_user_name",
+        "user_name",
+        "name",
+        unique=True,
+        sqlite_where=text("NOT doomed"),
+        postgresql_where=text("NOT doomed"),
+    ),
     Index("ix_jobs_sub_state", "sub_state"),
     Index("ix_jobs_user_created", "user_name", "created"),
     Index("ix_jobs_created", "created"),

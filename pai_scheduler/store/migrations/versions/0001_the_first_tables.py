@@ -30,12 +30,18 @@ def upgrade() -> None:
         sa.Column("verdict", sa.Text(), nullable=True),
         sa.Column("doomed", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
-        sa.UniqueConstraint("user_name", "name", name="uq_jobs_user_name"),
     )
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.create_index("ix_jobs_created", ["created"], unique=False)
         batch_op.create_index("ix_jobs_sub_state", ["sub_state"], unique=False)
         batch_op.create_index("ix_jobs_user_created", ["user_name", "created"], unique=False)
+        batch_op.create_index(
+            "uq_jobs_user_name",
+            ["user_name", "name"],
+            unique=True,
+            sqlite_where=sa.text("NOT doomed"),
+            postgresql_where=sa.text("NOT doomed"),
+        )
 
     op.create_table(
         "attempts",
