@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import traceback
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -37,17 +38,26 @@ class Background:
         if self._closed:
             work.close()
             return None
-        # widget messages arrive outside of a task, but always on the loop's thread
+        return self._start(work, name)
+
+    def close(self, *last_work: Coroutine[Any, Any, Any]) -> None:
+        """Cancel everything; nothing starts any more, but for the `last_work`. Closing twice does nothing."""
+        if self._closed or self._loop.is_closed():
+            for work in last_work:
+                work.close()
+            return
+        self._closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        for work in last_work:
+            self._start(work, "pai-close")
+
+    def _start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        # a widget's messages arrive outside of any task, but always on the loop's thread (`at_home`)
         task = self._loop.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
-
-    def close(self) -> None:
-        """Cancel everything; nothing starts any more."""
-        self._closed = True
-        for task in tuple(self._tasks):
-            task.cancel()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
@@ -56,3 +66,24 @@ class Background:
         error = task.exception()
         if error is not None:
             self._on_error("".join(traceback.format_exception(error)))
+
+
+def at_home(action: Callable[..., None]) -> Callable[..., None]:
+    """Have `action` always run on the loop that runs now, whichever thread calls it.
+
+    JupyterLab may deliver a widget's messages through a subshell of the kernel, which is another thread. That
+    thread waits for the action, and gets its exception.
+    """
+    loop, home = asyncio.get_running_loop(), threading.get_ident()
+
+    def run(*arguments: Any) -> None:
+        if threading.get_ident() == home:
+            action(*arguments)
+            return
+
+        async def act() -> None:
+            action(*arguments)
+
+        asyncio.run_coroutine_threadsafe(act(), loop).result()
+
+    return run

@@ -9,6 +9,7 @@ import ipywidgets as widgets
 
 from pai_scheduler.job.messages import Message
 
+from .background import at_home
 from .fields import Field
 from .labels import job_label
 from .language import Language, msg
@@ -40,7 +41,7 @@ class EnvRow(widgets.HBox):
             icon="trash", tooltip=say("Remove this variable"), on_click=lambda: removed(self)
         )
         for entry in (self.name, self.text):
-            entry.observe(lambda _change: changed(), "value")
+            entry.observe(at_home(lambda _change: changed()), "value")
         super().__init__([self.name, self.text, self.remove])
 
     @property

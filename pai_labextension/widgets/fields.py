@@ -11,6 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from .background import at_home
 from .json_edit import ABSENT
 
 OnEdit = Callable[[Any], None]
@@ -63,7 +64,7 @@ class Field(widgets.VBox):
             if not self._quiet:
                 report()
 
-        entry.observe(observed, "value")
+        entry.observe(at_home(observed), "value")
 
 
 class TextField(Field):
@@ -105,8 +106,7 @@ class IntegerField(Field):
     def load(self, value: Any) -> None:
         """Show the number."""
         with self._loading():
-            if integer(self.entry.value) != value:
-                self.entry.value = _shown(value)
+            _show_number(self.entry, value)
 
 
 class CheckField(Field):
@@ -183,8 +183,8 @@ class LimitField(Field):
         with self._loading():
             self.entry.value = kind
             self._show_number()
-            if kind == "number" and integer(self.number.value) != value:
-                self.number.value = _shown(value)
+            if kind == "number":
+                _show_number(self.number, value)
 
     def _report_kind(self) -> None:
         with self._loading():
@@ -209,6 +209,13 @@ def integer(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
     return text if text.strip() else ABSENT
+
+
+def _show_number(entry: widgets.Text, value: Any) -> None:
+    """Show a number, but leave what a person typed (`08`) where it means the same."""
+    typed = integer(entry.value)
+    if type(typed) is not type(value) or typed != value:
+        entry.value = _shown(value)
 
 
 def _shown(value: Any) -> str:

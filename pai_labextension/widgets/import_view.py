@@ -7,6 +7,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from .background import at_home
 from .language import Language
 from .look import button, notice, show
 from .model import JobModel
@@ -34,7 +35,7 @@ class ImportView(widgets.VBox):
         )
         super().__init__([explanation, widgets.HBox([self.upload, self.undo]), self.outcome])
         show(self.undo, False)
-        self.upload.observe(lambda change: self._take(change["new"]), "value")
+        self.upload.observe(at_home(lambda change: self._take(change["new"])), "value")
 
     def _take(self, files: Any) -> None:
         if not files:

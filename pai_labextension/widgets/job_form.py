@@ -11,16 +11,15 @@ import ipywidgets as widgets
 from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.wire import FieldError, Validation
 
-from .background import Background
 from .fit import QUIET, Cluster, FitChecker
 from .form import FormView, unique_name
 from .free import free_line
 from .import_view import ImportView
 from .job_monitor import JobMonitor
-from .language import Language
-from .look import Kind, button, notice, show, style_sheet
+from .look import Kind, button, notice, show
 from .model import JobModel, text_of
 from .text_view import TextView
+from .top import TopWidget
 
 #: Where the scheduler's refusals belong that are about one field.
 _PLACE_OF_CODE = {"ConflictJobError": "$.jobName", "NoVirtualClusterError": "$.virtualCluster"}
@@ -28,7 +27,7 @@ _PLACE_OF_CODE = {"ConflictJobError": "$.jobName", "NoVirtualClusterError": "$.v
 _KIND_OF_FIT: dict[str, Kind] = {"now": "success", "later": "warning", "never": "error"}
 
 
-class JobForm(widgets.VBox):
+class JobForm(TopWidget):
     """A form for one job.
 
     `config`: the job to begin with, as an object or as text with comments; None: an empty one.
@@ -45,10 +44,8 @@ class JobForm(widgets.VBox):
         *,
         quiet: float = QUIET,
     ) -> None:
-        self.say = say = Language(locale)
-        self._background = Background(self._show_crash)
-        self._owns_client = client is None
-        self.client = client or Client(locale=say.locale)
+        super().__init__(client, locale)
+        say = self.say
         text = config if isinstance(config, str) else text_of(empty_job() if config is None else config)
         self.model = JobModel(text)
         #: The monitor of the job submitted last.
@@ -56,6 +53,8 @@ class JobForm(widgets.VBox):
         self._cluster = Cluster()
         self._server_errors: list[FieldError] = []
         self._submitting = False
+        #: The version that was submitted: once is enough.
+        self._submitted: int | None = None
 
         self.form = FormView(self.model, say)
         self.text = TextView(self.model, say)
@@ -67,14 +66,12 @@ class JobForm(widgets.VBox):
         self.free = widgets.HTML()
         self.fit = widgets.HTML()
         self.problems = widgets.HTML()
-        self.outcome = widgets.HTML()
         self.submit_button = button(
             say("Submit job"), icon="paper-plane", style="primary", on_click=self._start_submit
         )
         self._monitors = widgets.VBox()
-        super().__init__(
+        self._fill(
             [
-                style_sheet(),
                 self.tabs,
                 self.free,
                 self.fit,
@@ -84,8 +81,6 @@ class JobForm(widgets.VBox):
                 self._monitors,
             ]
         )
-        self.add_class("pai-widget")
-
         self._checker = FitChecker(
             self.client,
             self._question,
@@ -96,6 +91,8 @@ class JobForm(widgets.VBox):
         )
         self.model.listen(lambda _source: self._changed())
         self._show_errors()
+        if self.model.obstacle is not None:
+            self.tabs.selected_index = 1
         self._background.spawn(self._checker.run(), "pai-job-form")
 
     @property
@@ -108,7 +105,7 @@ class JobForm(widgets.VBox):
 
     async def submit(self) -> JobMonitor | None:
         """Submit as the button does: the job's monitor appears beneath, or what is wrong at its field."""
-        if self._submitting or not self.model.sound:
+        if self.submit_button.disabled:
             return None
         self._submitting = True
         self._show_submit_state()
@@ -119,26 +116,29 @@ class JobForm(widgets.VBox):
             self._refused(error, version)
             return None
         except UnreachableError as error:
-            self.outcome.value = notice(
-                self.say(
-                    "It is not known whether the job arrived: {error}. Press the button again: "
-                    "a job of the same name never runs twice.",
-                    error=error,
-                ),
-                "error",
+            self._tell(
+                notice(
+                    self.say(
+                        "It is not known whether the job arrived: {error}. Press the button again: "
+                        "a job of the same name never runs twice.",
+                        error=error,
+                    ),
+                    "error",
+                )
             )
             return None
         finally:
             self._submitting = False
             self._show_submit_state()
-        self.outcome.value = notice(self.say("Submitted: {name}", name=name), "success")
+        self._submitted = version
+        self._show_submit_state()
+        self._tell(notice(self.say("Submitted: {name}", name=name), "success"))
         self._checker.ask()
         return self._watch(name)
 
     def close(self) -> None:
         """Stop everything this widget does in the background, and remove it."""
-        self._background.close()
-        if self.monitor is not None:
+        if self._made and self.monitor is not None:
             self.monitor.close()
         super().close()
 
@@ -153,7 +153,7 @@ class JobForm(widgets.VBox):
         return self.monitor
 
     def _refused(self, error: ApiError, version: int) -> None:
-        self.outcome.value = notice(self.say("Not submitted: {error}", error=error.message), "error")
+        self._tell(notice(self.say("Not submitted: {error}", error=error.message), "error"))
         if version != self.model.version:
             return
         place = _PLACE_OF_CODE.get(error.code)
@@ -165,7 +165,7 @@ class JobForm(widgets.VBox):
 
     def _changed(self) -> None:
         self._server_errors = []
-        self.outcome.value = ""
+        self._tell("")
         self._show_errors()
         self._show_free()
         self._checker.ask()
@@ -194,7 +194,12 @@ class JobForm(widgets.VBox):
         self._show_submit_state()
 
     def _show_submit_state(self) -> None:
-        self.submit_button.disabled = self._submitting or not self.model.sound or bool(self._server_errors)
+        self.submit_button.disabled = (
+            self._submitting
+            or self._submitted == self.model.version
+            or not self.model.sound
+            or bool(self._server_errors)
+        )
 
     def _show_cluster(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -228,9 +233,6 @@ class JobForm(widgets.VBox):
     def _show_trouble(self, sentence: str) -> None:
         text = self.say("Whether the job fits is not known: {error}. You can go on writing.", error=sentence)
         self.fit.value = notice(text, "warning")
-
-    def _show_crash(self, trace: str) -> None:
-        self.outcome.value = notice(self.say("Something went wrong in this form:") + "\n" + trace, "error")
 
 
 def empty_job() -> dict[str, Any]:

@@ -10,18 +10,21 @@ from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
 
 from . import job_view
-from .background import Background
-from .language import Language
 from .log_panel import LogPanel
 from .log_text import LogText
-from .look import button, notice, show, style_sheet
+from .look import button, notice, show
+from .top import TopWidget
 from .watch import ENDED, JobWatch, Pace
 
 #: How much of a failed task's output is shown beside its exit code.
 _LAST_BYTES, _LAST_LINES = 8192, 12
 
 
-class JobMonitor(widgets.VBox):
+class MonitorClosedError(RuntimeError):
+    """Somebody waited for a job with a monitor that was closed meanwhile."""
+
+
+class JobMonitor(TopWidget):
     """Shows one job until it has ended.
 
     `user`: whose job (None: one's own).
@@ -39,14 +42,11 @@ class JobMonitor(widgets.VBox):
         *,
         pace: Pace | None = None,
     ) -> None:
-        self.say = say = Language(locale)
+        super().__init__(client, locale)
+        say = self.say
         self.name, self.user = name, user
         self._pace = pace or Pace()
-        self._background = Background(self._show_crash)
-        self._owned_client = Client(locale=say.locale) if client is None else None
-        self.client = client or self._owned_client or Client(locale=say.locale)
         self.detail: JobDetail | None = None
-        self._last_lines = ""
         self._watch: JobWatch | None = None
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -66,19 +66,18 @@ class JobMonitor(widgets.VBox):
         self._stop_row = widgets.HBox([self.stop_button, self._confirm])
         for part in (self.activity, self.trouble, self.ending, self.tasks, self._stop_row, self._confirm):
             show(part, False)
-        super().__init__(
+        self._fill(
             [
-                style_sheet(),
                 self.head,
                 self.activity,
                 self.trouble,
+                self.outcome,
                 self.ending,
                 self.tasks,
                 self._stop_row,
                 self.logs,
             ]
         )
-        self.add_class("pai-widget")
         self._background.spawn(self._run(), "pai-job-monitor")
 
     @property
@@ -96,17 +95,17 @@ class JobMonitor(widgets.VBox):
         try:
             await self.client.stop(await self._owner(), self.name)
         except (ApiError, UnreachableError) as error:
-            self._show(self.trouble, notice(self.say("Not stopped: {error}", error=error), "error"))
+            self._tell(notice(self.say("Not stopped: {error}", error=error), "error"))
             return
+        self._tell("")
         if self._watch is not None:
             self._watch.look()
 
     def close(self) -> None:
         """Stop everything this widget does in the background, and remove it; the job runs on."""
-        self._background.close()
-        if not self._over.done():
-            self._over.cancel()
         super().close()
+        if self._made:
+            self._finish(error=MonitorClosedError(self.say("This monitor was closed before the job ended.")))
 
     async def _run(self) -> None:
         try:
@@ -128,12 +127,22 @@ class JobMonitor(widgets.VBox):
                 "error",
             )
             show(self.trouble, False)
-            if not self._over.done():
-                self._over.set_exception(error)
-                self._over.exception()  # shown above: not to be warned of when nobody waits
+            self._finish(error=error)
+        except Exception as error:
+            self._finish(error=error)
+            raise
+        else:
+            self._finish()
+
+    def _finish(self, error: Exception | None = None) -> None:
+        """Wake whoever waits for the job."""
+        if self._over.done():
             return
-        if not self._over.done():
+        if error is None:
             self._over.set_result(str(self.state))
+        else:
+            self._over.set_exception(error)
+            self._over.exception()  # it is shown: no warning where nobody waits
 
     def _start_stop(self) -> None:
         self._background.spawn(self.stop(), "pai-stop")
@@ -186,11 +195,6 @@ class JobMonitor(widgets.VBox):
 
     def _show_trouble(self, sentence: str | None) -> None:
         self._show(self.trouble, notice(sentence, "warning") if sentence else "")
-
-    def _show_crash(self, trace: str) -> None:
-        self._show(
-            self.trouble, notice(self.say("Something went wrong in this monitor:") + "\n" + trace, "error")
-        )
 
     def _ask_to_stop(self, asking: bool) -> None:
         show(self.stop_button, not asking)

@@ -11,7 +11,7 @@ import ipywidgets as widgets
 from pai_scheduler.client import Client
 from pai_scheduler.wire import AttemptInfo, TaskStatus
 
-from .background import Background
+from .background import Background, at_home
 from .language import Language
 from .links import log_link, server_prefix
 from .log_follow import LogChoice, follow_log
@@ -30,12 +30,13 @@ class LogPanel(widgets.VBox):
         self._choice: LogChoice | None = None
         self._quiet = False
         self._chosen_by_hand = False
+        self._newest: int | None = None
         self.attempt = self._dropdown(say("Attempt"), "160px")
         self.task = self._dropdown(say("Task"), "260px")
         self.stream = self._dropdown(say("Stream"), "240px")
         self.stream.options = [(say("all output"), "all"), ("stdout", "stdout"), ("stderr", "stderr")]
         self.stream.value = "all"
-        self.view = LogView()
+        self.view = LogView(say("Nothing has been written yet."))
         self.trouble = widgets.HTML()
         self.link = widgets.HTML(layout=widgets.Layout(width="auto"))
         show(self.trouble, False)
@@ -45,7 +46,7 @@ class LogPanel(widgets.VBox):
         )
         super().__init__([controls, self.trouble, self.view])
         for entry in (self.attempt, self.task, self.stream):
-            entry.observe(self._picked, "value")
+            entry.observe(at_home(self._picked), "value")
         show(self, False)
         background.spawn(self.view.run(), "pai-log-paint")
 
@@ -75,13 +76,15 @@ class LogPanel(widgets.VBox):
         ]
         numbers = [(str(attempt["attempt"] + 1), attempt["attempt"]) for attempt in self._attempts]
         keep = self.task.value
+        older = self.attempt.value if self.attempt.value != self._newest else None
+        self._newest = last["attempt"]
         self._quiet = True
         try:
             self.task.options = names
             if keep in [value for _, value in names]:
                 self.task.value = keep
             self.attempt.options = numbers
-            self.attempt.value = last["attempt"]
+            self.attempt.value = self._newest if older is None else older
         finally:
             self._quiet = False
         show(self.attempt, len(numbers) > 1)
@@ -116,18 +119,21 @@ class LogPanel(widgets.VBox):
         self.view.clear()
         self._show_trouble(None)
         self._show_link(choice)
-        self._following = self._background.spawn(
-            follow_log(
-                self._client,
-                self._user,
-                self._job,
-                choice,
-                on_begin=self.view.clear,
-                on_data=self.view.feed,
-                on_trouble=self._show_trouble,
-            ),
-            "pai-log",
+        self._following = self._background.spawn(self._read(choice), "pai-log")
+
+    async def _read(self, choice: LogChoice) -> None:
+        await follow_log(
+            self._client,
+            self._user,
+            self._job,
+            choice,
+            on_begin=self.view.clear,
+            on_data=self.view.feed,
+            on_trouble=self._show_trouble,
         )
+        if self.trouble.value:
+            # refused (not there yet): to be asked for again with the job's next change
+            self._choice = None
 
     def _show_trouble(self, sentence: str | None) -> None:
         self.trouble.value = notice(sentence, "warning") if sentence else ""

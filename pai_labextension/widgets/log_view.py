@@ -16,11 +16,13 @@ PAINT_INTERVAL = 0.1
 class LogView(widgets.VBox):
     """The log's text. Only the blocks that changed are sent to the browser."""
 
-    def __init__(self) -> None:
+    def __init__(self, when_blank: str) -> None:
         self._text = LogText()
+        self._when_blank = widgets.HTML(f'<pre class="pai-muted">{html.escape(when_blank)}</pre>')
         self._shown: dict[int, widgets.HTML] = {}
         self._dirty = asyncio.Event()
         self._inside = widgets.VBox(layout=widgets.Layout(width="100%", flex="0 0 auto", overflow="visible"))
+        self._inside.children = (self._when_blank,)
         super().__init__(
             [self._inside],
             # a reversed column keeps to its end by itself: the browser follows without a script
@@ -42,7 +44,7 @@ class LogView(widgets.VBox):
         """Begin with an empty log."""
         self._text = LogText()
         self._shown = {}
-        self._inside.children = ()
+        self._inside.children = (self._when_blank,)
         self._dirty.clear()
 
     def feed(self, data: bytes) -> None:

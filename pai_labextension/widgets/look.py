@@ -10,6 +10,8 @@ from typing import Literal
 
 import ipywidgets as widgets
 
+from .background import at_home
+
 Kind = Literal["success", "warning", "error", "plain"]
 
 
@@ -37,7 +39,7 @@ def button(
     made = widgets.Button(
         description=text, icon=icon, tooltip=tooltip or text, button_style=style, layout=size
     )
-    made.on_click(lambda _made: on_click())
+    made.on_click(at_home(lambda _made: on_click()))
     return made
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import ipywidgets as widgets
 
+from .background import at_home
 from .language import Language
 from .look import notice, show
 from .model import JobModel
@@ -26,7 +27,7 @@ class TextView(widgets.VBox):
         self.entry.add_class("pai-code")
         self.problem = widgets.HTML()
         super().__init__([self.entry, self.problem])
-        self.entry.observe(lambda _change: model.set_text(self.entry.value, self), "value")
+        self.entry.observe(at_home(lambda _change: model.set_text(self.entry.value, self)), "value")
         model.listen(self._load)
 
     def show_errors(self, errors: Sequence[tuple[str, str]]) -> None:

@@ -1,0 +1,52 @@
+"""What a person makes and closes: a widget with its language, its way to the scheduler, and its own tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import ipywidgets as widgets
+
+from pai_scheduler.client import Client
+
+from .background import Background
+from .language import Language
+from .look import notice, show, style_sheet
+
+
+class TopWidget(widgets.VBox):
+    """The common part of `JobForm` and `JobMonitor`.
+
+    `client`: how to reach the scheduler; None: as the notebook's environment says, closed with the widget.
+    Raises `NoEventLoopError` where no asyncio loop runs.
+    """
+
+    #: ipywidgets closes what is thrown away, also what was never made because of an error.
+    _made = False
+
+    def __init__(self, client: Client | None, locale: str | None) -> None:
+        self.say = Language(locale)
+        self._background = Background(self._show_crash)
+        self._owns_client = client is None
+        self.client = client or Client(locale=self.say.locale)
+        #: What became of the last thing a person asked for; and faults of ours.
+        self.outcome = widgets.HTML()
+        self._tell("")
+        self._made = True
+        super().__init__()
+        self.add_class("pai-widget")
+
+    def close(self) -> None:
+        """Stop everything this widget does in the background, and remove it; jobs run on."""
+        if self._made:
+            self._background.close(*([self.client.close()] if self._owns_client else []))
+        super().close()
+
+    def _fill(self, children: Sequence[widgets.Widget]) -> None:
+        self.children = (style_sheet(), *children)
+
+    def _tell(self, markup: str) -> None:
+        self.outcome.value = markup
+        show(self.outcome, bool(markup))
+
+    def _show_crash(self, trace: str) -> None:
+        self._tell(notice(self.say("Something went wrong in this widget:") + "\n" + trace, "error"))
