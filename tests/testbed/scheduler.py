@@ -34,14 +34,16 @@ _READY = re.compile(r"ready at (http://127\.0\.0\.1:(\d+)/\S*?),")
 class RunningScheduler:
     """`pai-scheduler --engine process` on a folder of its own. `url` has no slash at its end."""
 
-    def __init__(self, folder: Path, *options: str, environ: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, cluster: str = CLUSTER, environ: dict[str, str] | None = None
+    ) -> None:
         self.folder = folder
         self.data_dir = folder / "data"
         self.tokens = folder / "tokens.json"
         self.tokens.write_text(json.dumps(TOKENS))
         self.tokens.chmod(0o600)
         self.log = folder / "scheduler.log"
-        (folder / "cluster.yaml").write_text(CLUSTER)
+        (folder / "cluster.yaml").write_text(cluster)
         self._options = options
         self._environ = environ or {}
         self._port = 0

@@ -1,0 +1,121 @@
+"""Who a token belongs to, when a tokens file says so."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.api.auth import TokensError, TokensFile, bearer_token, read_tokens
+from pai_scheduler.errors import RequestError
+from pai_scheduler.service import Caller
+
+
+def _write(path: Path, content: object) -> Path:
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    path.chmod(0o600)
+    return path
+
+
+async def test_a_token_of_the_file_is_its_users(tmp_path: Path) -> None:
+    file = _write(
+        tmp_path / "t.json",
+        {"one": {"name": "alice", "groups": ["vision"]}, "two": {"name": "root", "admin": True}},
+    )
+    tokens = TokensFile(file)
+    assert await tokens.identify("one") == Caller("alice", False, ("vision",))
+    assert await tokens.identify("two") == Caller("root", True)
+    assert await tokens.identify("on") is None
+    assert await tokens.identify("") is None
+
+
+async def test_a_user_is_found_by_name(tmp_path: Path) -> None:
+    tokens = TokensFile(_write(tmp_path / "t.json", {"one": {"name": "alice"}}))
+    assert await tokens.find("alice") == Caller("alice")
+    assert await tokens.find("one") is None
+
+
+async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
+    file = _write(tmp_path / "t.json", {"old": {"name": "alice"}})
+    tokens = TokensFile(file)
+    _write(file, {"new token": {"name": "alice"}})
+    assert await tokens.identify("old") is None
+    assert await tokens.identify("new token") == Caller("alice")
+
+
+async def test_a_change_that_cannot_be_read_changes_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = _write(tmp_path / "t.json", {"old": {"name": "alice"}})
+    tokens = TokensFile(file)
+    _write(file, '{"half a fi')
+    assert await tokens.identify("old") == Caller("alice")
+    assert "stay in use" in caplog.text
+    file.unlink()
+    assert await tokens.identify("old") == Caller("alice")
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ('{\n  "one": {"name": "alice"\n', "Line 3, column 1"),
+        ("[]", "the whole file"),
+        ({"a": {"name": "alice"}, "b": {"admin": True}}, "entry 2"),
+        ({"a": {"name": ""}}, "entry 1"),
+        ({"a": {"name": "alice", "admin": "yes"}}, "entry 1"),
+        ({"a": {"name": "alice", "groups": "vision"}}, "entry 1"),
+        ({"a": {"name": "alice", "amdin": True}}, "entry 1"),
+        ({" ": {"name": "alice"}}, "entry 1"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name_and_the_place(
+    tmp_path: Path, content: object, place: str
+) -> None:
+    file = _write(tmp_path / "t.json", content)
+    with pytest.raises(TokensError) as refusal:
+        read_tokens(file)
+    assert str(file) in str(refusal.value)
+    assert place in str(refusal.value)
+
+
+def test_a_refusal_prints_no_token(tmp_path: Path) -> None:
+    file = _write(tmp_path / "t.json", {"very-secret": {"name": 5}})
+    with pytest.raises(TokensError) as refusal:
+        read_tokens(file)
+    assert "very-secret" not in str(refusal.value)
+
+
+def test_a_missing_file_and_one_that_is_no_text_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(TokensError, match="No such file"):
+        read_tokens(tmp_path / "none.json")
+    (tmp_path / "latin.json").write_bytes(b'{"\xe9": {}}')
+    with pytest.raises(TokensError, match="not UTF-8"):
+        read_tokens(tmp_path / "latin.json")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX's")
+def test_a_file_that_others_can_read_is_warned_about(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = _write(tmp_path / "t.json", {"one": {"name": "alice"}})
+    with caplog.at_level(logging.WARNING):
+        read_tokens(file)
+        assert not caplog.records
+        file.chmod(0o644)
+        read_tokens(file)
+    assert f"chmod 600 {file}" in caplog.text
+
+
+@pytest.mark.parametrize("header", ["Bearer abc", "bearer  abc ", "token abc", "Token abc"])
+def test_the_header_may_say_bearer_or_token(header: str) -> None:
+    assert bearer_token(header) == "abc"
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "abc"])
+def test_any_other_header_is_no_token(header: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        bearer_token(header)
+    assert refusal.value.status == 401

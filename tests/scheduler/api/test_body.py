@@ -1,0 +1,76 @@
+"""Bodies that cannot be read are refused with the place; those of old clients are read."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "empty"),
+        (b"   \n", "empty"),
+        (b'{\n  "jobName": }', "Line 2, column 14"),
+        (b'{"a": 1,}', "Line 1, column"),
+        (b'{"a": 1} x', "Line 1, column 10"),
+        (b'{"a": "\xff"}', "not UTF-8 text (byte 7)"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"a": ' + b"9" * 5000 + b"}", "too many digits"),
+        (b'{"a": NaN}', "NaN"),
+        (b'{"jobName": "x" /* no comments over REST */}', "Line 1, column 17"),
+    ],
+)
+async def test_what_is_no_json_is_refused_with_the_place(
+    http: httpx.AsyncClient, body: bytes, words: str
+) -> None:
+    for path in ("/jobs", "/validate"):
+        answer = await http.post(path, content=body, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
+        assert words in answer.json()["message"]
+        assert answer.json()["errors"][0]["path"] == "$"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"null", b'"text"', b"5"])
+async def test_a_job_that_is_no_object_is_refused(http: httpx.AsyncClient, body: bytes) -> None:
+    answer = await http.post("/jobs", content=body)
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
+    checked = await http.post("/validate", content=body)
+    assert checked.json()["errors"][0]["path"] == "$"
+
+
+async def test_a_compressed_body_is_not_guessed_at(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/jobs", content=b"\x1f\x8b", headers={"Content-Encoding": "gzip"})
+    assert (answer.status_code, answer.json()["code"]) == (415, "UnsupportedMediaTypeError")
+
+
+async def test_nested_form_keys_make_a_job(http: httpx.AsyncClient) -> None:
+    form = {
+        "jobName": "from-a-form",
+        "image": "local/any",
+        "taskRoles[0][name]": "main",
+        "taskRoles[0][taskNumber]": "2",
+        "taskRoles[0][command]": "echo a b&c",
+        "taskRoles[0][minFailedTaskCount]": "",
+    }
+    answer = await http.post("/jobs", data=form)
+    assert answer.status_code == 202, answer.text
+    config = (await http.get("/user/alice/jobs/from-a-form/config")).json()
+    assert config["taskRoles"] == [
+        {"name": "main", "taskNumber": 2, "command": "echo a b&c", "minFailedTaskCount": None}
+    ]
+
+
+async def test_a_form_without_sense_is_refused(http: httpx.AsyncClient) -> None:
+    answer = await http.post("/jobs", data={"taskRoles[0][name": "x"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
+    assert answer.json()["errors"]
+
+
+async def test_json_that_curl_calls_a_form_is_read_as_json(http: httpx.AsyncClient) -> None:
+    answer = await http.post(
+        "/validate",
+        content=b'{"jobName": "a/b"}',
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert {error["path"] for error in answer.json()["errors"]} == {"$.jobName", "$.image", "$.taskRoles"}

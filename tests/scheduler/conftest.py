@@ -1,0 +1,52 @@
+"""A real scheduler for the tests of the API, the client and the command line; its jobs have unique names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+
+from pai_scheduler.client import Client
+from tests.testbed.scheduler import RunningScheduler
+
+
+@pytest.fixture(scope="session")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    """Run one scheduler for the whole session."""
+    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    """Be alice, an ordinary user."""
+    async with Client(scheduler.url, "token-of-alice") as client:
+        yield client
+
+
+@pytest.fixture
+async def bob(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    """Be bob, another user."""
+    async with Client(scheduler.url, "token-of-bob") as client:
+        yield client
+
+
+@pytest.fixture
+async def root(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    """Be an administrator."""
+    async with Client(scheduler.url, "token-of-root") as client:
+        yield client
+
+
+@pytest.fixture
+async def http(scheduler: RunningScheduler) -> AsyncIterator[httpx.AsyncClient]:
+    """Talk plain HTTP, as alice."""
+    async with httpx.AsyncClient(
+        base_url=f"{scheduler.url}/api/v1",
+        headers={"Authorization": "Bearer token-of-alice"},
+        trust_env=False,
+        timeout=30,
+    ) as client:
+        yield client
