@@ -12,7 +12,6 @@ from jupyter_core.paths import jupyter_config_dir
 from pai_scheduler.job.messages import Message, choose_locale, translate
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
 
-from ..messages import PACKAGE
 from ..messages import msg as msg
 
 _LAB_SETTING = Path("@jupyterlab") / "translation-extension" / "plugin.jupyterlab-settings"
@@ -33,9 +32,8 @@ class Language:
         return message.in_locale(self.locale)
 
     def term(self, text: str) -> str:
-        """Say a title or description of the job's JSON Schema, which both packages may translate."""
-        own = translate(text, self.locale, PACKAGE)
-        return own if own != text else translate(text, self.locale)
+        """Say a title or description of the job's JSON Schema."""
+        return translate(text, self.locale)
 
 
 def default_locale(environment: Mapping[str, str] = os.environ) -> str:
