@@ -1,0 +1,366 @@
+"""A peer on the network that speaks the scheduler's wire format and does what a test tells it, faults included."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import StreamClosedError
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
+
+from pai_scheduler.client import Client
+from pai_scheduler.wire import (
+    AttemptInfo,
+    FieldError,
+    JobDetail,
+    JobState,
+    NodeInfo,
+    TaskRoleStatus,
+    Validation,
+)
+
+NODE: NodeInfo = {
+    "name": "node-a",
+    "state": "READY",
+    "total": {"cpus": 32, "memoryMB": 100_000, "storageGB": 100, "gpus": {"P100": 1, "TITANX": 2}},
+    "used": {"cpus": 2, "memoryMB": 8000, "storageGB": 0, "gpus": {"P100": 0, "TITANX": 1}},
+    "gpus": [
+        {"index": 0, "type": "TITANX", "uuid": "", "simulated": True, "job": "busy"},
+        {"index": 1, "type": "TITANX", "uuid": "", "simulated": True, "job": None},
+        {"index": 2, "type": "P100", "uuid": "x", "simulated": False, "job": None},
+    ],
+}
+
+
+class Job:
+    """A job as a test wants it seen."""
+
+    def __init__(self, name: str, config: dict[str, Any]) -> None:
+        self.name, self.config = name, config
+        self.state: JobState = "WAITING"
+        self.waiting_reason = "2 × P100 wanted, 1 free on node-a."
+        self.diagnostics = ""
+        self.exit_code: int | None = None
+        self.trigger: tuple[str, int] | None = None
+        self.attempt = 0
+        self.events: list[str] = []
+        self.logs: dict[tuple[str, int, str], bytes] = {}
+        self.changed = asyncio.Event()
+
+    def happen(self, message: str, **changes: Any) -> None:
+        """Change something and tell of it."""
+        for name, value in changes.items():
+            setattr(self, name, value)
+        self.events.append(message)
+        self.wake()
+
+    def write(self, role: str, index: int, data: bytes, stream: str = "all") -> None:
+        """Have a task write to its log."""
+        self.logs[role, index, stream] = self.logs.get((role, index, stream), b"") + data
+        self.wake()
+
+    def wake(self) -> None:
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ("SUCCEEDED", "FAILED", "STOPPED")
+
+    def roles(self, *, with_node: bool) -> dict[str, TaskRoleStatus]:
+        result: dict[str, TaskRoleStatus] = {}
+        for role in self.config["taskRoles"]:
+            result[role["name"]] = {"taskRoleStatus": {"name": role["name"]}, "taskStatuses": []}
+            for index in range(role.get("taskNumber", 1)):
+                status: dict[str, Any] = {
+                    "taskIndex": index,
+                    "taskState": self.state,
+                    "containerId": "" if self.state == "WAITING" else "c1",
+                    "containerIp": "" if self.state == "WAITING" else "10.0.0.7",
+                    "containerPorts": {} if self.state == "WAITING" else {"http": "8080"},
+                    "containerGpus": 0,
+                    "containerLog": "",
+                    "containerExitCode": self.exit_code,
+                }
+                if with_node:
+                    status["node"] = "" if self.state == "WAITING" else "node-a"
+                result[role["name"]]["taskStatuses"].append(status)  # type: ignore[arg-type]
+        return result
+
+    def detail(self, user: str) -> JobDetail:
+        failed = self.state == "FAILED"
+        return {
+            "name": self.name,
+            "jobStatus": {
+                "username": user,
+                "virtualCluster": "default",
+                "state": self.state,
+                "subState": "",
+                "executionType": "START",
+                "retries": self.attempt,
+                "retryDetails": {"user": self.attempt, "platform": 0, "resource": 0},
+                "createdTime": 1_700_000_000_000,
+                "completedTime": 1_700_000_090_000 if self.ended else None,
+                "appId": "j1",
+                "appProgress": 0.0,
+                "appTrackingUrl": "",
+                "appLaunchedTime": None if self.state == "WAITING" else 1_700_000_010_000,
+                "appCompletedTime": 1_700_000_085_000 if self.ended else None,
+                "appExitCode": self.exit_code,
+                "appExitSpec": {
+                    "code": 255,
+                    "phrase": "CONTAINER_RUNTIME_UNKNOWN_FAILURE",
+                    "issuer": "",
+                    "causer": "",
+                    "type": "UNKNOWN_FAILURE",
+                    "stage": "",
+                    "behavior": "UNKNOWN",
+                    "reaction": "",
+                }
+                if failed
+                else None,
+                "appExitDiagnostics": self.diagnostics,
+                "appExitMessages": {"container": None, "runtime": None, "launcher": self.diagnostics or None},
+                "appExitTriggerMessage": "",
+                "appExitTriggerTaskRoleName": self.trigger[0] if self.trigger else "",
+                "appExitTriggerTaskIndex": self.trigger[1] if self.trigger else None,
+                "appExitType": "",
+                "waitingReason": self.waiting_reason if self.state == "WAITING" else "",
+            },
+            "taskRoles": self.roles(with_node=False),
+        }
+
+    def attempts(self) -> list[AttemptInfo]:
+        return [
+            {
+                "attempt": number,
+                "state": self.state,
+                "createdTime": 0,
+                "launchedTime": 0,
+                "completedTime": None,
+                "exitCode": self.exit_code,
+                "exitSpec": None,
+                "trigger": {"taskRole": self.trigger[0], "taskIndex": self.trigger[1]}
+                if self.trigger
+                else None,
+                "reason": "",
+                "taskRoles": self.roles(with_node=True),
+            }
+            for number in range(self.attempt + 1)
+        ]
+
+
+class Peer:
+    """What the peer answers, and what it was asked."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+        self.validation: Validation = {"errors": [], "fits": "now", "reason": "", "borrows": False}
+        self.refusal: tuple[int, str, str, list[FieldError]] | None = None
+        #: every body that came to /validate; answers wait for `gate`
+        self.asked: list[dict[str, Any]] = []
+        self.asking, self.most_asking = 0, 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.submitted: list[dict[str, Any]] = []
+        self.submit_gate = asyncio.Event()
+        self.submit_gate.set()
+        self.nodes: list[NodeInfo] = [NODE]
+        self.port = 0
+        self._server: HTTPServer | None = None
+        self._streams: set[Any] = set()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def client(self) -> Client:
+        return Client(self.url, "token")
+
+    def add(self, name: str, *roles: str) -> Job:
+        config = {
+            "jobName": name,
+            "taskRoles": [{"name": role, "taskNumber": 2} for role in roles or ("worker",)],
+        }
+        self.jobs[name] = Job(name, config)
+        return self.jobs[name]
+
+    async def up(self) -> None:
+        """Listen, on the port it had before."""
+        sockets = bind_sockets(self.port, "127.0.0.1")
+        self.port = sockets[0].getsockname()[1]
+        self._server = HTTPServer(_application(self))
+        self._server.add_sockets(sockets)
+
+    async def down(self) -> None:
+        """Go away as in a crash: every connection breaks off."""
+        if self._server is not None:
+            self._server.stop()
+            for handler in tuple(self._streams):
+                handler.request.connection.stream.close()
+            await self._server.close_all_connections()
+            self._server = None
+
+
+@asynccontextmanager
+async def running_peer() -> AsyncIterator[Peer]:
+    peer = Peer()
+    await peer.up()
+    try:
+        yield peer
+    finally:
+        await peer.down()
+
+
+class _Handler(RequestHandler):
+    def initialize(self, peer: Peer) -> None:
+        self.peer = peer
+
+    def refuse(self, status: int, code: str, message: str, errors: list[FieldError] | None = None) -> None:
+        self.set_status(status)
+        self.finish({"code": code, "message": message, "errors": errors or []})
+
+    def answer(self, value: Any) -> None:
+        self.set_header("Content-Type", "application/json")
+        self.finish(json.dumps(value))
+
+
+class _User(_Handler):
+    def get(self) -> None:
+        self.answer({"username": "alice"})
+
+
+class _Nodes(_Handler):
+    def get(self) -> None:
+        self.answer(self.peer.nodes)
+
+
+class _VirtualClusters(_Handler):
+    def get(self) -> None:
+        resources = {"memory": 100_000, "vCores": 32, "GPUs": 3}
+        used = {"memory": 8000, "vCores": 2, "GPUs": 1}
+        cluster = {"resourcesTotal": resources, "resourcesUsed": used, "capacity": 100}
+        self.answer({"default": cluster, "vision": cluster})
+
+
+class _Validate(_Handler):
+    async def post(self) -> None:
+        peer = self.peer
+        peer.asked.append(json.loads(self.request.body))
+        answer = peer.validation
+        peer.asking += 1
+        peer.most_asking = max(peer.most_asking, peer.asking)
+        await peer.gate.wait()
+        peer.asking -= 1
+        self.answer(answer)
+
+
+class _Jobs(_Handler):
+    async def post(self) -> None:
+        config = json.loads(self.request.body)
+        self.peer.submitted.append(config)
+        await self.peer.submit_gate.wait()
+        if self.peer.refusal is not None:
+            self.refuse(*self.peer.refusal)
+            return
+        self.peer.jobs[config["jobName"]] = Job(config["jobName"], config)
+        self.set_status(202)
+        self.answer({"message": "update job successfully"})
+
+
+class _Job(_Handler):
+    def get(self, user: str, name: str, what: str | None = None) -> None:
+        job = self.peer.jobs.get(name)
+        if job is None:
+            self.refuse(404, "NoJobError", f"There is no job {name}.")
+        else:
+            self.answer(job.attempts() if what else job.detail(user))
+
+
+class _Stop(_Handler):
+    def put(self, _user: str, name: str) -> None:
+        self.peer.jobs[name].happen("stopped", state="STOPPED", exit_code=-7351)
+        self.set_status(202)
+        self.answer({})
+
+
+class _Stream(_Handler):
+    async def prepare(self) -> None:
+        self.peer._streams.add(self)
+
+    def on_finish(self) -> None:
+        self.peer._streams.discard(self)
+
+    async def send(self, data: bytes | str) -> None:
+        self.write(data)
+        await self.flush()
+
+
+class _Events(_Stream):
+    async def get(self, _user: str, name: str) -> None:
+        job = self.peer.jobs[name]
+        position = int(self.request.headers.get("Last-Event-ID", "0"))
+        self.set_header("Content-Type", "text/event-stream")
+        try:
+            await self.send(": hello\n\n")
+            while True:
+                changed = job.changed
+                while position < len(job.events):
+                    position += 1
+                    event = {
+                        "id": position,
+                        "time": 0,
+                        "type": "x",
+                        "message": job.events[position - 1],
+                        "data": {},
+                    }
+                    await self.send(f"id: {position}\ndata: {json.dumps(event)}\n\n")
+                if job.ended:
+                    return
+                await changed.wait()
+        except StreamClosedError:
+            return
+
+
+class _Log(_Stream):
+    async def get(self, _user: str, name: str, role: str, index: str, stream: str) -> None:
+        job = self.peer.jobs[name]
+        offset = int(self.get_query_argument("offset", "0"))
+        follow = self.get_query_argument("follow", "0") == "1"
+        key = (role, int(index), stream)
+        position = max(0, len(job.logs.get(key, b"")) + offset) if offset < 0 else offset
+        try:
+            while True:
+                changed = job.changed
+                data = job.logs.get(key, b"")[position:]
+                position += len(data)
+                if data:
+                    await self.send(data)
+                if job.ended or not follow:
+                    return
+                await changed.wait()
+        except StreamClosedError:
+            return
+
+
+def _application(peer: Peer) -> Application:
+    job = r"/api/v1/user/([^/]+)/jobs/([^/]+)"
+    options = {"peer": peer}
+    return Application(
+        [
+            (r"/api/v1/user", _User, options),
+            (r"/api/v1/nodes", _Nodes, options),
+            (r"/api/v1/virtual-clusters", _VirtualClusters, options),
+            (r"/api/v1/validate", _Validate, options),
+            (r"/api/v1/jobs", _Jobs, options),
+            (rf"{job}/executionType", _Stop, options),
+            (rf"{job}/events", _Events, options),
+            (rf"{job}/taskRoles/([^/]+)/tasks/(\d+)/logs/(\w+)", _Log, options),
+            (rf"{job}(?:/(attempts))?", _Job, options),
+        ]
+    )
