@@ -158,6 +158,7 @@ class Core:
         if found is None or found[2].state is not State.WAITING:
             return
         job, _, task = found
+        job.progress = event.message
         data = {} if event.percent is None else {"percent": event.percent}
         entry = StoryEntry(
             job.id,
@@ -220,7 +221,7 @@ class Core:
                 task = Task(TaskRef(job.id, number, role, index), assignment)
                 attempt.tasks[role, index] = task
                 outcome.tasks[task.ref] = task
-            job.sub_state = SubState.STARTING
+            job.sub_state, job.progress = SubState.STARTING, None
             outcome.jobs[job.id] = job
             outcome.attempts[job.id, number] = attempt
             outcome.instructions.append(LaunchAttempt(job.id, number))
@@ -245,6 +246,7 @@ class Core:
         else:
             setattr(job.retries, another.kind, getattr(job.retries, another.kind) + 1)
             job.retries.streak += 1
+            job.last_failure = verdict.reason if verdict.state is State.FAILED else None
             job.state = State.WAITING
             job.not_before = time + another.delay_ms if another.delay_ms else None
             self._tell(outcome, job, time, "retry", _retry_message(verdict, another), attempt=attempt)

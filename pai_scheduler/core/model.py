@@ -128,6 +128,9 @@ class Job:
     not_before: int | None = None
     #: how the job came out
     verdict: Verdict | None = None
+    #: why the attempt before the present one failed, and what its start is busy with; for people, not stored
+    last_failure: Message | None = None
+    progress: Message | None = None
     #: delete it once its tasks are gone
     doomed: bool = False
 

@@ -67,14 +67,24 @@ def forecast(core: Core, spec: JobSpec) -> Forecast:
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
     """Say why a job waits; None where it does not. `now` in ms since the epoch."""
+    job = core.jobs.get(job.id, job)  # the core knows more than the store
     if job.state is not State.WAITING:
         return None
+    reason = _waits_for(core, job, now)
+    if job.last_failure is None:
+        return reason
+    return msg("{reason} The last attempt failed: {failure}", reason=reason, failure=job.last_failure)
+
+
+def _waits_for(core: Core, job: Job, now: int) -> Message:
     if job.sub_state is SubState.ENDING:
         return msg("The tasks of the last attempt are being stopped.")
     if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:
         seconds = max(0, job.not_before - now) / 1000
-        return msg("The last attempt failed; the next one begins in {seconds:.0f} s.", seconds=seconds)
+        return msg("The next attempt begins in {seconds:.0f} s.", seconds=seconds)
     if job.id not in core.queue:
+        if job.progress is not None:
+            return msg("Has its resources; {progress}.", progress=job.progress)
         return msg("Has its resources; its tasks are being started.")
     gang = gang_of(job.spec, core.settings.default_storage_gb)
     reason = never_fits(core.cluster, gang) or missing(core.cluster, gang)
