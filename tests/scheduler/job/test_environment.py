@@ -264,6 +264,13 @@ def test_a_twin_never_takes_the_name_of_another_label_of_its_role() -> None:
     assert env["PAI_PORT_LIST_s_0_x_y"] == env["PAI_PORT_LIST_s_0_x.y"] == "3000"
 
 
+def test_a_twin_never_takes_the_place_of_a_variable_that_has_its_name_by_right() -> None:
+    # the first port of label 0.x of task a-1, and of label x of task a_1-0
+    env = environment_of(roles(("a_1", ("x",)), ("a", ("0.x",))), "a", 0)
+    assert env["PAI_a_1_0_x_PORT"] == "1000"
+    assert env["PAI_a_1_0.x_PORT"] == "4000"
+
+
 @pytest.mark.parametrize(
     ("gpus", "cuda", "nvidia"),
     [
