@@ -37,6 +37,7 @@ from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
 from .job.task import TaskRef
 from .job.validate import SpecError
+from .job.validate import validate as validate_job
 from .launcher import Launcher
 from .store.store import Store, StoredStory
 from .writer import Committed, Writer
@@ -116,6 +117,9 @@ class Service:
             self._launcher.carry_out(instruction, self._core)
         self._pump = asyncio.create_task(self._take_engine_events())
         self._writer.report(Tick(self._now()))
+        self._readers.submit(
+            validate_job, {}
+        )  # so that the first job submitted does not wait for its imports
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
