@@ -19,7 +19,7 @@ import httpx
 REPOSITORY = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
 #: Seconds that anything may take here, on a slow machine under load.
-PATIENCE = 90.0
+PATIENCE = 60.0
 
 
 class Hub:
@@ -157,8 +157,14 @@ class Hub:
         return dict(servers.get(server, {}))
 
     def wait_ready(self, name: str, server: str = "") -> None:
-        """Wait until a server is ready."""
-        wait_for(lambda: self.server(name, server).get("ready"), f"{name}'s server to be ready", self.log)
+        """Wait until a starting server is ready."""
+
+        def ready() -> bool:
+            model = self.server(name, server)
+            assert model.get("ready") or model.get("pending"), f"{name}'s server failed\n{self.log()[-4000:]}"
+            return bool(model.get("ready"))
+
+        wait_for(ready, f"{name}'s server to be ready", self.log)
 
     def running_jobs(self, name: str) -> list[dict[str, Any]]:
         """List a user's jobs that wait or run."""

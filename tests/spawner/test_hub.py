@@ -144,6 +144,9 @@ def test_a_start_outlives_a_killed_hub(tmp_path: Path) -> None:
         hub.stop_server("bob")
         assert hub.progress("carol", lambda event: "ready" in event or "failed" in event)[-1].get("ready")
         assert [running["name"] for running in hub.running_jobs("carol")] == [job["name"]]
-        assert hub.api("carol", "GET", "../../user/carol/api/status").status_code == 200
+        # the Hub makes the route when its check is over, a moment after the server is ready
+        wait_for(
+            lambda: hub.api("carol", "GET", "../../user/carol/api/status").status_code == 200, "carol's route"
+        )
     finally:
         hub.close()
