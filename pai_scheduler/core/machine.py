@@ -60,6 +60,8 @@ class Core:
             if job.attempt is not None and not _released(job.attempt):
                 self._resume(job, job.attempt, outcome)
             elif not job.state.ended:
+                verdict = job.attempt.verdict if job.attempt is not None else None
+                job.last_failure = verdict.reason if verdict and verdict.state is State.FAILED else None
                 self._wait(job, outcome)
             else:
                 self._finish(job, outcome)

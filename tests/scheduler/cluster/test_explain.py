@@ -18,7 +18,7 @@ LAB = [make_node("a", gpus={"P100": 2}), make_node("b", cpus=4, memory_mb=5000, 
 @pytest.mark.parametrize(
     ("gang", "words"),
     [
-        ([make_demand(gpus=1, gpu_type="V100")], "no GPU of type V100; there are: K80, P100."),
+        ([make_demand(gpus=1, gpu_type="V100")], "there is no GPU of type V100; there are: K80, P100."),
         ([make_demand(gpus=3)], "a task asks for 3 × GPU, the largest node has 2."),
         ([make_demand(gpus=2, gpu_type="K80")], "a task asks for 2 × K80, the largest node has 1."),
         ([make_demand(cpus=9)], "a task asks for 9 CPUs, the largest node has 8."),

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.core.outlook import forecast, node_uses, virtual_cluster_uses, waiting_reason
+
+from ..making import make_spec
+from .world import World, make_node, make_role
+
+
+def why(world: World, job_id: str = "j") -> str | None:
+    reason = waiting_reason(world.core, world.job(job_id), world.now)
+    return None if reason is None else str(reason)
+
+
+def test_a_job_that_would_fit_now_is_told_so_and_nothing_is_booked() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    spec = make_spec(make_role(gpus=2))
+    assert (forecast(world.core, spec).fits, forecast(world.core, spec).reason) == ("now", None)
+    assert world.is_free()
+
+
+def test_a_job_that_would_have_to_wait_is_told_for_what() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.run(make_role(gpus=1))
+    answer = forecast(world.core, make_spec(make_role(gpus=2), gpuType="P100"))
+    assert answer.fits == "later"
+    assert str(answer.reason) == "2 × P100 are asked for, 1 free (a: 1)."
+
+
+def test_a_job_that_never_would_fit_is_told_why() -> None:
+    answer = forecast(World().core, make_spec(make_role(gpus=1), gpuType="P100"))
+    assert answer.fits == "never"
+    assert str(answer.reason) == "Never fits at present: there is no GPU of type P100; there are: none."
+
+
+def test_a_waiting_job_is_told_its_place_and_what_it_waits_for() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.run(make_role(gpus=1), id="running")
+    world.submit(make_role(gpus=2), id="first")
+    world.submit(make_role(gpus=2), id="second")
+    assert why(world, "running") is None
+    assert why(world, "first") == (
+        "Waiting in virtual cluster default, place 1 in the queue: 2 × GPU are asked for, 1 free (a: 1)."
+    )
+    assert "place 2 in the queue" in (why(world, "second") or "")
+
+
+def test_a_waiting_job_that_never_fits_is_told_so() -> None:
+    world = World()
+    world.submit(make_role(cpus=9))
+    assert (why(world) or "").endswith(
+        "Never fits at present: a task asks for 9 CPUs, the largest node has 8."
+    )
+
+
+def test_a_starting_job_is_told_that_it_has_its_resources() -> None:
+    world = World()
+    world.submit()
+    assert why(world) == "Has its resources; its tasks are being started."
+    world.progress(world.refs()[0], 40)
+    assert why(world) == "Has its resources; pulling the image."
+
+
+def test_a_job_between_attempts_is_told_when_the_next_begins() -> None:
+    world = World()
+    world.submit(retryCount=-1)
+    for _ in range(4):
+        world.started(*world.refs())
+        world.exited(world.refs()[0], 1)
+    failure = (
+        "The last attempt failed: Task main-0 ended with exit code 1 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)."
+    )
+    assert why(world) == f"The next attempt begins in 1 s. {failure}"
+    world.restart()
+    assert why(world) == f"The next attempt begins in 1 s. {failure}"
+
+
+def test_a_job_that_is_repeated_after_success_has_no_failure_to_tell_of() -> None:
+    world = World()
+    world.run(retryCount=-2)
+    world.exited(world.refs()[0], 0)
+    assert why(world) == "Has its resources; its tasks are being started."
+
+
+def test_a_job_whose_last_attempt_is_still_ending_is_told_so() -> None:
+    world = World()
+    first, _ = world.run(make_role(tasks=2), retryCount=1)
+    world.exited(first, 1)
+    assert (why(world) or "").startswith("The tasks of the last attempt are being stopped. The last attempt")
+
+
+def test_nodes_show_what_is_taken_and_who_has_which_gpu() -> None:
+    world = World(make_node("a", gpus={"P100": 2}), make_node("b"))
+    (task,) = world.run(make_role(cpus=3, memory_mb=500, storage_gb=7, gpus=1))
+    first, second = node_uses(world.core)
+    (gpu,) = world.task(task).assignment.gpus
+    assert (first.cpus, first.memory_mb, first.storage_gb) == (3, 500, 7)
+    assert first.gpu_jobs == {gpu: ("alice", "j")}
+    assert (second.cpus, second.gpu_jobs) == (0, {})
+
+
+def test_virtual_clusters_show_what_their_jobs_hold() -> None:
+    world = World(make_node(cpus=10, memory_mb=1000, gpus={"P100": 4}))
+    world.run(make_role(cpus=2, memory_mb=500, gpus=1), id="a", virtualCluster="vision")
+    world.submit(make_role(gpus=4), id="b", virtualCluster="vision")
+    clusters = [VirtualCluster("default", 60), VirtualCluster("vision", 40)]
+    default, vision = virtual_cluster_uses(world.core, clusters, {"vision": 5})
+    assert (default.used, default.used_capacity) == ((0, 0, 0), 0)
+    assert (default.active_jobs, default.pending_jobs, default.total_jobs) == (0, 0, 0)
+    assert vision.used == (500, 2, 1)
+    assert vision.total == (1000, 10, 4)
+    assert vision.used_capacity == 50
+    assert (vision.active_jobs, vision.pending_jobs, vision.total_jobs) == (1, 1, 5)
+    assert vision.nodes == ("a",)

@@ -1,0 +1,214 @@
+"""A core with a clock and an engine that does only what the test says; it counts along what is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.core.events import (
+    EndCause,
+    Ended,
+    Event,
+    NodesChanged,
+    Progress,
+    Started,
+    StopRequested,
+    Submitted,
+    Tick,
+)
+from pai_scheduler.core.instructions import (
+    Instruction,
+    KillTask,
+    LaunchAttempt,
+    Outcome,
+    ReleaseAttempt,
+    WakeAt,
+)
+from pai_scheduler.core.machine import Core
+from pai_scheduler.core.model import Attempt, Job, StoryEntry, Task
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store import rows
+
+from ..making import make_config, make_node, make_role
+
+GRACE = 10.0
+
+
+class Disk:
+    """Keeps what outcomes say as the store's rows, and nothing else: what an outcome forgets is lost."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.attempts: dict[tuple[str, int], dict[str, Any]] = {}
+        self.tasks: dict[TaskRef, dict[str, Any]] = {}
+        self.configs: dict[str, str] = {}
+        self.story: list[StoryEntry] = []
+
+    def write(self, outcome: Outcome) -> None:
+        for job in outcome.jobs.values():
+            self.jobs[job.id] = rows.job_row(job) | {"config": self.configs[job.id]}
+        for (job_id, number), attempt in outcome.attempts.items():
+            self.attempts[job_id, number] = rows.attempt_row(job_id, attempt)
+        for task in outcome.tasks.values():
+            assert (task.ref.job_id, task.ref.attempt) in self.attempts
+            self.tasks[task.ref] = rows.task_row(task)
+        self.story.extend(outcome.story)
+        for job_id in outcome.deleted:
+            self.jobs.pop(job_id, None)
+            self.attempts = {key: row for key, row in self.attempts.items() if key[0] != job_id}
+            self.tasks = {ref: row for ref, row in self.tasks.items() if ref.job_id != job_id}
+
+    def live_jobs(self) -> list[Job]:
+        return [self.job(job_id) for job_id, row in self.jobs.items() if row["sub_state"] != "ENDED"]
+
+    def job(self, job_id: str) -> Job:
+        row: Any = self.jobs[job_id]
+        number = row["attempt"]
+        return rows.read_job(row, None if number is None else self.attempt(job_id, number))
+
+    def attempt(self, job_id: str, number: int) -> Attempt:
+        row: Any = self.attempts[job_id, number]
+        attempt = rows.read_attempt(row)
+        for ref, task_row in self.tasks.items():
+            if ref.job_id == job_id and ref.attempt == number:
+                stored: Any = task_row
+                attempt.tasks[ref.role, ref.index] = rows.read_task(stored)
+        return attempt
+
+
+class World:
+    """Hands events to a core, checks that each outcome is complete, and gives its instructions."""
+
+    def __init__(self, *nodes: Node, shares_host_ports: bool = False) -> None:
+        self.nodes = nodes or (make_node(),)
+        self.shares_host_ports = shares_host_ports
+        self.now = 1_000_000
+        self.disk = Disk()
+        self.core = self._empty_core()
+        self.outcome = Outcome()
+        self._orders = 0
+
+    def _empty_core(self) -> Core:
+        return Core(Cluster(self.nodes, shares_host_ports=self.shares_host_ports))
+
+    # -- events ---------------------------------------------------------------------------------------------
+
+    def handle(self, *events: Event) -> list[Instruction]:
+        """Handle events as one group, write down what follows; give what is to be done."""
+        self.outcome = Outcome()
+        for event in events:
+            self.core.handle(event, self.outcome)
+        self.disk.write(self.outcome)
+        return self.outcome.instructions
+
+    def submit(self, *roles: Mapping[str, Any], id: str = "j", **fields: Any) -> list[Instruction]:
+        """Submit a job whose name is its id, as user alice."""
+        return self.submit_config(make_config(*roles, name=id, **fields), id)
+
+    def submit_config(self, config: Mapping[str, Any], job_id: str) -> list[Instruction]:
+        self._orders += 1
+        self.disk.configs[job_id] = rows._dump(config)
+        return self.handle(Submitted(self.now, job_id, "alice", parse_job(config), self._orders))
+
+    def started(self, *refs: TaskRef) -> list[Instruction]:
+        return self.handle(*(Started(ref, self.now, "127.0.0.1", f"pid-{ref.name}") for ref in refs))
+
+    def exited(self, ref: TaskRef, code: int = 0) -> list[Instruction]:
+        return self.ended(ref, EndCause.EXITED, code)
+
+    def ended(
+        self, ref: TaskRef, cause: EndCause, code: int | None = None, reason: Message | None = None
+    ) -> list[Instruction]:
+        return self.handle(Ended(ref, self.now, cause, code, reason))
+
+    def killed(self, *refs: TaskRef) -> list[Instruction]:
+        return self.handle(*(Ended(ref, self.now, EndCause.KILLED, 143) for ref in refs))
+
+    def progress(self, ref: TaskRef, percent: int | None = None) -> list[Instruction]:
+        return self.handle(Progress(ref, self.now, msg("pulling the image"), percent))
+
+    def stop(self, job_id: str = "j", *, delete: bool = False) -> list[Instruction]:
+        return self.handle(StopRequested(self.now, job_id, "bob", delete))
+
+    def change_nodes(self, *nodes: Node) -> list[Instruction]:
+        self.nodes = nodes
+        return self.handle(NodesChanged(self.now, nodes))
+
+    def tick(self, after_ms: int = 0) -> list[Instruction]:
+        self.now += after_ms
+        return self.handle(Tick(self.now))
+
+    def restart(self) -> list[Instruction]:
+        """Go on with a new core, made of what is durable; give what it says before the first event."""
+        self.core = self._empty_core()
+        self.outcome = self.core.restore(self.disk.live_jobs())
+        self.disk.write(self.outcome)
+        return self.outcome.instructions
+
+    # -- what is known --------------------------------------------------------------------------------------
+
+    def job(self, job_id: str = "j") -> Job:
+        """Give a job as it is durable; that the core thinks the same is checked."""
+        stored = self.disk.job(job_id)
+        known = self.core.jobs.get(job_id)
+        if known is not None:
+            # all but what is for people only
+            assert replace(known, last_failure=None, progress=None) == stored
+        return stored
+
+    def attempt(self, job_id: str = "j", number: int | None = None) -> Attempt:
+        if number is not None:
+            return self.disk.attempt(job_id, number)
+        attempt = self.job(job_id).attempt
+        assert attempt is not None
+        return attempt
+
+    def task(self, ref: TaskRef) -> Task:
+        return self.disk.attempt(ref.job_id, ref.attempt).tasks[ref.role, ref.index]
+
+    def refs(self, job_id: str = "j") -> list[TaskRef]:
+        return [task.ref for task in self.attempt(job_id).tasks.values()]
+
+    def run(self, *roles: Mapping[str, Any], id: str = "j", **fields: Any) -> list[TaskRef]:
+        """Submit a job and start all of its tasks."""
+        self.submit(*roles, id=id, **fields)
+        self.started(*self.refs(id))
+        return self.refs(id)
+
+    def told(self, job_id: str = "j") -> list[str]:
+        """List what the story says happened to a job."""
+        return [entry.type for entry in self.disk.story if entry.job_id == job_id]
+
+    def sentences(self, job_id: str = "j") -> list[str]:
+        return [str(entry.message) for entry in self.disk.story if entry.job_id == job_id]
+
+    def is_free(self) -> bool:
+        """Tell whether nothing is taken of any node."""
+        return self.core.cluster.uses.keys() == {node.name for node in self.nodes} and all(
+            (use.cpus, use.memory_mb, use.storage_gb, use.free_gpus, use.ports)
+            == (use.node.cpus, use.node.memory_mb, use.node.storage_gb, len(use.node.gpus), set())
+            for use in self.core.cluster.uses.values()
+        )
+
+
+def kills(refs: Iterable[TaskRef]) -> list[Instruction]:
+    return [KillTask(ref, GRACE) for ref in refs]
+
+
+__all__ = [
+    "GRACE",
+    "EndCause",
+    "KillTask",
+    "LaunchAttempt",
+    "ReleaseAttempt",
+    "WakeAt",
+    "World",
+    "kills",
+    "make_node",
+    "make_role",
+]
