@@ -59,7 +59,7 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     palette?.addItem({ command, category: trans.__('PAI'), args: { isPalette: true } });
-    launcher?.add({ command, category: trans.__('PAI'), rank: 0 });
+    launcher?.add({ command, category: trans.__('PAI'), categoryRank: 10 }); // right below the notebooks
   }
 };
 
@@ -96,6 +96,7 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
           widget.title.label = trans.__('PAI jobs');
           widget.title.icon = paiIcon;
           widget.title.closable = true;
+          widget.toolbar.hide(); // the list has its buttons beside its heading
           shell.add(widget, 'main');
           await tracker.add(widget);
         }

@@ -1,0 +1,90 @@
+"""Which paths, methods and parameters are the API's, and how they are written when they go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_labextension.resources import MethodError, NoResourceError, ParameterError, Target, target
+
+JOB = "user/alice/jobs/train-1.0~b"
+TASK = f"{JOB}/taskRoles/worker/tasks/12"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "user"),
+        ("GET", "user/alice"),
+        ("GET", "user/user"),
+        ("GET", "authn/info"),
+        ("GET", "openapi.yaml"),
+        ("GET", "jobs"),
+        ("POST", "jobs"),
+        ("POST", "user/alice/jobs"),
+        ("PUT", JOB),
+        ("DELETE", JOB),
+        ("GET", f"{JOB}/config"),
+        ("GET", f"{JOB}/ssh"),
+        ("GET", f"{JOB}/attempts"),
+        ("GET", f"{JOB}/events"),
+        ("PUT", f"{JOB}/executionType"),
+        ("GET", f"{TASK}/logs/all"),
+        ("GET", f"{TASK}/metrics"),
+        ("POST", "validate"),
+        ("GET", "events"),
+        ("GET", "nodes"),
+        ("GET", "virtual-clusters"),
+        ("PUT", "virtual-clusters/vision"),
+        ("PUT", "virtual-clusters/vision/status"),
+    ],
+)
+def test_what_the_contract_has_passes_as_it_is(method, path):
+    assert target(method, path, "") == Target(path, "", follows=False)
+
+
+def test_names_are_encoded_anew():
+    assert target("GET", "user/ä b@c/jobs/x", "").path == "user/%C3%A4%20b%40c/jobs/x"
+
+
+def test_parameters_of_jupyters_own_stay_here():
+    query = "token=secret&username=a%20b&_xsrf=1&no_track_activity=1&1700000000000"
+    assert target("GET", "jobs", query).query == "username=a+b"
+
+
+def test_an_answer_that_is_followed_is_told_from_one_that_ends():
+    assert target("GET", f"{TASK}/logs/stdout", "follow=1&offset=-100").follows
+    assert not target("GET", f"{TASK}/logs/stdout", "follow=0").follows
+    assert not target("GET", f"{TASK}/logs/stdout", "").follows
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "a\\b", "%2e%2e", "a\nb", "a\x7f", "a?b", "a#b", "x" * 256]
+)
+def test_a_name_that_could_lead_elsewhere_is_no_name(name):
+    with pytest.raises(NoResourceError):
+        target("GET", f"user/alice/jobs/{name}", "")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "token",
+        "healthz",
+        f"{TASK}/terminal",
+        f"{TASK}/logs/core",
+        "user/a/jobs/b/taskRoles/r/tasks/x/metrics",
+    ],
+)
+def test_the_rest_of_the_scheduler_is_not_there(path):
+    with pytest.raises(NoResourceError):
+        target("GET", path, "")
+
+
+def test_a_wrong_method_is_told_the_right_ones():
+    with pytest.raises(MethodError, match=r"^GET, POST$"):
+        target("DELETE", "jobs", "")
+
+
+def test_an_unknown_parameter_is_named():
+    with pytest.raises(ParameterError, match=r"^limit$"):
+        target("GET", "jobs", "limit=1")
