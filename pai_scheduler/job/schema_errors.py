@@ -1,128 +1,72 @@
 """Holds a job JSON against the JSON Schema and says in sentences where it differs.
 
-The keywords are jsonschema's, but their implementations are ours: the library's write the whole
-offending value into every message (costly, and an exception for enormous numbers or deep nesting), and
-look for patterns as Python does, where `$` matches before a last line break.
+The schema is JSON Schema, but the few keywords that it uses are implemented here: the jsonschema library
+takes a second or more to import (for formats that we do not use), writes the whole offending value into
+every message (an exception for enormous numbers or deep nesting), and looks for patterns as Python does,
+where `$` matches before a last line break. The tests hold both against each other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, cast
-
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.protocols import Validator
-from jsonschema.validators import extend
+from typing import Any, NamedTuple
 
 from .messages import Message, msg
 from .paths import Path, field_name, kind_of, number_text, quoted, shown_name
 from .schema import job_schema, resolve
 
-_Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Iterator[ValidationError]]
+
+class Difference(NamedTuple):
+    """Where a value is not what a keyword of the schema wants; `schema` is the part that has the keyword."""
+
+    path: Path
+    keyword: str
+    wanted: Any
+    value: Any
+    schema: Mapping[str, Any]
 
 
 def schema_errors(config: object) -> Iterator[tuple[Path, Message]]:
     """Find every difference between a job JSON and the schema."""
-    for error in _validator().iter_errors(cast(Any, config)):
-        path: Path = tuple(error.absolute_path)
-        yield path, _SENTENCES[str(error.validator)](path, error)
+    for difference in _differences(config, job_schema(), ()):
+        yield difference.path, _SENTENCES[difference.keyword](difference)
 
 
-@cache
-def _validator() -> Validator:
-    our_validator: Any = extend(Draft202012Validator, KEYWORDS)  # type: ignore[no-untyped-call]
-    return cast(Validator, our_validator(dict(job_schema())))
-
-
-# -- keywords: each yields bare errors, the sentences are made below --
-
-
-def _descend(
-    validator: Any, instance: Any, schema: Mapping[str, Any], *path: str | int
-) -> Iterator[ValidationError]:
-    """Hold a part of the job against its part of the schema.
-
-    The library's own way makes a new validator for every field, for schemas whose references may lead
-    anywhere; ours lead to `$defs`, and this takes a third of the time.
-    """
+def _differences(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Difference]:
     schema = resolve(schema)
-    for keyword, argument in schema.items():
-        for error in KEYWORDS[keyword](validator, argument, instance, schema) if keyword in KEYWORDS else ():
-            if not isinstance(error.validator, str):
-                error.validator, error.validator_value = keyword, argument
-                error.instance, error.schema = instance, schema
-            error.relative_path.extendleft(reversed(path))
-            yield error
+    for keyword, wanted in schema.items():
+        if keyword in _LIMITS:
+            if _LIMITS[keyword](value, wanted):
+                yield Difference(path, keyword, wanted, value, schema)
+        elif keyword in _PARTS:
+            yield from _PARTS[keyword](value, wanted, schema, path)
 
 
-def _properties(
-    validator: Any, fields: Mapping[str, Any], instance: Any, _schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name, field in fields.items():
-            if name in instance:
-                yield from _descend(validator, instance[name], field, name)
+# -- keywords that limit the value itself: each tells whether the value breaks it --
 
 
-def _type(validator: Any, types: Any, instance: Any, _schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    wanted = [types] if isinstance(types, str) else types
-    if not any(validator.is_type(instance, name) for name in wanted):
-        yield ValidationError("")
+def _breaks_type(value: Any, types: str | list[str]) -> bool:
+    return not any(_is(value, name) for name in ([types] if isinstance(types, str) else types))
 
 
-def _required(
-    _validator: Any, names: list[str], instance: Any, _schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if isinstance(instance, dict):
-        for name in names:
-            if name not in instance:
-                yield ValidationError("", path=(name,))
+def _is(value: Any, name: str) -> bool:
+    match name:
+        case "integer":
+            return _is(value, "number") and (isinstance(value, int) or value.is_integer())
+        case "number":
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case _:
+            return isinstance(value, _TYPES[name])
 
 
-def _additional_properties(
-    validator: Any, allowed: Any, instance: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    known = schema.get("properties", {})
-    for number, (name, value) in enumerate(instance.items()):
-        if number > schema.get("maxProperties", number):
-            return
-        if name in known or not isinstance(name, str):
-            continue
-        if allowed is False:
-            yield ValidationError("", path=(name,))
-        else:
-            yield from _descend(validator, value, allowed, name)
+_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
 
 
-def _property_names(
-    validator: Any, rules: Any, instance: Any, schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    for number, name in enumerate(instance):
-        if number > schema.get("maxProperties", number):
-            return
-        if isinstance(name, str) and any(_descend(validator, name, rules)):
-            yield ValidationError("", path=(name,))
-
-
-def _items(validator: Any, item: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if isinstance(instance, list):
-        # a list that is too long says so; looking at each of a million items would take minutes
-        for index, value in enumerate(instance[: schema.get("maxItems")]):
-            yield from _descend(validator, value, item, index)
-
-
-def _pattern(
-    _validator: Any, pattern: str, instance: Any, _schema: Mapping[str, Any]
-) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not _compiled(pattern).search(instance):
-        yield ValidationError("")
+def _breaks_pattern(value: Any, pattern: str) -> bool:
+    return isinstance(value, str) and not _compiled(pattern).search(value)
 
 
 @cache
@@ -130,44 +74,95 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.replace("$", r"\Z"))
 
 
-def _not(_validator: Any, rule: Any, instance: Any, _schema: Mapping[str, Any]) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and instance in rule["enum"]:
-        yield ValidationError("")
+_LIMITS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "type": _breaks_type,
+    "pattern": _breaks_pattern,
+    "not": lambda value, rule: isinstance(value, str) and value in rule["enum"],
+    "minimum": lambda value, limit: _is(value, "number") and value < limit,
+    "maximum": lambda value, limit: _is(value, "number") and value > limit,
+    "minLength": lambda value, limit: isinstance(value, str) and len(value) < limit,
+    "maxLength": lambda value, limit: isinstance(value, str) and len(value) > limit,
+    "minItems": lambda value, limit: isinstance(value, list) and len(value) < limit,
+    "maxItems": lambda value, limit: isinstance(value, list) and len(value) > limit,
+    "maxProperties": lambda value, limit: isinstance(value, dict) and len(value) > limit,
+}
 
 
-def _bound(kind: type | tuple[type, ...], broken: Callable[[Any, Any], bool]) -> _Keyword:
-    def keyword(
-        _validator: Any, limit: Any, instance: Any, _schema: Mapping[str, Any]
-    ) -> Iterator[ValidationError]:
-        if isinstance(instance, kind) and not isinstance(instance, bool) and broken(instance, limit):
-            yield ValidationError("")
-
-    return keyword
+# -- keywords about the parts of a value --
 
 
-KEYWORDS: dict[str, _Keyword] = {
-    "type": _type,
+def _required(value: Any, names: list[str], schema: Mapping[str, Any], path: Path) -> Iterator[Difference]:
+    if isinstance(value, dict):
+        for name in names:
+            if name not in value:
+                yield Difference((*path, name), "required", names, None, schema)
+
+
+def _properties(
+    value: Any, fields: Mapping[str, Any], _schema: Mapping[str, Any], path: Path
+) -> Iterator[Difference]:
+    if isinstance(value, dict):
+        for name, field in fields.items():
+            if name in value:
+                yield from _differences(value[name], field, (*path, name))
+
+
+def _additional_properties(
+    value: Any, allowed: Any, schema: Mapping[str, Any], path: Path
+) -> Iterator[Difference]:
+    known = schema.get("properties", {})
+    for name, item in _entries(value, schema):
+        if name in known:
+            continue
+        if allowed is False:
+            yield Difference((*path, name), "additionalProperties", allowed, item, schema)
+        else:
+            yield from _differences(item, allowed, (*path, name))
+
+
+def _property_names(
+    value: Any, rules: Mapping[str, Any], schema: Mapping[str, Any], path: Path
+) -> Iterator[Difference]:
+    for name, _ in _entries(value, schema):
+        if any(_differences(name, rules, ())):
+            yield Difference((*path, name), "propertyNames", rules, name, schema)
+
+
+def _entries(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Give the entries of an object; one that is too large says so, and is not looked through to its end."""
+    if isinstance(value, dict):
+        most = schema.get("maxProperties")
+        for number, (name, item) in enumerate(value.items()):
+            if number == most:
+                return
+            if isinstance(name, str):
+                yield name, item
+
+
+def _items(
+    value: Any, item: Mapping[str, Any], schema: Mapping[str, Any], path: Path
+) -> Iterator[Difference]:
+    if isinstance(value, list):
+        for index, entry in enumerate(value[: schema.get("maxItems")]):
+            yield from _differences(entry, item, (*path, index))
+
+
+_PARTS: Mapping[str, Callable[[Any, Any, Mapping[str, Any], Path], Iterator[Difference]]] = {
     "required": _required,
     "properties": _properties,
     "additionalProperties": _additional_properties,
     "propertyNames": _property_names,
     "items": _items,
-    "pattern": _pattern,
-    "not": _not,
-    "minimum": _bound((int, float), lambda value, limit: value < limit),
-    "maximum": _bound((int, float), lambda value, limit: value > limit),
-    "minLength": _bound(str, lambda value, limit: len(value) < limit),
-    "maxLength": _bound(str, lambda value, limit: len(value) > limit),
-    "minItems": _bound(list, lambda value, limit: len(value) < limit),
-    "maxItems": _bound(list, lambda value, limit: len(value) > limit),
-    "maxProperties": _bound(dict, lambda value, limit: len(value) > limit),
 }
+
+#: What the schema may be written with.
+KEYWORDS = frozenset(_LIMITS) | frozenset(_PARTS)
 
 
 # -- sentences: one function for each keyword --
 
 
-_TYPES: dict[str, Callable[[], Message]] = {
+_EXPECTED: dict[str, Callable[[], Message]] = {
     "string": lambda: msg("text"),
     "integer": lambda: msg("a whole number"),
     "integer|null": lambda: msg("a whole number or null"),
@@ -177,28 +172,26 @@ _TYPES: dict[str, Callable[[], Message]] = {
 }
 
 
-def _wrong_type(path: Path, error: ValidationError) -> Message:
-    wanted: Any = error.validator_value
-    if not path:
-        return msg("A job must be an object, but this is {actual}.", actual=kind_of(error.instance))
+def _wrong_type(found: Difference) -> Message:
+    if not found.path:
+        return msg("A job must be an object, but this is {actual}.", actual=kind_of(found.value))
     return msg(
         "{field} must be {expected}, but is {actual}.",
-        field=field_name(path),
-        expected=_TYPES[wanted if isinstance(wanted, str) else "|".join(wanted)](),
-        actual=kind_of(error.instance),
+        field=field_name(found.path),
+        expected=_EXPECTED[found.wanted if isinstance(found.wanted, str) else "|".join(found.wanted)](),
+        actual=kind_of(found.value),
     )
 
 
-def _missing(path: Path, _error: ValidationError) -> Message:
-    return msg("{field} is missing, and it is required.", field=field_name(path))
+def _missing(found: Difference) -> Message:
+    return msg("{field} is missing, and it is required.", field=field_name(found.path))
 
 
-def _unknown(path: Path, error: ValidationError) -> Message:
-    name = str(path[-1])
-    schema: Any = error.schema
+def _unknown(found: Difference) -> Message:
+    name = str(found.path[-1])
     if name in _places():
         return msg("{field} does not belong here, but {place}.", field=name, place=_places()[name]())
-    nearest = _nearest(name, schema["properties"])
+    nearest = _nearest(name, found.schema["properties"])
     if nearest is None:
         return msg("{field} is no field of a job: remove it.", field=shown_name(name))
     return msg(
@@ -231,75 +224,75 @@ def _places() -> Mapping[str, Callable[[], Message]]:
     return places
 
 
-def _bad_env_name(path: Path, _error: ValidationError) -> Message:
+def _bad_env_name(found: Difference) -> Message:
     return msg(
         "{name} cannot be the name of an environment variable: it must not be empty, longer than 1024 "
         "characters, or hold = or NUL.",
-        name=quoted(str(path[-1])),
+        name=quoted(str(found.path[-1])),
     )
 
 
-def _wrong_characters(path: Path, error: ValidationError) -> Message:
-    field, value = field_name(path), str(error.instance)
+def _wrong_characters(found: Difference) -> Message:
+    field, value = field_name(found.path), str(found.value)
     if not value.strip():
         return msg("{field} must not be empty.", field=field)
-    if path[-1] == "image":
+    if found.path[-1] == "image":
         return msg(
             "{field} must not hold spaces or line breaks, but is {value}.", field=field, value=quoted(value)
         )
     return msg(
         "{field} may hold only the letters A–Z and a–z, digits and {allowed}, but is {value}.",
         field=field,
-        allowed="- . _ ~" if path[-1] == "jobName" else ". _ ~",
+        allowed="- . _ ~" if found.path[-1] == "jobName" else ". _ ~",
         value=quoted(value),
     )
 
 
-def _dots(path: Path, error: ValidationError) -> Message:
-    return msg("{field} must not be {value}.", field=field_name(path), value=quoted(str(error.instance)))
+def _dots(found: Difference) -> Message:
+    return msg("{field} must not be {value}.", field=field_name(found.path), value=quoted(str(found.value)))
 
 
-def _too_small(path: Path, error: ValidationError) -> Message:
+def _too_small(found: Difference) -> Message:
     return msg(
         "{field} must be at least {limit}, but is {value}.",
-        field=field_name(path),
-        limit=error.validator_value,
-        value=number_text(cast(float, error.instance)),
+        field=field_name(found.path),
+        limit=found.wanted,
+        value=number_text(found.value),
     )
 
 
-def _too_large(path: Path, error: ValidationError) -> Message:
+def _too_large(found: Difference) -> Message:
     return msg(
         "{field} must be at most {limit}, but is {value}.",
-        field=field_name(path),
-        limit=error.validator_value,
-        value=number_text(cast(float, error.instance)),
+        field=field_name(found.path),
+        limit=found.wanted,
+        value=number_text(found.value),
     )
 
 
-def _empty(path: Path, _error: ValidationError) -> Message:
-    return msg("{field} must not be empty.", field=field_name(path))
+def _empty(found: Difference) -> Message:
+    return msg("{field} must not be empty.", field=field_name(found.path))
 
 
-def _too_long(path: Path, error: ValidationError) -> Message:
+def _too_long(found: Difference) -> Message:
     return msg(
         "{field} is too long: {length} characters, where {limit} are allowed.",
-        field=field_name(path),
-        length=len(cast(Sized, error.instance)),
-        limit=error.validator_value,
+        field=field_name(found.path),
+        length=len(found.value),
+        limit=found.wanted,
     )
 
 
-def _too_many(path: Path, error: ValidationError) -> Message:
+def _too_many(found: Difference) -> Message:
     return msg(
         "{field} has too many entries: {length}, where {limit} are allowed.",
-        field=field_name(path),
-        length=len(cast(Sized, error.instance)),
-        limit=error.validator_value,
+        field=field_name(found.path),
+        length=len(found.value),
+        limit=found.wanted,
     )
 
 
-_SENTENCES: dict[str, Callable[[Path, ValidationError], Message]] = {
+_SENTENCES: Mapping[str, Callable[[Difference], Message]] = {
     "type": _wrong_type,
     "required": _missing,
     "additionalProperties": _unknown,

@@ -11,6 +11,7 @@ from .messages import Message, msg
 from .paths import Path, path_text
 from .rules import job_errors
 from .schema import job_schema
+from .schema_errors import schema_errors
 from .wellformed import malformed
 
 #: One body may hold millions of errors; nobody reads more than this.
@@ -36,9 +37,6 @@ def validate(config: object) -> list[SpecError]:
 
     Takes any JSON value and never raises.
     """
-    # jsonschema takes a second to import, for formats we do not use: who never validates never waits for it
-    from .schema_errors import schema_errors
-
     found = _unique(chain(malformed(config), schema_errors(config), job_errors(config)))
     errors = list(islice(found, MAX_ERRORS))
     errors.sort(key=lambda error: _position(error[0]))
