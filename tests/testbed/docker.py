@@ -107,18 +107,18 @@ class Daemon:
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End it and wait; SIGKILL leaves containers and their supervisors behind, as a crash would."""
-        try:
-            pid = int(self._pid_file.read_text())
-        except (FileNotFoundError, ValueError):
+        pid_files = [self._pid_file, self.exec_root / "exec" / "containerd" / "containerd.pid"]
+        pids = [int(file.read_text()) for file in pid_files if file.exists()]
+        if not pids:
             return
-        subprocess.run(as_root("kill", f"-{number.value}", str(pid)), check=False, capture_output=True)
+        subprocess.run(as_root("kill", f"-{number.value}", str(pids[0])), check=False, capture_output=True)
         deadline = time.monotonic() + _START_SECONDS
-        while _is_alive(pid):
+        while any(_is_alive(pid) for pid in pids):
             if time.monotonic() > deadline:
-                raise CannotError(f"dockerd ({pid}) does not end")
+                raise CannotError(f"dockerd does not end (processes {pids})")
             time.sleep(0.05)
-        if number is signal.SIGKILL:
-            subprocess.run(as_root("rm", "-f", str(self._pid_file)), check=False)
+        # a new daemon would take a dead process that nobody has waited for yet for a living one
+        subprocess.run(as_root("rm", "-f", *map(str, pid_files)), check=False)
 
     @property
     def _pid_file(self) -> Path:

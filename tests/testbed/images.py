@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import io
 import json
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +18,8 @@ from urllib.parse import urlencode
 from tests.testbed.docker import connect
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
+#: A few programs.
+TINY = "local/tiny"
 #: A small Debian with Python.
 DEBIAN = "local/debian:bookworm"
 _JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
@@ -31,6 +35,32 @@ def debian_image(host: str) -> str:
             query = urlencode({"repo": repository, "tag": tag or "latest"})
             _ask(host, "POST", f"/images/{DEBIAN}/tag?{query}")
     return DEBIAN
+
+
+def tiny_image(host: str) -> str:
+    """Make an image of a few programs of this machine, for a daemon that lives for one test only."""
+    programs = [Path(found).resolve() for name in ("dash", "sleep") if (found := shutil.which(name))]
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for path in {*programs, *(library for program in programs for library in _libraries(program))}:
+            tar.add(path.resolve(), str(path).removeprefix("/"))
+        for name, program in zip(("sh", "sleep"), programs, strict=True):
+            link = tarfile.TarInfo(f"bin/{name}")
+            link.type, link.linkname = tarfile.SYMTYPE, str(program)
+            if str(program) != f"/bin/{name}":
+                tar.addfile(link)
+    archive.seek(0)
+    query = urlencode({"fromSrc": "-", "repo": TINY, "tag": "latest", "changes": "ENV PATH=/usr/bin:/bin"})
+    status, answer = _ask(host, "POST", f"/images/create?{query}", archive)
+    if status != http.client.OK or "error" in answer:
+        raise CannotError(f"Docker did not take the image {TINY}: {answer}")
+    return TINY
+
+
+def _libraries(program: Path) -> list[Path]:
+    """List the shared libraries of a program, under the names by which the loader looks for them."""
+    listed = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+    return [Path(found) for found in re.findall(r"(/\S+) \(0x", listed)]
 
 
 def documented_images() -> list[str]:

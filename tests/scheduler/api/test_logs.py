@@ -62,7 +62,9 @@ async def test_a_log_that_there_is_not_is_refused(http: httpx.AsyncClient, digit
 
 async def test_a_followed_log_comes_while_it_is_written(alice: Client, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
-    command = f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second >&2; printf third"
+    command = (
+        f"echo first; while [ ! -e {gate} ]; do sleep 0.05; done; echo second >&2; sleep 0.3; printf third"
+    )
     await alice.submit(hello_job("written-slowly", command))
     received = b""
     async for part in alice.follow_log("alice", "written-slowly", "main", 0):

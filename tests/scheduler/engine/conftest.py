@@ -1,32 +1,44 @@
-"""What the engine tests share: a disk that is quickly full; assertions that explain themselves."""
+"""What the engine tests share: assertions of the conformance suite explain themselves when they fail."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from pai_scheduler.engine.docker import DockerEngine
+
 pytest.register_assert_rewrite("tests.scheduler.engine.conformance", "tests.scheduler.engine.lab")
+
+from .lab import Lab  # noqa: E402 - only now its assertions are rewritten
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 1 MB in memory."""
-    folder = tmp_path / "tiny-disk"
-    folder.mkdir()
-    mount = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if mount.returncode:
-        reason = f"a tmpfs (mounting one needs root): {mount.stderr.strip()}"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+async def open_docker(
+    docker_host: str, tmp_path: Path
+) -> AsyncIterator[Callable[..., Awaitable[DockerEngine]]]:
+    """Open one Docker engine after the other over the same state; the one before is let go first."""
+    engines: list[DockerEngine] = []
+
+    async def open_engine(**options: object) -> DockerEngine:
+        if engines:
+            await engines[-1].close()  # what is left of a killed service writes nothing any more
+        engine = DockerEngine(tmp_path / "data", **{"host": docker_host, **options})  # type: ignore[arg-type]
+        await engine.start()
+        engines.append(engine)
+        return engine
+
+    yield open_engine
+    if engines:
+        await engines[-1].close()
+
+
+@pytest.fixture
+async def docker_lab(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str
+) -> AsyncIterator[Lab]:
+    """Work on a Docker engine."""
+    lab = await Lab.over(await open_docker(), debian_image)
+    yield lab
+    await lab.clean()

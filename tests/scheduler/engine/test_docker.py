@@ -2,42 +2,283 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+import asyncio
+import subprocess
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.protocol import EndCause, Ended, Progress, Started
 
 from .conformance import EngineConformance, Reopen
+from .lab import Lab, make_gang, make_task
 
-
-@pytest.fixture
-async def reopen(docker_host: str, tmp_path: Path) -> AsyncIterator[Reopen]:
-    engines: list[DockerEngine] = []
-
-    async def open_engine() -> DockerEngine:
-        if engines:
-            await engines[-1].close()  # what is left of a killed service writes nothing any more
-        engines.append(DockerEngine(tmp_path / "data", host=docker_host))
-        await engines[-1].start()
-        return engines[-1]
-
-    yield open_engine
-    await engines[-1].close()
-
-
-@pytest.fixture
-async def engine(reopen: Reopen) -> DockerEngine:
-    opened = await reopen()
-    assert isinstance(opened, DockerEngine)
-    return opened
-
-
-@pytest.fixture
-def image(debian_image: str) -> str:
-    return debian_image
+OpenDocker = Callable[..., Awaitable[DockerEngine]]
 
 
 class TestDockerEngine(EngineConformance):
     """The conformance suite."""
+
+    @pytest.fixture
+    def reopen(self, open_docker: OpenDocker) -> Reopen:
+        return open_docker
+
+    @pytest.fixture
+    async def engine(self, open_docker: OpenDocker) -> DockerEngine:
+        return await open_docker()
+
+    @pytest.fixture
+    def image(self, debian_image: str) -> str:
+        return debian_image
+
+
+# limits
+
+
+async def test_a_task_over_its_memory_limit_ends_as_out_of_memory(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("python3 -c 'x = bytearray(400 << 20)'", memory_mb=100)
+    assert (ended.cause, ended.exit_code) == (EndCause.OOM, 137)
+
+
+async def test_a_child_over_the_memory_limit_makes_its_failing_parent_out_of_memory(docker_lab: Lab) -> None:
+    command = "python3 -c 'x = bytearray(400 << 20)' || { echo lost a worker; exit 1; }"
+    _, ended = await docker_lab.run(command, memory_mb=100)
+    assert (ended.cause, ended.exit_code) == (EndCause.OOM, 1)
+
+
+async def test_the_limits_asked_for_are_those_inside(docker_lab: Lab) -> None:
+    task, _ = await docker_lab.run(
+        """python3 - <<'END'
+from pathlib import Path
+def read(*names):
+    for name in names:
+        if Path("/sys/fs/cgroup", name).exists():
+            return Path("/sys/fs/cgroup", name).read_text().split()[0]
+print(int(read("memory/memory.limit_in_bytes", "memory.max")) >> 20)
+print(int(read("pids/pids.max", "pids.max")))
+print(int(read("cpu/cpu.cfs_quota_us", "cpu.max")) // 1000)
+import os
+disk = os.statvfs("/dev/shm")
+print(disk.f_blocks * disk.f_frsize >> 20)
+END""",
+        memory_mb=150,
+        shm_mb=32,
+        cpus=1,
+    )
+    assert docker_lab.output(task).split() == ["150", "4096", "100", "32"]
+
+
+async def test_a_task_that_forks_without_end_is_stopped_by_its_process_limit(docker_lab: Lab) -> None:
+    task, ended = await docker_lab.run(
+        """python3 -c '
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+count = 0
+try:
+    while count < 5000:
+        if os.fork() == 0:
+            signal.pause()
+        count += 1
+except OSError as error:
+    print(count < 4096, error.strerror)
+'""",
+        memory_mb=4000,
+    )
+    assert ended.exit_code == 0
+    assert docker_lab.output(task) == "True Resource temporarily unavailable\n"
+
+
+async def test_a_declared_node_may_have_more_cpus_than_the_machine(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("true", cpus=1000)
+    assert ended.exit_code == 0
+
+
+# what a container may do
+
+
+async def test_a_container_has_no_more_rights_than_docker_gives_by_default(docker_lab: Lab) -> None:
+    task = await docker_lab.start("grep -E '^(NoNewPrivs|CapEff)' /proc/self/status; exec sleep 100000")
+    await docker_lab.printed(task, "NoNewPrivs")
+    found = inspect(docker_lab, task.name)["HostConfig"]
+    assert "NoNewPrivs:\t1" in docker_lab.output(task)
+    assert found["Privileged"] is False
+    assert not found["CapAdd"]
+    assert not found["Binds"]
+    assert not found["PortBindings"]
+    assert found["NetworkMode"] == f"pai-{task.job_id}-{task.attempt}"
+    assert found["RestartPolicy"]["Name"] == "no"
+
+
+async def test_a_container_says_whose_it_is(docker_lab: Lab) -> None:
+    task = await docker_lab.start("exec sleep 100000", task=make_task("work~er", 3))
+    await docker_lab.started(task)
+    labels = inspect(docker_lab, task.name)["Config"]["Labels"]
+    assert {
+        key: labels[f"pai.{key}"] for key in ("user", "job-name", "job-id", "attempt", "role", "index")
+    } == {
+        "user": "alice",
+        "job-name": "a-job",
+        "job-id": task.job_id,
+        "attempt": "0",
+        "role": "work~er",
+        "index": "3",
+    }
+
+
+async def test_a_simulated_or_missing_gpu_shows_a_container_no_real_one(docker_lab: Lab) -> None:
+    task, _ = await docker_lab.run("echo $NVIDIA_VISIBLE_DEVICES", env={"NVIDIA_VISIBLE_DEVICES": "0,1"})
+    assert docker_lab.output(task) == "void\n"
+
+
+async def test_the_working_folder_is_the_one_that_is_named_and_anybody_may_write_in_it(
+    docker_lab: Lab, docker_host: str, debian_image: str
+) -> None:
+    image = "local/not-root"
+    subprocess.run(
+        ["docker", "-H", docker_host, "build", "-q", "-t", image, "-"],
+        input=f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n'.encode(),
+        check=True,
+        capture_output=True,
+    )
+    task, ended = await docker_lab.run('pwd; echo "$PAI_WORK_DIR"; id -u; touch file && ls', image=image)
+    work_dir = docker_lab.engine.work_dir(task)
+    assert ended.exit_code == 0
+    assert docker_lab.output(task) == f"{work_dir}\n{work_dir}\n1234\nfile\n"
+
+
+# what goes wrong
+
+
+async def test_an_image_that_no_image_can_be_called_is_refused_in_one_sentence(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("true", image="../../containers/json?x")
+    assert ended.cause is EndCause.REFUSED
+    assert str(ended.reason) == "../../containers/json?x is not a name an image can have."
+
+
+async def test_an_image_that_cannot_be_pulled_ends_the_task_with_the_reason(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("true", image="127.0.0.1:1/no/registry:here")
+    assert (ended.cause, ended.exit_code) == (EndCause.LAUNCH_FAILED, None)
+    assert str(ended.reason).startswith("The image 127.0.0.1:1/no/registry:here could not be pulled.")
+
+
+async def test_a_command_longer_than_linux_allows_is_refused_in_one_sentence(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("echo " + "x" * 200_000)
+    assert ended.cause is EndCause.REFUSED
+    assert "longer than Linux allows" in str(ended.reason)
+
+
+async def test_an_image_without_a_shell_is_refused_in_one_sentence(docker_lab: Lab, docker_host: str) -> None:
+    subprocess.run(
+        ["docker", "-H", docker_host, "build", "-q", "-t", "local/empty", "-"],
+        input=b"FROM scratch\nLABEL nothing=here\n",
+        check=True,
+        capture_output=True,
+    )
+    _, ended = await docker_lab.run("true", image="local/empty")
+    assert ended.cause is EndCause.REFUSED
+    assert "/bin/sh" in str(ended.reason)
+
+
+async def test_a_container_that_somebody_removes_is_lost(docker_lab: Lab, docker_host: str) -> None:
+    task = await docker_lab.start("exec sleep 100000")
+    await docker_lab.started(task)
+    subprocess.run(["docker", "-H", docker_host, "rm", "-f", task.name], check=True, capture_output=True)
+    ended = await docker_lab.ended(task)
+    assert (ended.cause, ended.exit_code) == (EndCause.LOST, None)
+    assert ended.reason is not None
+
+
+async def test_another_schedulers_container_of_the_same_name_is_left_alone(
+    docker_lab: Lab, docker_host: str, debian_image: str
+) -> None:
+    task = make_task()
+    run = ["docker", "-H", docker_host, "run", "-d", "--name", task.name, debian_image, "sleep", "100000"]
+    subprocess.run(run, check=True, capture_output=True)
+    try:
+        _, ended = await docker_lab.run("true", task=task)
+        assert ended.cause is EndCause.LAUNCH_FAILED
+        assert "another scheduler" in str(ended.reason)
+        await docker_lab.adopt([])
+        assert inspect(docker_lab, task.name)["State"]["Running"]
+    finally:
+        subprocess.run(["docker", "-H", docker_host, "rm", "-f", task.name], check=True, capture_output=True)
+
+
+async def test_exit_code_255_of_the_command_itself_is_an_ordinary_end(docker_lab: Lab) -> None:
+    _, ended = await docker_lab.run("exit 255")
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 255)
+
+
+# what is left
+
+
+async def test_release_leaves_no_container_and_no_network_behind(docker_lab: Lab, docker_host: str) -> None:
+    job = make_task().job_id
+    launches = await docker_lab.prepare(
+        *(docker_lab.make("true", task=make_task(role, 0, job_id=job)) for role in ("a", "b"))
+    )
+    for launch in launches:
+        await docker_lab.engine.launch(launch)
+    for launch in launches:
+        await docker_lab.ended(launch.task)
+    assert job in listed(docker_host)
+    await docker_lab.engine.release(make_gang(*launches))
+    assert job not in listed(docker_host)
+
+
+async def test_adoption_leaves_only_the_networks_of_expected_tasks(docker_lab: Lab, docker_host: str) -> None:
+    (kept,) = await docker_lab.prepare(docker_lab.make("true"))
+    (dropped,) = await docker_lab.prepare(docker_lab.make("true"))
+    await docker_lab.adopt([kept.task])
+    assert kept.task.job_id in listed(docker_host)
+    assert dropped.task.job_id not in listed(docker_host)
+
+
+async def test_two_schedulers_on_one_docker_do_not_touch_each_others_tasks(
+    docker_lab: Lab, docker_host: str, tmp_path: Any
+) -> None:
+    task = await docker_lab.start("exec sleep 100000")
+    await docker_lab.started(task)
+    other = DockerEngine(tmp_path / "other", host=docker_host)
+    await other.start()
+    await other.adopt([])
+    await other.close()
+    assert inspect(docker_lab, task.name)["State"]["Running"]
+
+
+async def test_a_kill_while_the_image_is_pulled_ends_the_task_at_once(docker_lab: Lab) -> None:
+    silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    task = await docker_lab.start("true", image=f"127.0.0.1:{port}/slow:1")
+    await docker_lab.engine.kill(task, 60)
+    ended = await docker_lab.ended(task)
+    silent.close()
+    assert (ended.cause, ended.exit_code) == (EndCause.KILLED, None)
+
+
+async def test_events_come_in_order_and_only_once(docker_lab: Lab) -> None:
+    task, _ = await docker_lab.run("true")
+    kinds = [type(event) for event in docker_lab.events if not isinstance(event, Progress)]
+    assert kinds == [Started, Ended]
+    assert docker_lab.told(task)[0].time <= docker_lab.told(task)[1].time
+
+
+def inspect(lab: Lab, name: str) -> dict[str, Any]:
+    """Ask Docker about a container, past the engine."""
+    import json
+
+    host = lab.engine._api.host  # type: ignore[attr-defined]
+    done = subprocess.run(["docker", "-H", host, "inspect", name], check=True, capture_output=True)
+    found: dict[str, Any] = json.loads(done.stdout)[0]
+    return found
+
+
+def listed(host: str) -> str:
+    """List the names of all containers and networks."""
+    commands = (["ps", "-a", "--format", "{{.Names}}"], ["network", "ls", "--format", "{{.Name}}"])
+    return "".join(
+        subprocess.run(["docker", "-H", host, *command], check=True, capture_output=True, text=True).stdout
+        for command in commands
+    )

@@ -1,0 +1,209 @@
+"""Starting and ending the scheduler: kept promises over kill -9, and one sentence where it cannot start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from pai_scheduler.client import Client, UnreachableError
+from pai_scheduler.main import hub_place
+from tests.testbed.scheduler import PROGRAM, RunningScheduler, clean_environ, hello_job
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> AsyncIterator[RunningScheduler]:
+    """Run a scheduler for one test; whatever its jobs are doing is stopped in the end."""
+    running = await asyncio.to_thread(RunningScheduler, tmp_path)
+    yield running
+    if running.process.poll() is not None:
+        await asyncio.to_thread(running.start)
+    async with Client(running.url, "token-of-root") as root:
+        for job in await root.jobs():
+            await root.stop(job["username"], job["name"])
+            async for _ in root.events(job["username"], job["name"]):
+                pass
+    running.close()
+
+
+async def test_what_was_acknowledged_outlives_kill_9(own: RunningScheduler, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    command = f"echo begun; while [ ! -e {gate} ]; do sleep 0.05; done; echo done; exit 5"
+    async with Client(own.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("runs-on", command))
+        async for event in alice.events("alice", "runs-on"):
+            if event["type"] == "running":
+                break
+        names = [f"acknowledged-{number}" for number in range(20)]
+        await asyncio.gather(*(alice.submit(hello_job(name)) for name in names))
+        own.kill()
+        with pytest.raises(UnreachableError):
+            await alice.jobs()
+        await asyncio.to_thread(own.start)
+        assert {job["name"] for job in await alice.jobs()} == {*names, "runs-on"}
+        gate.touch()
+        for name in [*names, "runs-on"]:
+            async for _ in alice.events("alice", name):
+                pass
+        status = (await alice.job("alice", "runs-on"))["jobStatus"]
+        assert (status["state"], status["appExitCode"], status["retries"]) == ("FAILED", 5, 0)
+        # run once, and not a line is missing
+        assert await alice.log("alice", "runs-on", "main", 0) == b"begun\ndone\n"
+        for name in names:
+            assert await alice.log("alice", name, "main", 0) == b"hello\n"
+
+
+async def test_a_task_that_ended_while_the_service_was_down_has_its_real_exit_code(
+    own: RunningScheduler, tmp_path: Path
+) -> None:
+    async with Client(own.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("ends-alone", f"sleep 1; touch {tmp_path}/over; exit 9"))
+        async for event in alice.events("alice", "ends-alone"):
+            if event["type"] == "running":
+                break
+        assert own.terminate() == 0
+        while not (tmp_path / "over").exists():
+            await asyncio.sleep(0.05)
+        await asyncio.to_thread(own.start)
+        async for _ in alice.events("alice", "ends-alone"):
+            pass
+        assert (await alice.job("alice", "ends-alone"))["jobStatus"]["appExitCode"] == 9
+
+
+async def test_sigterm_cuts_streams_so_that_their_readers_come_back(own: RunningScheduler) -> None:
+    async with Client(own.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("streamed", "echo x; sleep 600"))
+        seen = 0
+        with pytest.raises(UnreachableError):
+            async for event in alice.events("alice", "streamed"):
+                seen = event["id"]
+                if event["type"] == "running":
+                    assert await asyncio.to_thread(own.terminate) == 0
+        await asyncio.to_thread(own.start)
+        async for event in alice.events("alice", "streamed", after=seen - 1):
+            assert event["id"] == seen
+            break
+
+
+def _refused(*options: str, environ: dict[str, str] | None = None) -> str:
+    """Start the scheduler where that cannot work; give the sentence it says."""
+    done = subprocess.run(
+        [PROGRAM, *options], env=clean_environ(environ), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("20")]
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("pai-scheduler: ")
+    return lines[0]
+
+
+@pytest.fixture
+def options(tmp_path: Path) -> list[str]:
+    """Give options with which it would start."""
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("{}")
+    tokens.chmod(0o600)
+    return ["--data-dir", str(tmp_path / "data"), "--tokens", str(tokens), "--port", "0"]
+
+
+def test_a_folder_has_one_scheduler(scheduler: RunningScheduler, options: list[str]) -> None:
+    sentence = _refused(*options, "--data-dir", str(scheduler.data_dir))
+    assert str(scheduler.process.pid) in sentence
+    assert str(scheduler.data_dir) in sentence
+
+
+def test_a_taken_port_is_named(options: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        sentence = _refused(*options, "--port", port)
+    assert f"Port {port}" in sentence
+    assert "--port" in sentence
+
+
+def test_without_docker_it_says_so(options: list[str], tmp_path: Path) -> None:
+    sentence = _refused(*options, "--engine", "docker", environ={"DOCKER_HOST": f"unix://{tmp_path}/no.sock"})
+    assert "ocker" in sentence
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ("nodes: [{name: a, cpus: 0}]", "nodes[0].cpus"),
+        ("nodes:\n  - {name: a\n", "line 3"),
+        ("virtualClusters: {default: {capacity: 60}, b: {capacity: 50}}", "110"),
+    ],
+)
+def test_a_wrong_cluster_file_is_named_with_the_place(
+    options: list[str], tmp_path: Path, content: str, place: str
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(content)
+    sentence = _refused(*options, "--cluster", str(file))
+    assert str(file) in sentence
+    assert place in sentence
+
+
+def test_a_missing_cluster_or_tokens_file_is_named(options: list[str], tmp_path: Path) -> None:
+    for option in ("--cluster", "--tokens"):
+        sentence = _refused(*options, option, str(tmp_path / "none"))
+        assert str(tmp_path / "none") in sentence
+        assert "No such file" in sentence
+
+
+def test_without_anybody_to_ask_it_says_how_to_make_a_tokens_file(tmp_path: Path) -> None:
+    sentence = _refused("--data-dir", str(tmp_path / "data"))
+    assert "--tokens" in sentence
+    command = sentence.partition("is made by: ")[2]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    ((token, user),) = json.loads((tmp_path / "tokens.json").read_text()).items()
+    assert len(token) == 32
+    assert user["admin"] is True
+
+
+def test_the_process_engine_listens_on_this_machine_only(options: list[str]) -> None:
+    assert "--engine docker" in _refused(*options, "--host", "0.0.0.0")  # noqa: S104
+
+
+def test_a_folder_that_cannot_be_used_is_named(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert str(tmp_path / "file") in _refused(*options, "--data-dir", str(tmp_path / "file"))
+
+
+def test_a_spoilt_database_is_one_sentence(options: list[str], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "scheduler.sqlite").write_bytes(
+        b"this is no database, but long enough to be read" * 99
+    )
+    assert str(tmp_path / "data") in _refused(*options)
+
+
+def test_a_notebook_server_is_no_place_for_a_service() -> None:
+    place = hub_place({"JUPYTERHUB_SERVICE_PREFIX": "/user/alice/", "JUPYTERHUB_SERVICE_URL": "http://x:1/"})
+    assert (place.prefix, place.host, place.port) == ("/", None, None)
+
+
+def test_the_hub_says_where_its_service_is() -> None:
+    place = hub_place(
+        {
+            "JUPYTERHUB_SERVICE_NAME": "pai",
+            "JUPYTERHUB_SERVICE_PREFIX": "/hub base/services/pai/",
+            "JUPYTERHUB_SERVICE_URL": "http://127.0.0.1:9187",
+        }
+    )
+    assert (place.prefix, place.host, place.port) == ("/hub base/services/pai/", "127.0.0.1", 9187)
+
+
+async def test_a_changed_tokens_file_counts_without_a_restart(own: RunningScheduler) -> None:
+    own.tokens.write_text(
+        json.dumps({"fresh": {"name": "alice"}, "token-of-root": {"name": "root", "admin": True}})
+    )
+    async with httpx.AsyncClient(base_url=own.url, trust_env=False) as client:
+        for token, status in (("fresh", 200), ("token-of-alice", 401)):
+            answer = await client.get("/api/v1/jobs", headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == status
