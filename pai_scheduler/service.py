@@ -37,7 +37,6 @@ from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
 from .job.task import TaskRef
 from .job.validate import SpecError
-from .job.validate import validate as validate_job
 from .launcher import Launcher
 from .store.store import Store, StoredStory
 from .writer import Committed, Writer
