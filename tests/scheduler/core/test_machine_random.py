@@ -1,0 +1,322 @@
+"""The core under random clusters, jobs, events and restarts: what must hold whatever happens."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
+from pai_scheduler.core.model import Job, State, SubState, Task
+from pai_scheduler.job.task import TaskRef
+
+from .world import EndCause, World, make_node, make_role
+
+GPUS = st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2)
+NODES = st.lists(
+    st.tuples(st.integers(1, 4), GPUS, st.sampled_from([True, True, True, False])), min_size=1, max_size=3
+)
+PORTS = st.sampled_from([[], [], [{"label": "web", "beginAt": 8080, "portNumber": 1}]])
+
+
+@st.composite
+def roles(draw: st.DrawFn) -> list[dict[str, Any]]:
+    drawn = []
+    for name in draw(st.sampled_from([["main"], ["ps", "worker"]])):
+        tasks = draw(st.integers(1, 3))
+        limits = {
+            key: draw(st.none() | st.integers(1, tasks))
+            for key in ("min_failed", "min_succeeded")
+            if draw(st.booleans())
+        }
+        drawn.append(
+            make_role(
+                name,
+                tasks,
+                cpus=draw(st.integers(1, 2)),
+                gpus=draw(st.sampled_from([0, 0, 1, 2])),
+                ports=draw(PORTS),
+                **limits,
+            )
+        )
+    return drawn
+
+
+JOB = st.fixed_dictionaries(
+    {
+        "retryCount": st.sampled_from([-2, -1, 0, 0, 1]),
+        "gpuType": st.sampled_from(["", "", "P100"]),
+    }
+)
+ENDS = st.sampled_from(
+    [
+        (EndCause.EXITED, 0),
+        (EndCause.EXITED, 0),
+        (EndCause.EXITED, 1),
+        (EndCause.EXITED, 139),
+        (EndCause.EXITED, 143),
+        (EndCause.OOM, 137),
+        (EndCause.LAUNCH_FAILED, None),
+        (EndCause.PORT_CONFLICT, None),
+        (EndCause.REFUSED, None),
+        (EndCause.LOST, None),
+        (EndCause.KILLED, None),
+    ]
+)
+
+
+class RandomLife(RuleBasedStateMachine):
+    """An engine that says anything at any time, users who submit, stop and delete, a service that is killed."""
+
+    launched = Bundle("launched")
+    past = Bundle("past")
+
+    @initialize(nodes=NODES, shares_host_ports=st.booleans())
+    def begin(self, nodes: list[tuple[int, dict[str, int], bool]], shares_host_ports: bool) -> None:
+        made = [
+            make_node(f"n{number}", cpus, gpus=gpus, healthy=healthy)
+            for number, (cpus, gpus, healthy) in enumerate(nodes)
+        ]
+        self.world = World(*made, shares_host_ports=shares_host_ports)
+        self.alarm: int | None = None
+        self.over: dict[str, Job] = {}
+        self.released: set[tuple[str, int]] = set()
+        self.running: set[TaskRef] = set()
+        self.said: Counter[tuple[str, int]] = Counter()
+        self.numbers = 0
+        self.scheduled = True
+
+    # -- users ----------------------------------------------------------------------------------------------
+
+    @rule(roles=roles(), fields=JOB)
+    def submit(self, roles: list[dict[str, Any]], fields: dict[str, Any]) -> None:
+        self.numbers += 1
+        self.after(self.world.submit(*roles, id=f"j{self.numbers}", **fields))
+
+    @precondition(lambda self: self.numbers)
+    @rule(data=st.data(), delete=st.booleans())
+    def stop(self, data: st.DataObject, delete: bool) -> None:
+        job_id = f"j{data.draw(st.integers(1, self.numbers))}"
+        self.after(self.world.stop(job_id, delete=delete))
+        job = self.world.core.jobs.get(job_id)
+        assert job is None or job.state.ended
+        assert delete or job_id not in self.world.outcome.deleted
+
+    # -- the engine -----------------------------------------------------------------------------------------
+
+    def tasks(self) -> list[Task]:
+        return [
+            task
+            for job in self.world.core.jobs.values()
+            for task in (job.attempt.tasks.values() if job.attempt else ())
+        ]
+
+    @precondition(lambda self: any(not task.state.ended for task in self.tasks()))
+    @rule(data=st.data(), target=launched)
+    def start(self, data: st.DataObject) -> TaskRef:
+        live = [task.ref for task in self.tasks() if not task.state.ended]
+        ref = data.draw(st.sampled_from(live))
+        self.after(self.world.started(ref))
+        return ref
+
+    @rule(ref=consumes(launched), end=ENDS, target=past)
+    def end(self, ref: TaskRef, end: tuple[EndCause, int | None]) -> TaskRef:
+        self.after(self.world.ended(ref, *end))
+        return ref
+
+    @rule(ref=past, end=ENDS)
+    def say_again(self, ref: TaskRef, end: tuple[EndCause, int | None]) -> None:
+        task = self.world.disk.tasks.get(ref)
+        known = copy.deepcopy(task)
+        for instructions in (
+            self.world.started(ref),
+            self.world.progress(ref, 5),
+            self.world.ended(ref, *end),
+        ):
+            assert instructions == []
+        assert self.world.disk.tasks.get(ref) == known
+
+    @precondition(lambda self: any(task.killing and not task.state.ended for task in self.tasks()))
+    @rule(data=st.data(), target=past)
+    def kill(self, data: st.DataObject) -> TaskRef:
+        dying = [task.ref for task in self.tasks() if task.killing and not task.state.ended]
+        ref = data.draw(st.sampled_from(dying))
+        self.after(self.world.killed(ref))
+        return ref
+
+    @rule(flips=st.lists(st.booleans(), min_size=3, max_size=3), more=st.booleans())
+    def change_nodes(self, flips: list[bool], more: bool) -> None:
+        nodes = [
+            make_node(node.name, node.cpus, gpus=dict(node.gpu_counts), healthy=node.healthy != flip)
+            for node, flip in zip(self.world.nodes, [*flips, *[False] * 9], strict=False)
+        ]
+        if more and len(nodes) < 5:
+            nodes.append(make_node(f"n{len(nodes)}", 2, gpus={"K80": 1}))
+        self.after(self.world.change_nodes(*nodes))
+
+    # -- time, and death ------------------------------------------------------------------------------------
+
+    @rule(later=st.sampled_from([0, 1, 500, 60_000, 400_000]))
+    def time_passes(self, later: int) -> None:
+        self.after(self.world.tick(later))
+
+    @precondition(lambda self: self.alarm is not None)
+    @rule()
+    def alarm_rings(self) -> None:
+        assert self.alarm is not None
+        self.world.now, self.alarm = max(self.world.now, self.alarm), None
+        self.after(self.world.tick())
+        assert all(due > self.world.now for due in self.world.core._sleeping.values())
+
+    @rule()
+    def service_dies_and_comes_back(self) -> None:
+        before = {job.id: (job.state, job.sub_state) for job in self.world.core.jobs.values()}
+        self.alarm = None
+        self.said.clear()
+        self.after(self.world.restart())
+        assert {job.id: (job.state, job.sub_state) for job in self.world.core.jobs.values()} == before
+        starting = {
+            job.id
+            for job in self.world.core.jobs.values()
+            if job.sub_state is SubState.STARTING
+            and job.attempt
+            and any(not task.started and not task.state.ended for task in job.attempt.tasks.values())
+        }
+        assert {job_id for job_id, _ in self.said} == starting
+        self.after(self.world.tick())
+
+    # -- what follows from an event -------------------------------------------------------------------------
+
+    def after(self, instructions: list[Instruction]) -> None:
+        by_ref = {task.ref: task for task in self.tasks()}
+        for instruction in instructions:
+            match instruction:
+                case LaunchAttempt(job_id=job_id, attempt=number):
+                    self.said[job_id, number] += 1
+                    assert self.said[job_id, number] == 1, "launched twice in one life of the service"
+                    assert (job_id, number) not in self.released
+                case KillTask(task=ref):
+                    assert not by_ref[ref].state.ended
+                    assert by_ref[ref].killing
+                case ReleaseAttempt(job_id=job_id, attempt=number):
+                    assert (job_id, number) not in self.released
+                    self.released.add((job_id, number))
+                    assert not [
+                        ref for ref in by_ref if ref[:2] == (job_id, number) and not by_ref[ref].ended
+                    ]
+                case WakeAt(time=time):
+                    self.alarm = time if self.alarm is None else min(self.alarm, time)
+
+    # -- what always holds ----------------------------------------------------------------------------------
+
+    @invariant()
+    def the_cluster_is_what_the_tasks_hold(self) -> None:
+        world = self.world
+        fresh = Cluster(world.nodes, shares_host_ports=world.shares_host_ports)
+        gpus, ports = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+        for job in world.core.jobs.values():
+            for task in job.attempt.tasks.values() if job.attempt else ():
+                if task.state.ended:
+                    continue
+                place = task.assignment
+                fresh.occupy(world.core.demand(job, task), place)
+                gpus.update((place.node, index) for index in place.gpus)
+                ports.update((place.node, port) for label in place.ports.values() for port in label)
+        for name, use in world.core.cluster.uses.items():
+            again = fresh.uses[name]
+            assert (use.cpus, use.memory_mb, use.storage_gb) == (
+                again.cpus,
+                again.memory_mb,
+                again.storage_gb,
+            )
+            assert use.gpus == again.gpus
+            assert use.ports == again.ports
+            assert min(use.cpus, use.memory_mb, use.storage_gb) >= 0, "more is given than there is"
+        assert set(gpus.values()) <= {1}, "a GPU is given twice"
+        if world.shares_host_ports:
+            assert set(ports.values()) <= {1}, "a port is given twice"
+
+    @invariant()
+    def every_live_job_waits_or_holds_or_sleeps(self) -> None:
+        core = self.world.core
+        for job in core.jobs.values():
+            holds = job.attempt is not None and any(not t.state.ended for t in job.attempt.tasks.values())
+            places = [job.id in core.queue, job.id in core._sleeping, holds]
+            assert places.count(True) == 1, (job, places)
+            expected = {SubState.QUEUED: 0, SubState.RETRY_WAIT: 1}.get(job.sub_state, 2)
+            assert places[expected], (job.sub_state, places)
+            assert (job.not_before is not None) <= (job.sub_state in (SubState.RETRY_WAIT, SubState.ENDING))
+            if job.state is State.RUNNING:
+                assert job.attempt is not None
+                assert all(task.started is not None for task in job.attempt.tasks.values())
+        assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
+        assert core._sleeping.keys() <= core.jobs.keys()
+
+    @invariant()
+    def a_gang_is_whole(self) -> None:
+        for job in self.world.core.jobs.values():
+            if job.attempt is not None:
+                wanted = {(r.name, i) for r in job.spec.task_roles for i in range(r.task_number)}
+                assert job.attempt.tasks.keys() == wanted
+                assert len(gang_of(job.spec)) == len(wanted)
+
+    @invariant()
+    def nothing_waits_that_would_fit(self) -> None:
+        core = self.world.core
+        for job in core.jobs.values():
+            # (best fit may fail to see that a gang of different tasks fits)
+            if job.id in core.queue and len(job.spec.task_roles) == 1:
+                assert not core.cluster.fits(gang_of(job.spec))
+
+    @invariant()
+    def who_sleeps_is_woken(self) -> None:
+        if self.world.core._sleeping:
+            assert self.alarm is not None
+            assert self.alarm <= min(self.world.core._sleeping.values())
+
+    @invariant()
+    def what_is_durable_is_what_the_core_thinks(self) -> None:
+        for job_id in self.world.core.jobs:
+            self.world.job(job_id)
+
+    @invariant()
+    def what_has_ended_stays_as_it_ended(self) -> None:
+        disk = self.world.disk
+        for job_id, job in self.over.items():
+            assert job_id not in self.world.core.jobs
+            assert job_id not in disk.jobs or disk.job(job_id) == job
+        for job_id, row in disk.jobs.items():
+            if row["sub_state"] == "ENDED":
+                self.over.setdefault(job_id, disk.job(job_id))
+
+    def teardown(self) -> None:
+        """Stop everything: nothing may be left."""
+        if not hasattr(self, "world"):
+            return
+        for number in range(1, self.numbers + 1):
+            self.after(self.world.stop(f"j{number}"))
+        for task in self.tasks():
+            if not task.state.ended:
+                assert task.killing
+                self.after(self.world.killed(task.ref))
+        assert self.world.core.jobs == {}
+        assert len(self.world.core.queue) == 0
+        assert self.world.is_free()
+
+
+TestRandomLife = RandomLife.TestCase
+TestRandomLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
