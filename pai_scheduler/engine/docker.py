@@ -40,6 +40,7 @@ class DockerEngine:
     """
 
     shares_host_ports = False
+
     def __init__(
         self,
         data_dir: Path,
@@ -217,7 +218,8 @@ class DockerEngine:
         if event["Action"] == "oom":
             self._tasks[ref].ran_out_of_memory(container)
         elif event["Action"] in ("die", "destroy"):
-            self._tasks[ref].container_died(container)
+            code = event["Actor"]["Attributes"].get("exitCode")
+            self._tasks[ref].container_died(container, None if code is None else int(code))
 
     def _set_health(self, healthy: bool) -> None:
         if healthy != self._healthy:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .protocol import Launch
 
@@ -18,6 +19,8 @@ _ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec 
 _HOST_NAME_MAX = 63
 _IMAGE = re.compile(r"[A-Za-z0-9]+(?:[._:/@-]+[A-Za-z0-9_]+)*")
 _MIB = 2**20
+#: MAX_ARG_STRLEN of Linux
+_LONGEST_STRING = 2**17
 
 
 def is_image_name(image: str) -> bool:
@@ -78,6 +81,27 @@ def container_config(
     if len(task.hostname) <= _HOST_NAME_MAX:
         config["Hostname"] = task.hostname
     return config
+
+
+def find_too_long(launch: Launch) -> Message | None:
+    """Say which part of a task is longer than Linux hands to a program (128 KiB with its final zero)."""
+    command = len(launch.command.encode())
+    if command >= _LONGEST_STRING:
+        return msg(
+            "The command is {size} KiB long; Linux allows no more than {limit}.",
+            size=command // 1024,
+            limit=_LONGEST_STRING // 1024 - 1,
+        )
+    for name, value in launch.env.items():
+        variable = len(f"{name}={value}".encode())
+        if variable >= _LONGEST_STRING:
+            return msg(
+                "The environment variable {name} is {size} KiB long; Linux allows no more than {limit}.",
+                name=name,
+                size=variable // 1024,
+                limit=_LONGEST_STRING // 1024 - 1,
+            )
+    return None
 
 
 def labels(task: TaskRef, instance: str) -> dict[str, str]:

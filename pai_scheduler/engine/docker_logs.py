@@ -46,6 +46,13 @@ class LogFollower:
         self._api, self._container, self._folder = api, container, folder
         self._on_dropped = on_dropped
         self._said_dropped = False
+        self._writer: TaskLogWriter | None = None
+
+    def close(self) -> None:
+        """Close the log; what it lacks can be fetched by another follower."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
     async def follow(self) -> None:
         """Copy what there is and what comes, until the container has ended; breaks are bridged."""
@@ -68,7 +75,8 @@ class LogFollower:
                 return
 
     async def _copy(self, *, follow: bool) -> None:
-        writer = TaskLogWriter(self._folder)
+        # one for as long as possible: to open a long log means to look for its end
+        writer = self._writer = self._writer or TaskLogWriter(self._folder)
         try:
             since, known = _known(TaskLog(self._folder))
             params = {"follow": str(int(follow)), "stdout": "1", "stderr": "1", "timestamps": "1"}
@@ -87,8 +95,6 @@ class LogFollower:
         except aiodocker.DockerError as error:
             if error.status != 404:
                 raise UnreachableError(error.message) from error
-        finally:
-            writer.close()
 
 
 async def frames(response: aiohttp.ClientResponse) -> AsyncIterator[Frame]:

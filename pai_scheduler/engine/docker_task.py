@@ -20,9 +20,10 @@ from ..core.events import EndCause, Ended, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
-from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, network_name
+from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, find_too_long, network_name
 from .docker_images import ImageError, Images
 from .docker_logs import LogFollower
+from .logs import TaskLog
 from .protocol import EngineEvent, Launch
 
 #: After the end Docker may keep a followed log open; what is missing then is fetched in one piece.
@@ -30,6 +31,9 @@ _LOG_END_SECONDS = 10.0
 _KILL_AGAIN_SECONDS = 10.0
 #: What Docker records where it was not there to see how a container ended.
 _UNSEEN_EXIT = 255
+#: How Docker's init ends, and what it says, where there is no shell to start.
+_NOT_FOUND, _INIT_FAILED = 127, b"[FATAL tini"
+_WITNESS_SECONDS = 2.0
 
 T = TypeVar("T")
 
@@ -86,7 +90,9 @@ class DockerTask:
         self._launch: Launch | None = None
         self._story: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._log_folder = around.data_dir / "logs" / ref.name
         self._container = ""
+        self._seen_exit: int | None = None
         self._died = self._oom = self._started = self._ended = False
         self._killed_at = around.killed_at(ref)
         #: Loop time of the next SIGKILL.
@@ -111,10 +117,11 @@ class DockerTask:
         self._changed.set()
         self._begin()
 
-    def container_died(self, container: str) -> None:
-        """Hear that a container of this name ended or is gone."""
+    def container_died(self, container: str, exit_code: int | None = None) -> None:
+        """Hear that a container of this name ended (with an exit code, where Docker saw it) or is gone."""
         if container == self._container:
             self._died = True
+            self._seen_exit = exit_code if exit_code is not None else self._seen_exit
             self._changed.set()
 
     def ran_out_of_memory(self, container: str) -> None:
@@ -184,6 +191,8 @@ class DockerTask:
 
     async def _create(self, launch: Launch) -> dict[str, Any]:
         around = self._around
+        if too_long := find_too_long(launch):
+            raise _OverError(EndCause.REFUSED, too_long)
         config = container_config(
             launch, instance=around.instance, node_cpus=around.node_cpus, limits_storage=around.limits_storage
         )
@@ -238,17 +247,20 @@ class DockerTask:
         )
         if not found["State"]["Running"]:
             self.container_died(container)
-        log = LogFollower(
-            self._api, container, self._around.data_dir / "logs" / self.ref.name, self._log_dropped
-        )
+        log = LogFollower(self._api, container, self._log_folder, self._log_dropped)
         following = asyncio.create_task(log.follow())
         try:
             ended = await self._death(container)
             await asyncio.wait({following}, timeout=_LOG_END_SECONDS)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await log.drain()
         finally:
             following.cancel()
             await asyncio.gather(following, return_exceptions=True)
-        await log.drain()
+            log.close()
+        if ended is not None and ended["State"]["ExitCode"] == _UNSEEN_EXIT:
+            await self._wait_for_witness()
         self._judge(ended)
 
     async def _death(self, container: str) -> dict[str, Any] | None:
@@ -258,7 +270,15 @@ class DockerTask:
             found = await self._api.inspect(container)
             if found is None or not found["State"]["Running"]:
                 return found
-            self._died = False  # what was heard was old: it was started meanwhile
+            self._died, self._seen_exit = False, None  # what was heard was old: it was started meanwhile
+
+    async def _wait_for_witness(self) -> None:
+        """Give the event of the end time to arrive: this exit code may be the command's own."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_WITNESS_SECONDS):
+                while self._seen_exit is None:
+                    self._changed.clear()
+                    await self._changed.wait()
 
     async def _hear_of_death(self, container: str) -> None:
         clock = asyncio.get_running_loop().time
@@ -288,24 +308,31 @@ class DockerTask:
 
     def _judge(self, found: dict[str, Any] | None) -> None:
         """Say how the container ended."""
-        if found is None:
-            gone = msg("The container was removed by somebody else while it ran.")
-            if self._killed_at is None:
-                self._end(EndCause.LOST, None, gone)
-            else:
-                self._end(EndCause.KILLED, None, None)
-            return
-        state = found["State"]
-        code, when = int(state["ExitCode"]), _ms(state["FinishedAt"])
+        code, when, oom = self._seen_exit, _now(), self._oom
+        if found is not None:
+            state = found["State"]
+            code, when, oom = (
+                int(state["ExitCode"]),
+                _ms(state["FinishedAt"]),
+                oom or bool(state["OOMKilled"]),
+            )
         if self._killed_at is not None and self._killed_at <= when:
             self._end(EndCause.KILLED, code, None, when)
-        elif code and (self._oom or state["OOMKilled"]):
+        elif code is None:
+            reason = msg("The container was removed by somebody else while it ran.")
+            self._end(EndCause.LOST, None, reason)
+        elif code and oom:
             self._end(EndCause.OOM, code, None, when)
-        elif code == _UNSEEN_EXIT and state["Error"]:
-            reason = msg("Docker lost the container: {error}", error=state["Error"])
+        elif code == _UNSEEN_EXIT and self._seen_exit is None:
+            reason = msg("The machine or its Docker Engine went down while the task ran.")
             self._end(EndCause.LOST, None, reason, when)
         else:
-            self._end(EndCause.EXITED, code, None, when)
+            self._end(EndCause.EXITED, code, self._no_shell() if code == _NOT_FOUND else None, when)
+
+    def _no_shell(self) -> Message | None:
+        if TaskLog(self._log_folder).read("stderr", 0, len(_INIT_FAILED)) != _INIT_FAILED:
+            return None  # the shell is there, and said itself what it did not find
+        return msg("The image has no /bin/sh, which is needed to run a job's command.")
 
     def _end(
         self, cause: EndCause, code: int | None, reason: Message | None, when: int | None = None
@@ -361,10 +388,6 @@ def _start_failure(error: str) -> tuple[EndCause, Message]:
     """Tell what the user must change from what may go better the next time."""
     if "/bin/sh" in error and "no such file" in error:
         return EndCause.REFUSED, msg("The image has no /bin/sh, which is needed to run a job's command.")
-    if "argument list too long" in error:
-        return EndCause.REFUSED, msg(
-            "The command and its environment are longer than Linux allows (128 KiB each)."
-        )
     return EndCause.LAUNCH_FAILED, msg("Docker could not start the container: {error}", error=error)
 
 

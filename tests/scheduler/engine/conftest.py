@@ -1,10 +1,13 @@
-"""What the engine tests share: assertions of the conformance suite explain themselves when they fail."""
+"""What the engine tests share: a disk that is quickly full, Docker; assertions that explain themselves."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
@@ -12,6 +15,26 @@ from pai_scheduler.engine.docker import DockerEngine
 pytest.register_assert_rewrite("tests.scheduler.engine.conformance", "tests.scheduler.engine.lab")
 
 from .lab import Lab  # noqa: E402 - only now its assertions are rewritten
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 1 MB in memory."""
+    folder = tmp_path / "tiny-disk"
+    folder.mkdir()
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if mount.returncode:
+        reason = f"a tmpfs (mounting one needs root): {mount.stderr.strip()}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 @pytest.fixture
@@ -32,6 +55,13 @@ async def open_docker(
     yield open_engine
     if engines:
         await engines[-1].close()
+
+
+@pytest.fixture
+async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
+    """Talk to Docker past the engine."""
+    async with aiodocker.Docker(url=docker_host) as client:
+        yield client
 
 
 @pytest.fixture
