@@ -27,7 +27,6 @@ from tornado.netutil import bind_sockets
 from .api.app import make_app
 from .api.auth import Authenticator, TokensError, TokensFile
 from .api.desk import Desk
-from .api.hub import HubTokens
 from .api.server import serve
 from .cluster.definition import Definition, DefinitionError, parse_definition
 from .engine.protocol import Engine, EngineError
@@ -250,6 +249,8 @@ def _authenticator(options: argparse.Namespace) -> Authenticator:
     if options.tokens is not None:
         return TokensFile(options.tokens)
     if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
+        from .api.hub import HubTokens  # brings half of JupyterHub
+
         return HubTokens.from_environment(options.admin_service)
     raise StartError(
         msg(
