@@ -33,7 +33,7 @@ class FormView(widgets.VBox):
 
     def __init__(self, model: JobModel, say: Language) -> None:
         self._model, self._say = model, say
-        unique = button(
+        self.unique = button(
             say("Make unique"),
             tooltip=say("Append eight random characters to the name"),
             on_click=self._make_unique,
@@ -41,7 +41,7 @@ class FormView(widgets.VBox):
         self._virtual_cluster = self._choice("virtualCluster", "default")
         self._gpu_type = self._choice("gpuType", "")
         self._fields: dict[str, Field] = {
-            "jobName": self._text_field("jobName", beside=[unique]),
+            "jobName": self._text_field("jobName", beside=[self.unique]),
             "image": self._text_field("image"),
             "virtualCluster": self._virtual_cluster,
             "gpuType": self._gpu_type,
@@ -54,13 +54,13 @@ class FormView(widgets.VBox):
             say("Debug: a task that fails keeps its container, so that you can look inside"), self._set_debug
         )
         self.debug.add_class("pai-switch")
-        self._more = widgets.Accordion(
+        self.more = widgets.Accordion(
             [widgets.VBox([*storage.values()])], titles=(say("More: storage folders, registry credentials"),)
         )
         basics = [*self._fields.values()]
         self._storage = storage
         self._fields |= storage
-        self._inner = widgets.VBox(
+        self.inner = widgets.VBox(
             [
                 *basics,
                 self._title("taskRoles"),
@@ -68,26 +68,30 @@ class FormView(widgets.VBox):
                 self._title("jobEnvs"),
                 self.envs,
                 self.debug,
-                self._more,
+                self.more,
             ]
         )
-        self._obstacle = widgets.HTML()
-        self._back = button(
+        self.obstacle = widgets.HTML()
+        self.back = button(
             say("Go back to the text that parsed last"), icon="undo", on_click=lambda: model.go_back(self)
         )
-        super().__init__([self._obstacle, self._back, self._inner])
+        super().__init__([self.obstacle, self.back, self.inner])
         self.offer({}, [])
         model.listen(lambda _source: self.load())
         self.load()
 
+    def field(self, name: str) -> Field:
+        """Give the input of a field of the job itself."""
+        return self._fields[name]
+
     def load(self) -> None:
         """Show the job as it is now, or say why that cannot be."""
         obstacle = self._model.obstacle
-        show(self._inner, obstacle is None)
-        show(self._obstacle, obstacle is not None)
-        show(self._back, self._model.text_error is not None)
+        show(self.inner, obstacle is None)
+        show(self.obstacle, obstacle is not None)
+        show(self.back, self._model.text_error is not None)
         if obstacle is not None:
-            self._obstacle.value = notice(self._say.of(obstacle), "warning")
+            self.obstacle.value = notice(self._say.of(obstacle), "warning")
             return
         config = self._model.config
         for name, field in self._fields.items():
@@ -119,7 +123,7 @@ class FormView(widgets.VBox):
         in_envs = [path for path in left if path == _ENVS or path.startswith((_ENVS + ".", _ENVS + "["))]
         self.envs.show_errors([sentence for path in in_envs for sentence in left.pop(path)])
         if any(path_text((name,)) in errors for name in self._storage):
-            self._more.selected_index = 0
+            self.more.selected_index = 0
         return [(path, sentence) for path, sentences in left.items() for sentence in sentences]
 
     def _placed(self) -> Iterator[tuple[str, Field]]:

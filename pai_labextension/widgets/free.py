@@ -10,6 +10,9 @@ from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
 from .language import Language
 
+#: State of a machine that does not answer.
+_LOST = "LOST"
+
 
 @dataclass(frozen=True, slots=True)
 class GpuCount:
@@ -29,7 +32,7 @@ def gpu_counts(nodes: Iterable[NodeInfo]) -> list[GpuCount]:
     for node in nodes:
         for gpu in node["gpus"]:
             total[gpu["type"]] += 1
-            free[gpu["type"]] += gpu["job"] is None
+            free[gpu["type"]] += gpu["job"] is None and node["state"] != _LOST
             if not gpu["simulated"]:
                 real.add(gpu["type"])
     return [GpuCount(kind, free[kind], total[kind], kind not in real) for kind in sorted(total)]

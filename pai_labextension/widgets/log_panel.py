@@ -81,8 +81,7 @@ class LogPanel(widgets.VBox):
         self._quiet = True
         try:
             self.task.options = names
-            if keep in [value for _, value in names]:
-                self.task.value = keep
+            self.task.value = keep if keep in [value for _, value in names] else names[0][1]
             self.attempt.options = numbers
             self.attempt.value = self._newest if older is None else older
         finally:

@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     r"|(?P<text>[^\x00-\x08\x0a-\x1f\x7f]+)"
 )
 #: The beginning of an escape sequence whose rest is still to come.
-_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,200}\x1b?)?\Z")
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}|\][^\x07\x1b]{0,200}\x1b?)?\Z")
 
 
 class LogText:

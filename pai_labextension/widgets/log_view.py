@@ -21,10 +21,10 @@ class LogView(widgets.VBox):
         self._when_blank = widgets.HTML(f'<pre class="pai-muted">{html.escape(when_blank)}</pre>')
         self._shown: dict[int, widgets.HTML] = {}
         self._dirty = asyncio.Event()
-        self._inside = widgets.VBox(layout=widgets.Layout(width="100%", flex="0 0 auto", overflow="visible"))
-        self._inside.children = (self._when_blank,)
+        self.inside = widgets.VBox(layout=widgets.Layout(width="100%", flex="0 0 auto", overflow="visible"))
+        self.inside.children = (self._when_blank,)
         super().__init__(
-            [self._inside],
+            [self.inside],
             # a reversed column keeps to its end by itself: the browser follows without a script
             layout=widgets.Layout(height="320px", flex_flow="column-reverse", overflow="hidden auto"),
         )
@@ -44,7 +44,7 @@ class LogView(widgets.VBox):
         """Begin with an empty log."""
         self._text = LogText()
         self._shown = {}
-        self._inside.children = (self._when_blank,)
+        self.inside.children = (self._when_blank,)
         self._dirty.clear()
 
     def feed(self, data: bytes) -> None:
@@ -62,7 +62,7 @@ class LogView(widgets.VBox):
         for number in [number for number in self._shown if number < self._text.first]:
             self._shown.pop(number).close()
         if set(self._shown) != numbers:
-            self._inside.children = tuple(block for _, block in sorted(self._shown.items()))
+            self.inside.children = tuple(block for _, block in sorted(self._shown.items()))
 
     async def run(self) -> None:
         """Paint for ever, as often as there is something new."""

@@ -30,11 +30,11 @@ class PortRow(widgets.HBox):
 
             self.fields[name] = kind(label.title, on_edit, help_text=label.help, placeholder=label.default)
             self.fields[name].layout.flex = "1 1 170px"
-        remove = button(
+        self.remove = button(
             icon="trash", tooltip=say("Remove this port range"), on_click=lambda: edit((index,), ABSENT)
         )
         super().__init__(
-            [*self.fields.values(), remove], layout=widgets.Layout(flex_flow="row wrap", width="auto")
+            [*self.fields.values(), self.remove], layout=widgets.Layout(flex_flow="row wrap", width="auto")
         )
         self.add_class("pai-row")
 
@@ -52,10 +52,10 @@ class PortList(widgets.VBox):
         self.rows: list[PortRow] = []
         label = role_label(say, "portList")
         self._box = widgets.VBox()
-        add = button(say("Add a port range"), icon="plus", tooltip=label.help, on_click=self._append)
+        self.add = button(say("Add a port range"), icon="plus", tooltip=label.help, on_click=self._append)
         title = widgets.Label(label.title)
         title.add_class("pai-subtitle")
-        super().__init__([title, self._box, add])
+        super().__init__([title, self._box, self.add])
 
     def load(self, ports: Sequence[dict[str, Any]]) -> None:
         """Show the port ranges of the job."""

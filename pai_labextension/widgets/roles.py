@@ -55,10 +55,10 @@ class RoleBox(widgets.VBox):
         self.ports = PortList(say, lambda path, value: edit(("portList", *path), value))
         self._title = widgets.Label()
         self._title.add_class("pai-subtitle")
-        duplicating = button(icon="copy", tooltip=say("Duplicate this task role"), on_click=duplicate)
-        self._remove = button(icon="trash", tooltip=say("Remove this task role"), on_click=remove)
+        self.duplicate = button(icon="copy", tooltip=say("Duplicate this task role"), on_click=duplicate)
+        self.remove = button(icon="trash", tooltip=say("Remove this task role"), on_click=remove)
         head = widgets.HBox(
-            [self._title, widgets.HBox([duplicating, self._remove])],
+            [self._title, widgets.HBox([self.duplicate, self.remove])],
             layout=widgets.Layout(justify_content="space-between"),
         )
         self._say = say
@@ -68,10 +68,14 @@ class RoleBox(widgets.VBox):
         super().__init__([head, self._fields["name"], numbers, self._fields["command"], self.ports, *limits])
         self.add_class("pai-box")
 
+    def field(self, name: str) -> Field:
+        """Give the input of a field of the role."""
+        return self._fields[name]
+
     def load(self, role: dict[str, Any], title: str, is_only_one: bool) -> None:
         """Show a task role of the job."""
         self._title.value = title
-        self._remove.disabled = is_only_one
+        self.remove.disabled = is_only_one
         for name, field in self._fields.items():
             field.load(role.get(name, ABSENT))
         self.ports.load(role.get("portList", []))
@@ -93,8 +97,8 @@ class RoleList(widgets.VBox):
         self.boxes: list[RoleBox] = []
         self._inner = widgets.VBox()
         new = {"name": "", "taskNumber": 1, "command": ""}
-        add = button(say("Add a task role"), icon="plus", on_click=lambda: self._append(new))
-        super().__init__([self._inner, add])
+        self.add = button(say("Add a task role"), icon="plus", on_click=lambda: self._append(new))
+        super().__init__([self._inner, self.add])
 
     def load(self, roles: Sequence[dict[str, Any]]) -> None:
         """Show the task roles of the job."""

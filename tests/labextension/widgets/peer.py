@@ -1,4 +1,4 @@
-"""A peer on the network that speaks the scheduler's wire format and does what a test tells it, faults included."""
+"""A peer that speaks the scheduler's wire format and does what a test tells it, faults included."""
 
 from __future__ import annotations
 
@@ -155,6 +155,12 @@ class Job:
         ]
 
 
+def job_of(name: str, *roles: str) -> Job:
+    """Make a waiting job with two tasks of each role."""
+    names = roles or ("worker",)
+    return Job(name, {"jobName": name, "taskRoles": [{"name": role, "taskNumber": 2} for role in names]})
+
+
 class Peer:
     """What the peer answers, and what it was asked."""
 
@@ -183,11 +189,7 @@ class Peer:
         return Client(self.url, "token")
 
     def add(self, name: str, *roles: str) -> Job:
-        config = {
-            "jobName": name,
-            "taskRoles": [{"name": role, "taskNumber": 2} for role in roles or ("worker",)],
-        }
-        self.jobs[name] = Job(name, config)
+        self.jobs[name] = job_of(name, *roles)
         return self.jobs[name]
 
     async def up(self) -> None:
@@ -329,7 +331,10 @@ class _Events(_Stream):
 
 class _Log(_Stream):
     async def get(self, _user: str, name: str, role: str, index: str, stream: str) -> None:
-        job = self.peer.jobs[name]
+        job = self.peer.jobs.get(name)
+        if job is None:
+            self.refuse(404, "NoJobError", f"There is no job {name}.")
+            return
         offset = int(self.get_query_argument("offset", "0"))
         follow = self.get_query_argument("follow", "0") == "1"
         key = (role, int(index), stream)

@@ -42,7 +42,9 @@ async def test_loading_a_value_is_no_edit(given: list[Any]) -> None:
     ("typed", "value"),
     [("12", 12), (" 08 ", 8), ("-1", -1), ("", ABSENT), ("  ", ABSENT), ("1.5", "1.5"), ("many", "many")],
 )
-async def test_a_number_is_read_and_what_is_none_stays_as_typed(given: list[Any], typed: str, value: Any) -> None:
+async def test_a_number_is_read_and_what_is_none_stays_as_typed(
+    given: list[Any], typed: str, value: Any
+) -> None:
     field = IntegerField("CPUs", given.append)
     field.entry.value = "x"
     field.entry.value = typed

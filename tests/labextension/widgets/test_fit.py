@@ -71,7 +71,9 @@ async def test_questions_never_overlap_and_old_answers_are_dropped(peer: Peer, t
     assert peer.most_asking == 1
 
 
-async def test_a_job_with_errors_is_not_asked_about_but_the_cluster_is_seen(peer: Peer, typing: Typing) -> None:
+async def test_a_job_with_errors_is_not_asked_about_but_the_cluster_is_seen(
+    peer: Peer, typing: Typing
+) -> None:
     await until(lambda: typing.answers)
     typing.type("")
     await until(lambda: len(typing.clusters) == 2)

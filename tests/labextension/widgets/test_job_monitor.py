@@ -1,0 +1,192 @@
+"""The monitor, against a peer that misbehaves on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pai_labextension.widgets import JobMonitor
+from pai_labextension.widgets.background import NoEventLoopError
+from pai_labextension.widgets.job_monitor import MonitorClosedError, last_lines
+from pai_labextension.widgets.watch import Pace
+from pai_scheduler.client import ApiError
+from tests.labextension.widgets.peer import Peer
+from tests.labextension.widgets.waiting import until
+
+PACE = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600)
+
+
+@pytest.fixture
+async def watch(peer: Peer) -> Any:
+    made: list[JobMonitor] = []
+
+    def make(name: str, locale: str = "en") -> JobMonitor:
+        made.append(JobMonitor(name, client=peer.client(), locale=locale, pace=PACE))
+        return made[-1]
+
+    yield make
+    for monitor in made:
+        monitor.close()
+        await monitor.client.close()
+
+
+Watch = Callable[..., JobMonitor]
+
+
+def visible(widget: Any) -> bool:
+    return widget.layout.display != "none"
+
+
+async def test_a_job_is_followed_from_waiting_to_its_end(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    monitor = watch("demo")
+    await until(lambda: "2 × P100 wanted" in monitor.head.value)
+    assert not visible(monitor.logs)
+    job.happen("pulling 40 %")
+    await until(lambda: "pulling 40 %" in monitor.activity.value)
+    job.happen("it runs", state="RUNNING")
+    await until(lambda: monitor.state == "RUNNING")
+    assert visible(monitor.logs)
+    assert "node-a" in monitor.tasks.value
+    job.write("worker", 0, b"hello\n")
+    await until(lambda: monitor.logs.view.text == "hello\n")
+    job.happen("done", state="SUCCEEDED", exit_code=0)
+    assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
+    assert not visible(monitor.activity)
+
+
+async def test_another_task_or_stream_is_another_log(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.state = "RUNNING"
+    job.write("worker", 0, b"zero")
+    job.write("worker", 1, b"one")
+    job.write("worker", 1, b"wrong", "stderr")
+    monitor = watch("demo")
+    await until(lambda: monitor.logs.view.text == "zero")
+    monitor.logs.task.value = ("worker", 1)
+    await until(lambda: monitor.logs.view.text == "one")
+    monitor.logs.stream.value = "stderr"
+    await until(lambda: monitor.logs.view.text == "wrong")
+
+
+async def test_a_new_attempt_is_followed_by_itself_and_old_ones_stay_readable(
+    peer: Peer, watch: Watch
+) -> None:
+    job = peer.add("demo")
+    job.state = "RUNNING"
+    job.write("worker", 0, b"first")
+    monitor = watch("demo")
+    await until(lambda: monitor.logs.view.text == "first")
+    assert not visible(monitor.logs.attempt)
+    job.logs.clear()
+    job.happen("again", attempt=1)
+    job.write("worker", 0, b"second")
+    await until(lambda: monitor.logs.attempt.value == 1)
+    await until(lambda: monitor.logs.view.text == "second")
+    assert visible(monitor.logs.attempt)
+    monitor.logs.attempt.value = 0
+    job.happen("and again", attempt=2)
+    await until(lambda: len(monitor.logs.attempt.options) == 3)
+    assert monitor.logs.attempt.value == 0
+
+
+async def test_a_failure_is_explained_with_the_last_lines_of_the_task_that_decided(
+    peer: Peer, watch: Watch
+) -> None:
+    job = peer.add("demo")
+    job.write("worker", 1, b"Traceback\nValueError: <bad>\n")
+    job.happen("failed", state="FAILED", exit_code=1, trigger=("worker", 1), diagnostics="It exited with 1.")
+    monitor = watch("demo")
+    assert await asyncio.wait_for(monitor.wait(), 10) == "FAILED"
+    assert "ValueError: &lt;bad&gt;" in monitor.ending.value
+    assert "It exited with 1." in monitor.ending.value
+    assert monitor.logs.task.value == ("worker", 1)
+
+
+async def test_stop_asks_first(peer: Peer, watch: Watch) -> None:
+    peer.add("demo").state = "RUNNING"
+    monitor = watch("demo")
+    await until(lambda: monitor.state == "RUNNING")
+    monitor.stop_button.click()
+    assert not visible(monitor.stop_button)
+    assert peer.jobs["demo"].state == "RUNNING"
+    monitor.stop_yes.click()
+    assert await asyncio.wait_for(monitor.wait(), 10) == "STOPPED"
+
+
+async def test_a_stop_that_does_not_arrive_is_said(peer: Peer, watch: Watch) -> None:
+    peer.add("demo").state = "RUNNING"
+    monitor = watch("demo")
+    await until(lambda: monitor.state == "RUNNING")
+    await peer.down()
+    await monitor.stop()
+    assert "Not stopped" in monitor.outcome.value
+
+
+async def test_a_restart_of_the_scheduler_is_said_and_survived(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.state = "RUNNING"
+    job.write("worker", 0, b"one\n")
+    monitor = watch("demo")
+    await until(lambda: monitor.logs.view.text == "one\n")
+    await peer.down()
+    await until(lambda: "does not answer" in monitor.trouble.value)
+    job.write("worker", 0, b"two\n")
+    job.happen("done", state="SUCCEEDED")
+    await peer.up()
+    assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
+    await until(lambda: monitor.logs.view.text == "one\ntwo\n")
+    assert not visible(monitor.trouble)
+
+
+async def test_a_job_that_is_not_there_is_said(watch: Watch) -> None:
+    monitor = watch("nowhere")
+    with pytest.raises(ApiError):
+        await asyncio.wait_for(monitor.wait(), 10)
+    assert "nowhere cannot be shown" in monitor.head.value
+
+
+async def test_closing_ends_its_tasks_and_wakes_who_waits(peer: Peer, watch: Watch) -> None:
+    peer.add("demo")
+    before = asyncio.all_tasks()
+    monitor = watch("demo")
+    waiting = asyncio.create_task(monitor.wait())
+    await until(lambda: monitor.state == "WAITING")
+    monitor.close()
+    with pytest.raises(MonitorClosedError):
+        await asyncio.wait_for(waiting, 10)
+    await until(
+        lambda: not {task for task in asyncio.all_tasks() - before if task.get_name().startswith("pai-")}
+    )
+
+
+async def test_a_fault_of_ours_is_shown_and_wakes_who_waits(
+    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = peer.add("demo")
+    monkeypatch.setattr(type(job), "attempts", lambda _self: [{}])
+    monitor = watch("demo")
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(monitor.wait(), 10)
+    await until(lambda: "KeyError" in monitor.outcome.value)
+
+
+async def test_it_speaks_chinese(peer: Peer, watch: Watch) -> None:
+    peer.add("demo")
+    monitor = watch("demo", "zh_CN")
+    await until(lambda: "等待中" in monitor.head.value)
+    assert monitor.stop_button.description == "停止作业"
+
+
+def test_without_a_loop_it_says_what_to_do() -> None:
+    with pytest.raises(NoEventLoopError):
+        JobMonitor("demo")
+
+
+def test_the_last_lines_are_those_a_terminal_would_show() -> None:
+    output = "".join(f"line {n}\n" for n in range(50)) + "\r10%\r100%\n"
+    assert last_lines(output.encode()).split("\n")[-2:] == ["line 49", "100%"]
+    assert len(last_lines(output.encode()).split("\n")) == 12

@@ -1,0 +1,59 @@
+"""A job's state, tasks and end as HTML."""
+
+from __future__ import annotations
+
+from pai_labextension.widgets import job_view
+from pai_labextension.widgets.language import Language
+from tests.labextension.widgets.peer import job_of
+
+EN = Language("en")
+
+
+def test_a_waiting_job_says_why() -> None:
+    job = job_of("demo")
+    job.waiting_reason = "2 × P100 wanted, 1 free on <node-a>."
+    markup = job_view.head(EN, job.detail("alice"), job.attempts())
+    assert "pai-state-WAITING" in markup
+    assert ">Waiting<" in markup
+    assert "1 free on &lt;node-a&gt;." in markup
+    assert ">等待中<" in job_view.head(Language("zh_CN"), job.detail("alice"), job.attempts())
+
+
+def test_an_ended_job_says_how_long_it_ran_and_which_attempt_it_was() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.attempt = "SUCCEEDED", 0, 1
+    markup = job_view.head(EN, job.detail("alice"), job.attempts())
+    assert "Ran for 1 min 15 s" in markup
+    assert "Attempt 2" in markup
+
+
+def test_each_role_has_a_table_of_its_tasks_with_their_machines() -> None:
+    job = job_of("demo", "worker", "ps")
+    job.state = "RUNNING"
+    markup = job_view.tasks(EN, job.attempts()[-1]["taskRoles"])
+    assert markup.count("<table") == 2
+    assert "<caption>worker: 2 × Running</caption>" in markup
+    assert "<td>node-a</td><td>10.0.0.7</td><td>http: 8080</td>" in markup
+
+
+def test_a_role_of_many_tasks_shows_the_first_and_counts_the_rest() -> None:
+    job = job_of("demo")
+    job.config["taskRoles"][0]["taskNumber"] = 1000
+    markup = job_view.tasks(EN, job.detail("alice")["taskRoles"])
+    assert markup.count("<tr>") < 220
+    assert "… and 800 more" in markup
+    assert "1000 × Waiting" in markup
+
+
+def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.trigger, job.diagnostics = "FAILED", 3, ("worker", 1), "It <failed>."
+    markup = job_view.ending(EN, job.detail("alice"), "Traceback <x>")
+    assert "Exit code 3 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)" in markup
+    assert "Decided by task 1 of worker." in markup
+    assert markup.count("It &lt;failed&gt;.") == 1
+    assert "<pre>Traceback &lt;x&gt;</pre>" in markup
+
+
+def test_a_job_that_has_not_ended_has_no_ending() -> None:
+    assert job_view.ending(EN, job_of("demo").detail("alice"), "") == ""
