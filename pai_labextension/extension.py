@@ -12,6 +12,9 @@ from pai_scheduler.client import DEFAULT_URL
 from .handlers import ForwardHandler
 from .upstream import Upstream
 
+#: Name of the page's option that `ui/src/index.ts` reads.
+OWN_JOB_OPTION = "paiJobName"
+
 
 class PAIExtension(ExtensionApp):
     """Gives the browser the scheduler's API under `<base_url>/pai/api/v1/`."""
@@ -39,6 +42,14 @@ class PAIExtension(ExtensionApp):
         """Add the route."""
         self._upstream = Upstream(self.api_url, self.token)
         self.handlers.append((r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}))
+
+    def initialize_settings(self) -> None:
+        """Tell the front end which job this server itself is (the task's own name for it); empty for none."""
+        if self.serverapp is None:
+            return
+        # shared with JupyterLab, whichever of the two is loaded first
+        page = self.serverapp.web_app.settings.setdefault("page_config_data", {})
+        page[OWN_JOB_OPTION] = os.environ.get("PAI_JOB_NAME", "")
 
     async def stop_extension(self) -> None:
         """Close the connections to the scheduler."""

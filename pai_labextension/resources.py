@@ -114,5 +114,5 @@ def target(method: str, path: str, query: str) -> Target:
     return Target(
         "/".join(quote(part, safe="") for part in parts),
         urlencode(parameters),
-        ("follow", "1") in parameters,
+        any(name == "follow" and value.lower() in ("1", "true") for name, value in parameters),
     )

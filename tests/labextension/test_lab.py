@@ -18,6 +18,7 @@ from playwright.async_api import Page, async_playwright, expect
 from tornado.testing import bind_unused_port
 
 TOKEN = "lab-token"
+OWN_SERVER = "notebook_0a1b2c3d"
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
 CHROMIUM_FLAGS = [
     "--no-sandbox",
@@ -46,6 +47,7 @@ def jobs(scheduler) -> list[dict[str, Any]]:
         job("resnet-big", "WAITING", 4, 1_763_690_000_000),
         job("couplet", "WAITING", 2, 1_763_680_000_000),
         job("hello-world", "RUNNING", 1, 1_763_670_000_000),
+        job(OWN_SERVER, "RUNNING", 1, 1_763_665_000_000),
         job("cifar10", "SUCCEEDED", 1, 1_763_660_000_000, 0),
         job("oom", "FAILED", 0, 1_763_650_000_000, 137),
     ]
@@ -106,6 +108,7 @@ async def lab(tmp_path, scheduler, locale) -> AsyncIterator[str]:
         "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
         "PAI_API_URL": scheduler.url,
         "PAI_TOKEN": "the-users-own-token",
+        "PAI_JOB_NAME": OWN_SERVER,
     }
     log = (tmp_path / "lab.log").open("wb")
     process = await asyncio.create_subprocess_exec(
@@ -161,7 +164,7 @@ async def page(lab: str, request) -> AsyncIterator[Page]:
 async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, page, scheduler):
     status = page.locator("#jp-bottom-panel").get_by_role("button", name="PAI: 1 running · 2 waiting")
     await expect(status).to_have_attribute(
-        "title", "“couplet” is waiting: waiting for 2 × P100: 1 is free on node-a; first in the queue"
+        "title", "“couplet”: waiting for 2 × P100: 1 is free on node-a; first in the queue"
     )
     await status.focus()
     await page.keyboard.press("Enter")
@@ -169,6 +172,7 @@ async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, pa
     await expect(rows).to_have_count(1 + len(jobs))
     await expect(rows.filter(has_text="resnet-big")).to_contain_text("second in the queue")
     await expect(rows.filter(has_text="oom")).to_contain_text("137")
+    await expect(rows.filter(has_text=OWN_SERVER)).to_contain_text("this notebook server")
     await expect(rows.filter(has_text="oom").get_by_role("button")).to_have_count(0)
 
     await page.get_by_role("button", name="Stop “hello-world”").click()

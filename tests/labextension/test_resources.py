@@ -53,6 +53,7 @@ def test_parameters_of_jupyters_own_stay_here():
 
 def test_an_answer_that_is_followed_is_told_from_one_that_ends():
     assert target("GET", f"{TASK}/logs/stdout", "follow=1&offset=-100").follows
+    assert target("GET", f"{JOB}/events", "follow=True").follows
     assert not target("GET", f"{TASK}/logs/stdout", "follow=0").follows
     assert not target("GET", f"{TASK}/logs/stdout", "").follows
 

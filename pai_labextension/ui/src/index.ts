@@ -2,6 +2,7 @@
 
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
@@ -27,7 +28,10 @@ const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
   optional: [ITranslator],
   provides: IJobsModel,
   activate: (app, translator: ITranslator | null) =>
-    new JobsModel(new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode))
+    new JobsModel(
+      new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode),
+      PageConfig.getOption('paiJobName') // written by the server extension
+    )
 };
 
 const newJobPlugin: JupyterFrontEndPlugin<void> = {

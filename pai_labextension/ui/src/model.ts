@@ -22,6 +22,8 @@ export interface IJobsModel extends IDisposable {
   /** Why the last question had no answer; empty when it had one. */
   readonly error: string;
   readonly changed: ISignal<IJobsModel, void>;
+  /** Tell whether a job is the notebook server in front of which the person sits. */
+  isOwnServer(job: IJob): boolean;
   /** Why a waiting job waits; `undefined` where that is not known (yet). */
   reason(job: IJob): string | undefined;
   /** Ask now; resolves when answered. */
@@ -35,7 +37,11 @@ export interface IJobsModel extends IDisposable {
 export const IJobsModel = new Token<IJobsModel>('pai-labextension:IJobsModel', 'The jobs of the person in front of it.');
 
 export class JobsModel implements IJobsModel {
-  constructor(private readonly api: Api) {
+  /** @param ownServer - the name of the job that this notebook server is; empty where it is none */
+  constructor(
+    private readonly api: Api,
+    private readonly ownServer = ''
+  ) {
     this.poll = new Poll({
       name: 'pai-labextension:jobs',
       factory: () => this.ask(),
@@ -58,6 +64,10 @@ export class JobsModel implements IJobsModel {
 
   get isDisposed(): boolean {
     return this.poll.isDisposed;
+  }
+
+  isOwnServer(job: IJob): boolean {
+    return this.ownServer !== '' && job.name === this.ownServer;
   }
 
   reason(job: IJob): string | undefined {

@@ -130,7 +130,10 @@ function JobRow({ job, model, trans, language }: IListProps & { job: IJob }): Re
   const created = new Date(job.createdTime);
   return (
     <tr>
-      <th scope="row">{job.name}</th>
+      <th scope="row">
+        {job.name}
+        {model.isOwnServer(job) && <span className="pai-Jobs-own">{trans.__('this notebook server')}</span>}
+      </th>
       <td>
         <span className="pai-State" data-state={job.state}>
           {stateLabel(job.state, trans)}
@@ -163,7 +166,9 @@ function JobRow({ job, model, trans, language }: IListProps & { job: IJob }): Re
 async function stop(job: IJob, model: IJobsModel, trans: TranslationBundle): Promise<void> {
   const answer = await showDialog({
     title: trans.__('Stop “%1”?', job.name),
-    body: trans.__('Its tasks end at once and its GPUs become free. Logs are kept. This cannot be undone.'),
+    body: model.isOwnServer(job)
+      ? trans.__('This is the notebook server you are using. It ends at once, with all its kernels.')
+      : trans.__('Its tasks end at once and its GPUs become free. Logs are kept. This cannot be undone.'),
     buttons: [
       Dialog.cancelButton({ label: trans.__('Keep it') }),
       Dialog.warnButton({ label: trans.__('Stop the job') })

@@ -5,7 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { count, waiting } from './jobs';
 import { IJobsModel } from './model';
 
-/** Say in a few words how the person's jobs are. */
+/** Say in a few words how the person's jobs are; the notebook server they sit at is none of them. */
 export function summary(model: IJobsModel, trans: TranslationBundle): string {
   if (model.error) {
     return trans.__('PAI: not available');
@@ -14,8 +14,9 @@ export function summary(model: IJobsModel, trans: TranslationBundle): string {
     return trans.__('PAI: …');
   }
   const parts = [];
-  const running = count(model.jobs, 'RUNNING');
-  const waits = count(model.jobs, 'WAITING');
+  const others = model.jobs.filter(job => !model.isOwnServer(job));
+  const running = count(others, 'RUNNING');
+  const waits = count(others, 'WAITING');
   if (running) {
     parts.push(trans.__('%1 running', running));
   }
@@ -35,5 +36,5 @@ export function explanation(model: IJobsModel, trans: TranslationBundle): string
     return trans.__('Show my PAI jobs');
   }
   const reason = model.reason(first);
-  return reason ? trans.__('“%1” is waiting: %2', first.name, reason) : trans.__('“%1” is waiting', first.name);
+  return reason ? trans.__('“%1”: %2', first.name, reason) : trans.__('“%1” is waiting', first.name);
 }

@@ -67,6 +67,17 @@ describe('JobsModel', () => {
     expect(model.jobs).toEqual([]);
   });
 
+  it('knows the notebook server from other jobs', async () => {
+    model = new JobsModel(new Api(door.settings, 'en'), 'notebook_1');
+    expect(model.isOwnServer(job({ name: 'notebook_1' }))).toBe(true);
+    expect(model.isOwnServer(job())).toBe(false);
+  });
+
+  it('takes no job for the notebook server where that is none', async () => {
+    await heard();
+    expect(model.isOwnServer(job({ name: '' }))).toBe(false);
+  });
+
   it('stops a job and shows what became of it', async () => {
     door.answers['GET jobs'] = [200, [job()]];
     door.answers['PUT user/alice/jobs/train/executionType'] = [202, {}];

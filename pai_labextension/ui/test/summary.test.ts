@@ -11,7 +11,8 @@ const trans = nullTranslator.load('pai_labextension');
 
 /** What a model knows at one moment. */
 function known(jobs: IJob[] | null, error = '', reason?: string): IJobsModel {
-  const model = { jobs, error, reason: () => reason } as unknown as IJobsModel;
+  const isOwnServer = (each: IJob) => each.name === 'notebook_1';
+  const model = { jobs, error, isOwnServer, reason: () => reason } as unknown as IJobsModel;
   return Object.assign(model, { changed: new Signal(model) });
 }
 
@@ -26,6 +27,10 @@ describe('the status bar', () => {
     expect(summary(known([job({ state: 'SUCCEEDED' })]), trans)).toBe('PAI: no active jobs');
   });
 
+  it('does not count the notebook server that the person sits at', () => {
+    expect(summary(known([job({ name: 'notebook_1' })]), trans)).toBe('PAI: no active jobs');
+  });
+
   it('tells not knowing yet and not reaching from having none', () => {
     expect(summary(known(null), trans)).toBe('PAI: …');
     expect(summary(known([job()], 'The scheduler does not answer.'), trans)).toBe('PAI: not available');
@@ -33,7 +38,7 @@ describe('the status bar', () => {
 
   it('explains why the first job waits, or why nothing is known', () => {
     const waits = [job({ name: 'new', state: 'WAITING', createdTime: 2 }), job({ name: 'old', state: 'WAITING', createdTime: 1 })];
-    expect(explanation(known(waits, '', 'no free GPU'), trans)).toBe('“old” is waiting: no free GPU');
+    expect(explanation(known(waits, '', 'no free GPU'), trans)).toBe('“old”: no free GPU');
     expect(explanation(known(waits), trans)).toBe('“old” is waiting');
     expect(explanation(known([]), trans)).toBe('Show my PAI jobs');
     expect(explanation(known(null, 'The scheduler does not answer.'), trans)).toBe('The scheduler does not answer.');
