@@ -125,7 +125,7 @@ c.JupyterHub.cleanup_servers = False
 c.JupyterHub.init_spawners_timeout = 5
 
 if engine == "docker" or os.geteuid() == 0:
-    # Jupyter refuses to run as root unless it is told to: in a container, or when the Hub itself runs as root.
+    # Jupyter refuses to run as root unless told to: in a container, or when the Hub itself runs as root.
     c.PAISpawner.args = ["--allow-root"]
 if engine == "process":
     # The image's name is shown only: every server runs in this Python environment.

@@ -77,6 +77,7 @@ def _run(settings: Settings) -> int:
                 f"for example: make run PORT={settings.port + 10}"
             )
         log_start = log.tell()
+        environment = _environment(settings)
         hub = subprocess.Popen(  # noqa: S603 - our own program and settings
             [
                 sys.executable,
@@ -86,7 +87,7 @@ def _run(settings: Settings) -> int:
                 str(Path(__file__).with_name("jupyterhub_config.py")),
             ],
             cwd=settings.folder / "hub",
-            env=_environment(settings),
+            env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
             # Ctrl-C is for this process alone, which passes it on
@@ -97,14 +98,17 @@ def _run(settings: Settings) -> int:
         lock.truncate(0)
         lock.write(f"{hub.pid} {settings.url}")
         lock.flush()
-        return _watch(hub, settings, log_start)
+        inner = f"http://127.0.0.1:{environment['PAI_SCHEDULER_PORT']}"
+        return _watch(hub, settings, inner, log_start)
 
 
-def _watch(hub: subprocess.Popen[bytes], settings: Settings, log_start: int) -> int:
+def _watch(hub: subprocess.Popen[bytes], settings: Settings, scheduler: str, log_start: int) -> int:
     log = settings.folder / "hub" / "hub.log"
     print(f"Starting JupyterHub … (log: {_short(log)})", flush=True)
     try:
-        _wait_until_ready(hub, settings, log, log_start)
+        # the scheduler itself first: asked too early, the proxy fills the log with complaints
+        for address in (scheduler, settings.url):
+            _wait_for(f"{address}/services/pai/api/v1", hub, log, log_start)
         print(_welcome(settings), flush=True)
         status = hub.wait()
         print(
@@ -122,10 +126,8 @@ def _watch(hub: subprocess.Popen[bytes], settings: Settings, log_start: int) -> 
         _stop(hub)
 
 
-def _wait_until_ready(hub: subprocess.Popen[bytes], settings: Settings, log: Path, log_start: int) -> None:
+def _wait_for(address: str, hub: subprocess.Popen[bytes], log: Path, log_start: int) -> None:
     deadline = time.monotonic() + _START_PATIENCE
-    # the Hub's own pages come first; with the scheduler's answer everything is there
-    address = f"{settings.url}/services/pai/api/v1"
     while not _answers(address):
         if hub.poll() is not None:
             raise CannotStart(f"The Hub did not start. The last lines of its log:\n{_tail(log, log_start)}")
@@ -203,7 +205,9 @@ def _tail(log: Path, start: int) -> str:
     with open(log, "rb") as file:
         file.seek(start)
         lines = file.read().decode(errors="replace").splitlines()
-    return "\n".join(lines[-_LOG_LINES:])
+    # the scheduler says in one sentence why it cannot start; the Hub's own lines only follow from that
+    sentences = [line for line in lines if line.startswith("pai-scheduler: ")]
+    return "\n".join(sentences[-1:] or lines[-_LOG_LINES:])
 
 
 def _short(path: Path) -> str:

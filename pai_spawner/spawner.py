@@ -309,6 +309,8 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             raise not_started(error, self._locale) from error
         self._answered = True
         self._store_state()
+        # from here on it is only the Hub's check that is pending, so that the route is made right after it
+        self._spawn_pending = False
         answers.set()
         # the Hub's progress page takes the end of this for the server's being ready, which the Hub itself
         # only believes after its check
