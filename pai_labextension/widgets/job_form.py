@@ -58,7 +58,7 @@ class JobForm(TopWidget):
 
         self.form = FormView(self.model, say)
         self.text = TextView(self.model, say)
-        self.files = ImportView(self.model, say, on_import=self._open_imported)
+        self.files = ImportView(self.model, say, on_import=self.open_imported)
         self.tabs = widgets.Tab(
             [self.form, self.text, self.files],
             titles=(say("Fill in a form"), say("Paste text"), say("Import a file")),
@@ -136,6 +136,10 @@ class JobForm(TopWidget):
         self._checker.ask()
         return self._watch(name)
 
+    def open_imported(self) -> None:
+        """Go where an imported job can be looked at, or its text put right."""
+        self.tabs.selected_index = 0 if self.model.obstacle is None else 1
+
     def close(self) -> None:
         """Stop everything this widget does in the background, and remove it."""
         if self._made and self.monitor is not None:
@@ -159,9 +163,6 @@ class JobForm(TopWidget):
         place = _PLACE_OF_CODE.get(error.code)
         self._server_errors = error.errors or ([{"path": place, "message": error.message}] if place else [])
         self._show_errors()
-
-    def _open_imported(self) -> None:
-        self.tabs.selected_index = 0 if self.model.obstacle is None else 1
 
     def _changed(self) -> None:
         self._server_errors = []

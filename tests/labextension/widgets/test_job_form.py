@@ -1,0 +1,215 @@
+"""The whole form, against a peer that refuses and breaks on demand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pai_labextension.widgets import JobForm
+from pai_labextension.widgets.background import NoEventLoopError
+from tests.labextension.widgets.peer import Peer
+from tests.labextension.widgets.waiting import turns, until
+
+JOB: dict[str, Any] = {
+    "jobName": "demo",
+    "image": "b",
+    "taskRoles": [{"name": "worker", "command": "true"}],
+    "extras": {"mine": 1},
+}
+Make = Callable[..., JobForm]
+
+
+@pytest.fixture
+async def make(peer: Peer) -> Any:
+    made: list[JobForm] = []
+
+    def make(config: Any = JOB, locale: str = "en") -> JobForm:
+        made.append(JobForm(config, peer.client(), locale, quiet=0))
+        return made[-1]
+
+    yield make
+    for form in made:
+        form.close()
+        await form.client.close()
+
+
+async def test_form_and_text_are_two_views_of_one_job(make: Make) -> None:
+    form = make()
+    form.form.field("image").entry.value = "c"
+    assert '"image": "c"' in form.text.entry.value
+    form.text.entry.value = form.text.entry.value.replace('"c"', '"d"')
+    assert form.form.field("image").entry.value == "d"
+    assert form.config == {**JOB, "image": "d"}
+
+
+async def test_an_empty_form_needs_only_an_image_and_a_command(make: Make) -> None:
+    form = make(None)
+    assert form.submit_button.disabled
+    assert "must not be empty" in form.form.field("image").problem
+    form.form.field("image").entry.value = "b"
+    form.form.roles.boxes[0].field("command").entry.value = "true"
+    assert not form.submit_button.disabled
+    assert form.problems.value == ""
+
+
+async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_kept(make: Make) -> None:
+    assert make('{"jobName": "a" /* mine */}').config == {"jobName": "a"}
+    form = make("{")
+    assert form.tabs.selected_index == 1
+    assert form.text.entry.value == "{"
+    with pytest.raises(ValueError, match="line 1"):
+        assert form.config
+
+
+async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: Make) -> None:
+    peer.validation = {"errors": [], "fits": "later", "reason": "2 × P100 <wanted>.", "borrows": True}
+    form = make()
+    await until(lambda: form.fit.value)
+    assert "30 of 32 CPUs" in form.free.value
+    assert "2 × P100 &lt;wanted&gt;." in form.fit.value
+    assert "borrow" in form.fit.value
+    peer.validation = {"errors": [], "fits": "never", "reason": "No machine is that large.", "borrows": False}
+    form.form.roles.boxes[0].field("cpuNumber").entry.value = "999"
+    await until(lambda: "No machine is that large." in form.fit.value)
+    assert not form.submit_button.disabled  # a machine may come
+    peer.validation = {"errors": [], "fits": "now", "reason": "", "borrows": False}
+    form.form.roles.boxes[0].field("cpuNumber").entry.value = "1"
+    await until(lambda: "fits now" in form.fit.value)
+
+
+async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: Peer, make: Make) -> None:
+    await peer.down()
+    form = make()
+    await until(lambda: "does not answer" in form.fit.value)
+    form.form.field("image").entry.value = "c"
+    assert form.config["image"] == "c"
+    await peer.up()
+    form.form.field("image").entry.value = "d"
+    await until(lambda: "fits now" in form.fit.value)
+
+
+async def test_what_only_the_scheduler_finds_wrong_stands_beside_its_field_until_the_next_edit(
+    peer: Peer, make: Make
+) -> None:
+    peer.validation["errors"] = [
+        {"path": "$.image", "message": "There is no such image."},
+        {"path": "$.extras.mine", "message": "That is not yours."},
+    ]
+    form = make()
+    await until(lambda: "There is no such image." in form.form.field("image").problem)
+    assert "$.extras.mine: That is not yours." in form.problems.value
+    assert form.submit_button.disabled
+    peer.validation["errors"] = []
+    form.form.field("image").entry.value = "c"
+    assert form.form.field("image").problem == ""
+    assert not form.submit_button.disabled
+
+
+async def test_a_submitted_job_is_watched_beneath(peer: Peer, make: Make) -> None:
+    form = make()
+    monitor = await form.submit()
+    assert monitor is not None
+    assert peer.submitted == [JOB]
+    assert "demo" in form.outcome.value
+    await until(lambda: monitor.state == "WAITING")
+    peer.jobs["demo"].happen("done", state="SUCCEEDED", exit_code=0)
+    assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
+
+
+async def test_two_clicks_submit_once(peer: Peer, make: Make) -> None:
+    peer.submit_gate.clear()
+    form = make()
+    form.submit_button.click()
+    form.submit_button.click()
+    await until(lambda: peer.submitted)
+    assert form.submit_button.disabled
+    form.submit_button.click()
+    peer.submit_gate.set()
+    await until(lambda: form.monitor)
+    form.submit_button.click()
+    await turns()
+    assert peer.submitted == [JOB]
+    assert form.submit_button.disabled
+    form.form.field("jobName").entry.value = "another"
+    assert not form.submit_button.disabled
+
+
+async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: Peer, make: Make) -> None:
+    peer.refusal = (409, "ConflictJobError", "You have a job demo already.", [])
+    form = make()
+    assert await form.submit() is None
+    assert "You have a job demo already." in form.form.field("jobName").problem
+    assert "Not submitted" in form.outcome.value
+    assert form.config == JOB
+    peer.refusal = None
+    form.form.unique.click()
+    assert form.form.field("jobName").problem == ""
+    assert await form.submit() is not None
+
+
+async def test_every_error_of_a_refusal_stands_beside_its_field(peer: Peer, make: Make) -> None:
+    errors: Any = [
+        {"path": "$.image", "message": "No such image."},
+        {"path": "$.taskRoles[0].command", "message": "Too long."},
+    ]
+    peer.refusal = (400, "InvalidParametersError", "The job is wrong.", errors)
+    form = make()
+    await form.submit()
+    assert "No such image." in form.form.field("image").problem
+    assert "Too long." in form.form.roles.boxes[0].field("command").problem
+
+
+async def test_when_nobody_answers_the_same_job_can_be_submitted_again(peer: Peer, make: Make) -> None:
+    form = make()
+    await peer.down()
+    assert await form.submit() is None
+    assert "not known whether" in form.outcome.value
+    assert not form.submit_button.disabled
+    await peer.up()
+    assert await form.submit() is not None
+
+
+async def test_an_imported_file_opens_where_it_can_be_put_right(make: Make) -> None:
+    form = make()
+    form.tabs.selected_index = 2
+    form.model.set_text('{"jobName": "a"}', form.files)
+    form.open_imported()
+    assert form.tabs.selected_index == 0
+    form.model.set_text("{", form.files)
+    form.open_imported()
+    assert form.tabs.selected_index == 1
+
+
+async def test_two_variables_of_one_name_keep_the_job_from_being_submitted(make: Make) -> None:
+    form = make({**JOB, "jobEnvs": {"a": "1"}})
+    form.form.envs.add.click()
+    form.form.envs.rows[1].name.value = "a"
+    assert form.submit_button.disabled
+    assert "twice" in form.form.envs.problem
+    form.form.envs.rows[1].name.value = "b"
+    assert not form.submit_button.disabled
+
+
+async def test_closing_ends_everything_in_the_background(peer: Peer, make: Make) -> None:
+    form = make()
+    monitor = await form.submit()
+    assert monitor is not None
+    await until(lambda: monitor.state)
+    form.close()
+    await until(lambda: not [task for task in asyncio.all_tasks() if task.get_name().startswith("pai-")])
+    assert peer.jobs["demo"].state == "WAITING"  # the job runs on
+
+
+async def test_it_speaks_chinese(make: Make) -> None:
+    form = make(None, "zh_CN")
+    assert form.submit_button.description == "提交作业"
+    assert form.tabs.titles == ("填写表单", "粘贴文本", "导入文件")
+    await until(lambda: "空闲" in form.free.value)
+
+
+def test_without_a_loop_it_says_what_to_do() -> None:
+    with pytest.raises(NoEventLoopError):
+        JobForm()
