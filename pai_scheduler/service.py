@@ -116,9 +116,6 @@ class Service:
             self._launcher.carry_out(instruction, self._core)
         self._pump = asyncio.create_task(self._take_engine_events())
         self._writer.report(Tick(self._now()))
-        self._readers.submit(
-            validate_job, {}
-        )  # so that the first job submitted does not wait for its imports
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
