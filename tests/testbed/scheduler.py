@@ -32,7 +32,10 @@ _READY = re.compile(r"ready at (http://127\.0\.0\.1:(\d+)/\S*?),")
 
 
 class RunningScheduler:
-    """`pai-scheduler --engine process` on a folder of its own. `url` has no slash at its end."""
+    """`pai-scheduler --engine process` on a folder of its own. `url` has no slash at its end.
+
+    `environ`: the variables that a Hub sets for its service, whose users it then serves instead of `TOKENS`.
+    """
 
     def __init__(
         self, folder: Path, *options: str, cluster: str = CLUSTER, environ: dict[str, str] | None = None
@@ -77,7 +80,7 @@ class RunningScheduler:
             *("--engine", "process"),
             *("--data-dir", str(self.data_dir)),
             *("--port", str(self._port)),
-            *("--tokens", str(self.tokens)),
+            *(() if self._environ else ("--tokens", str(self.tokens))),
             *("--cluster", str(self.folder / "cluster.yaml")),
             *self._options,
         )
