@@ -19,8 +19,6 @@ from typing import IO
 from urllib.parse import urlsplit
 
 import yaml
-from alembic.util import CommandError
-from sqlalchemy.exc import SQLAlchemyError
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
@@ -149,7 +147,7 @@ async def _run(options: argparse.Namespace) -> None:
         try:
             await service.start()
         except StoreError as error:
-            raise StartError(_no_store(data_dir, error)) from error
+            raise StartError(_no_store(data_dir, error.reason)) from error
         server = serve(make_app(Desk(service, authenticator, place.prefix)), sockets)
         _log.info(
             "ready at http://%s:%d%s, engine %s, data in %s",
@@ -276,12 +274,13 @@ def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:
 def _open_store(data_dir: Path) -> Store:
     try:
         return Store.in_folder(data_dir)
-    except (StoreError, SQLAlchemyError, CommandError, OSError) as error:
-        raise StartError(_no_store(data_dir, error)) from error
+    except OSError as error:
+        raise StartError(_no_store(data_dir, str(error))) from error
+    except StoreError as error:
+        raise StartError(_no_store(data_dir, error.reason)) from error
 
 
-def _no_store(data_dir: Path, error: Exception) -> Message:
-    reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+def _no_store(data_dir: Path, reason: str | Message) -> Message:
     return msg("The database in {folder} cannot be used: {reason}.", folder=data_dir, reason=reason)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
 
 from ..core.instructions import Outcome
 from ..core.model import Attempt, Job, StoryEntry, SubState
@@ -25,7 +26,14 @@ _CHUNK = 10_000
 
 
 class StoreError(Exception):
-    """The database did not take a change (disk full, gone); nothing of it was kept. Another try may work."""
+    """The database cannot be opened or read, or did not take a change (disk full) and kept nothing of it.
+
+    `reason` is what the database says, or a message of ours.
+    """
+
+    def __init__(self, reason: str | Message) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +47,17 @@ class StoredStory:
 
 
 class Store:
-    """The database at an SQLAlchemy `url`, brought up to the present schema."""
+    """The database at an SQLAlchemy `url`, brought up to the present schema; StoreError where that fails."""
 
     def __init__(self, url: str) -> None:
         self.engine = sa.create_engine(url)
         if self.engine.dialect.name == "sqlite":
             sa.event.listen(self.engine, "connect", _set_up_sqlite)
         self._upsert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
-        _migrate(self.engine)
+        try:
+            _migrate(self.engine)
+        except DBAPIError as error:
+            raise StoreError(str(error.orig)) from error
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
@@ -120,13 +131,13 @@ class Store:
 
     def live_jobs(self) -> list[Job]:
         """Give every job that has not ended, or still holds something, with its present attempt's tasks."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             found = connection.execute(sa.select(jobs).where(jobs.c.sub_state != SubState.ENDED.value))
             return self._with_attempts(connection, [row._mapping for row in found])
 
     def last_order(self) -> int:
         """Give the highest place in the order of submissions so far."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
 
     def jobs(self, user: str | None = None) -> list[Job]:
@@ -134,7 +145,7 @@ class Store:
         query = sa.select(jobs).where(~jobs.c.doomed).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
         if user is not None:
             query = query.where(jobs.c.user_name == user)
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             found = [row._mapping for row in connection.execute(query)]
         return [
             rows.read_job(row, None if row["attempt"] is None else Attempt(row["attempt"], row["created"]))
@@ -143,20 +154,20 @@ class Store:
 
     def job(self, user: str, name: str) -> Job | None:
         """Find a job that nobody has deleted, with its last attempt and its tasks."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, ~jobs.c.doomed)
             found = connection.execute(query).first()
             return self._with_attempts(connection, [found._mapping])[0] if found else None
 
     def is_over(self, job_id: str) -> bool:
         """Tell whether nothing more will happen to a job: it ended and holds nothing, or is gone."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             query = sa.select(jobs.c.sub_state).where(jobs.c.id == job_id)
             return connection.execute(query).scalar() in (None, SubState.ENDED.value)
 
     def config(self, job_id: str) -> dict[str, Any]:
         """Give the job JSON as submitted; KeyError where the job is gone."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             text = connection.execute(sa.select(jobs.c.config).where(jobs.c.id == job_id)).scalar()
         if text is None:
             raise KeyError(job_id)
@@ -165,7 +176,7 @@ class Store:
 
     def attempts(self, job_id: str) -> list[Attempt]:
         """Give all attempts of a job with their tasks, oldest first."""
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.number)
             found = [rows.read_attempt(row._mapping) for row in connection.execute(query)]
             by_number = {attempt.number: attempt for attempt in found}
@@ -189,15 +200,23 @@ class Store:
             query = query.where(story.c.job_id == job_id)
         if user is not None:
             query = query.where(jobs.c.user_name == user)
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             found = [row._mapping for row in connection.execute(query)]
         return [StoredStory(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found]
 
     def count_by_virtual_cluster(self) -> dict[str, int]:
         """Count the jobs, ended ones too."""
         query = sa.select(jobs.c.virtual_cluster, sa.func.count()).group_by(jobs.c.virtual_cluster)
-        with self.engine.connect() as connection:
+        with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise StoreError(str(error.orig)) from error
 
     def _with_attempts(self, connection: sa.Connection, found: list[Any]) -> list[Job]:
         present: dict[tuple[str, int], Attempt] = {}
@@ -229,7 +248,7 @@ def describe(error: StoreError) -> Message:
     """Say what a failed commit means for a person who just submitted something."""
     return msg(
         "The scheduler cannot write to its database ({error}). Nothing was accepted; try again later.",
-        error=str(error),
+        error=error.reason,
     )
 
 
@@ -239,12 +258,16 @@ def _migrate(engine: sa.Engine) -> None:
     # a good part of a start: most find the schema as it should be
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     with engine.begin() as connection:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise StoreError(msg("it was written by a newer scheduler; install that one")) from error
 
 
 def _revision(engine: sa.Engine) -> str | None:

@@ -80,7 +80,7 @@ ENDS = st.sampled_from(
 
 
 class RandomLife(RuleBasedStateMachine):
-    """An engine that says anything at any time, users who submit, stop and delete, a service that is killed."""
+    """An engine that says anything at any time, users who come and go, a service that is killed."""
 
     launched = Bundle("launched")
     past = Bundle("past")

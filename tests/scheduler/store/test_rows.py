@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pai_scheduler.cluster.placement import Assignment
+from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.parse import config_of, parse_job
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store import rows
+
+from ..job.strategies import jobs as job_configs
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=10)
+TIME = st.integers(0, 2**53)
+NAME = st.from_regex(r"\A[A-Za-z0-9._~]{1,8}\Z")
+MESSAGES = st.recursive(
+    st.builds(
+        Message, TEXT, st.dictionaries(NAME, TEXT | st.integers() | st.booleans() | st.none(), max_size=2)
+    ),
+    lambda inner: st.builds(Message, TEXT, st.dictionaries(NAME, inner | TEXT, max_size=2), NAME),
+    max_leaves=4,
+)
+VERDICTS = st.builds(
+    Verdict,
+    st.sampled_from(State),
+    st.integers(-8000, 256),
+    st.integers(-8000, 256),
+    st.none() | st.tuples(NAME, st.integers(0, 9)),
+    MESSAGES,
+)
+ASSIGNMENTS = st.builds(
+    Assignment,
+    NAME,
+    st.lists(st.integers(0, 15), max_size=3).map(tuple),
+    st.dictionaries(NAME, st.lists(st.integers(1, 65535), max_size=3).map(tuple), max_size=3),
+)
+TASKS = st.builds(
+    Task,
+    st.builds(TaskRef, st.just("j"), st.integers(0, 99), NAME, st.integers(0, 99)),
+    ASSIGNMENTS,
+    st.sampled_from(State),
+    st.none() | TIME,
+    st.none() | TIME,
+    st.none() | st.integers(-8000, 256),
+    TEXT,
+    TEXT,
+    st.booleans(),
+    st.none() | MESSAGES,
+)
+ATTEMPTS = st.builds(
+    Attempt, st.integers(0, 99), TIME, st.none() | TIME, st.none() | TIME, st.none() | VERDICTS
+)
+RETRIES = st.builds(RetryCounts, *[st.integers(0, 1000)] * 4)
+
+
+@given(job_configs)
+def test_a_job_is_read_back_from_its_json_as_it_was_submitted(config: dict[str, Any]) -> None:
+    kept = json.dumps(config_of(config), ensure_ascii=False)
+    row: Any = rows.job_row(Job("j", "alice", parse_job(config), 5)) | {"config": kept}
+    assert rows.read_job(row, None).spec == parse_job(config)
+
+
+@given(
+    job_configs,
+    st.none() | ATTEMPTS,
+    RETRIES,
+    st.none() | VERDICTS,
+    st.sampled_from(State),
+    st.sampled_from(SubState),
+    st.booleans(),
+    st.none() | TIME,
+)
+def test_a_jobs_state_is_read_back_as_it_was(
+    config: dict[str, Any],
+    attempt: Attempt | None,
+    retries: RetryCounts,
+    verdict: Verdict | None,
+    state: State,
+    sub_state: SubState,
+    doomed: bool,
+    time: int | None,
+) -> None:
+    job = Job(
+        "j",
+        "alice",
+        parse_job(config),
+        5,
+        7,
+        state,
+        sub_state,
+        time,
+        attempt,
+        retries,
+        time,
+        verdict,
+        doomed=doomed,
+    )
+    row: Any = rows.job_row(job) | {"config": json.dumps(config_of(config))}
+    assert rows.read_job(row, attempt) == job
+
+
+@given(TASKS)
+def test_a_task_is_read_back_as_it_was(task: Task) -> None:
+    row: Any = rows.task_row(task)
+    assert rows.read_task(row) == task
+
+
+@given(ATTEMPTS)
+def test_an_attempt_is_read_back_as_it_was(attempt: Attempt) -> None:
+    row: Any = rows.attempt_row("j", attempt)
+    assert rows.read_attempt(row) == attempt
+
+
+@given(
+    st.builds(
+        StoryEntry,
+        st.just("j"),
+        TIME,
+        NAME,
+        MESSAGES,
+        st.none() | st.integers(0, 99),
+        st.none() | NAME,
+        st.none() | st.integers(0, 99),
+        st.dictionaries(NAME, TEXT | st.integers() | st.none(), max_size=3),
+    )
+)
+def test_a_story_entry_is_read_back_as_it_was(entry: StoryEntry) -> None:
+    row: Any = rows.story_row(entry)
+    assert rows.read_story(row) == entry
