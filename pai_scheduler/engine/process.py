@@ -106,6 +106,7 @@ class ProcessEngine:
         self._threads = ThreadPoolExecutor(_THREADS, "process-engine")
         self._bell = -1
         self._bell_rest = b""
+        self._closed = False
 
     @property
     def limits(self) -> Message | None:
@@ -131,7 +132,10 @@ class ProcessEngine:
         self._spawn(self._rescan())
 
     async def close(self) -> None:
-        """Let go; tasks and their supervisors run on."""
+        """Let go; tasks and their supervisors run on. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
         if self._bell >= 0:
             asyncio.get_running_loop().remove_reader(self._bell)
             os.close(self._bell)

@@ -18,7 +18,7 @@ import pytest
 
 from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Started
 
-from .lab import Lab, eventually, make_gang, make_task, processes_with
+from .lab import Lab, eventually, make_gang, make_task, processes_running, processes_with
 
 Reopen = Callable[[], Awaitable[Engine]]
 
@@ -203,7 +203,7 @@ class EngineConformance:
             f"trap '' TERM; setsid sh -c 'sleep 1{marker}; true' & echo ready; wait; sleep 2{marker}"
         )
         await lab.printed(task, "ready")
-        await eventually(lambda: len(processes_with(f"sleep 1{marker}")) > 0, "the child runs")
+        await eventually(lambda: len(processes_running(f"sleep 1{marker}")) > 0, "the child runs")
         await lab.engine.kill(task, 0.2)
         await lab.ended(task)
         await eventually(lambda: not processes_with(marker), "the whole process tree is gone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from pai_scheduler.engine.protocol import Ended, Engine, EngineEvent, Gang, Laun
 from pai_scheduler.job.task import TaskRef
 
 #: Longer than anything takes on a busy machine: who waits this long waits for what never comes.
-PATIENCE = 90.0
+PATIENCE = 30.0
 
 E = TypeVar("E", Started, Ended)
 
@@ -54,13 +54,20 @@ def make_gang(
 
 def processes_with(marker: str) -> list[int]:
     """Find this machine's processes (those in containers too) that have `marker` in their command line."""
-    found = []
+    return [pid for pid, line in _command_lines() if marker in line]
+
+
+def processes_running(command_line: str) -> list[int]:
+    """Find this machine's processes (those in containers too) that have exactly this command line."""
+    return [pid for pid, line in _command_lines() if line == command_line]
+
+
+def _command_lines() -> Iterator[tuple[int, str]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if marker.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
+                words = (entry / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                yield int(entry.name), b" ".join(words).decode(errors="replace")
 
 
 async def eventually(condition: Callable[[], bool], what: str) -> None:

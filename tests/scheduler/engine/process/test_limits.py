@@ -1,0 +1,145 @@
+"""Limits by cgroups, and a disk that is full."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine.cgroup import Cgroups
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.protocol import EndCause
+from pai_scheduler.job.task import TaskRef
+from tests.scheduler.engine.conformance import FOREVER
+from tests.scheduler.engine.lab import (
+    Lab,
+    eventually,
+    make_task,
+)
+
+ROOT = Path(__file__).parents[3]
+PYTHON = sys.executable
+
+
+# limits
+
+
+@pytest.mark.usefixtures("limited")
+async def test_more_memory_than_asked_for_is_an_oom_kill_with_exit_code_137(lab: Lab) -> None:
+    _, ended = await lab.run(f"exec {PYTHON} -c 'x = bytearray(400_000_000)'", memory_mb=100)
+    assert (ended.cause, ended.exit_code) == (EndCause.OOM, 137)
+    assert str(ended.reason) == "The task used more than its 100 MB of memory, and was ended."
+
+
+@pytest.mark.usefixtures("limited")
+async def test_an_oom_kill_that_the_command_survives_is_not_its_end(lab: Lab) -> None:
+    _, ended = await lab.run(f"{PYTHON} -c 'x = bytearray(400_000_000)' || true", memory_mb=100)
+    assert ended.exit_code in (0, 137)  # cgroups of version 2 end the task as a whole
+    assert ended.cause is (EndCause.OOM if ended.exit_code else EndCause.EXITED)
+
+
+async def test_processes_beyond_the_limit_cannot_be_made(data_dir: Path, image: str) -> None:
+    engine = ProcessEngine(data_dir, pids_limit=20)
+    await engine.start()
+    lab = await Lab.over(engine, image)
+    if engine.limits is None:
+        script = (
+            "import os, time\n"
+            "made = 0\n"
+            "try:\n"
+            "    while made < 100:\n"
+            "        if os.fork() == 0:\n"
+            "            time.sleep(1000)\n"
+            "        made += 1\n"
+            "except OSError:\n"
+            "    print(made)\n"
+        )
+        task, _ = await lab.run(f'exec {PYTHON} -c "$SCRIPT"', env={"SCRIPT": script})
+        assert lab.output(task) == "19\n"
+    await lab.clean()
+    await engine.close()
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_processor_limit_slows_a_task_down(lab: Lab) -> None:
+    script = "import os, time; os.fork(); os.fork()\nwhile time.process_time() < 0.25: pass\ntime.sleep(0.1)"
+    task = await lab.start(f'{PYTHON} -c "$SCRIPT"; echo ready; sleep 1000', cpus=1, env={"SCRIPT": script})
+    await lab.printed(task, "ready")
+    usage = await lab.engine.usage(task)
+    assert usage is not None
+    assert 0 < usage.cpu_percent < 130
+
+
+async def test_without_cgroups_the_engine_says_so_and_runs_tasks_unlimited(
+    monkeypatch: pytest.MonkeyPatch, data_dir: Path, image: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Cgroups, "find", lambda _owner: Cgroups(None, (), {}, "not for you"))
+    engine = ProcessEngine(data_dir)
+    await engine.start()
+    lab = await Lab.over(engine, image)
+    assert "cpu, memory, pids" in str(engine.limits)
+    assert "not for you" in caplog.text
+    task = await lab.start("x=$(head -c 20000000 /dev/zero | tr '\\0' x); echo ready; sleep 1000; echo $x")
+    await lab.printed(task, "ready")
+    usage = await engine.usage(task)
+    assert usage is not None
+    assert usage.memory_mb > 15
+    await lab.clean()
+    await engine.close()
+
+
+@pytest.mark.usefixtures("limited")
+async def test_the_cgroups_of_ended_tasks_are_removed(lab: Lab) -> None:
+    task, _ = await lab.run("true")
+    await eventually(lambda: not _groups_of(task), "the task's cgroups are removed")
+
+
+def _groups_of(task: TaskRef) -> list[Path]:
+    return list(Path("/sys/fs/cgroup").glob(f"**/{task.name}"))
+
+
+# a full disk
+
+
+@pytest.fixture
+async def tight_lab(tiny_disk: Path, image: str) -> AsyncIterator[Lab]:
+    """Work in a data folder on a disk of 1 MB."""
+    engine = ProcessEngine(tiny_disk / "data", rescan_seconds=0.2)
+    await engine.start()
+    lab = await Lab.over(engine, image)
+    yield lab
+    await lab.clean()
+    await engine.close()
+
+
+async def test_a_disk_filled_with_output_loses_output_and_says_so_but_not_the_exit_code(
+    tight_lab: Lab,
+) -> None:
+    _, ended = await tight_lab.run("echo begin; head -c 5000000 /dev/zero; exit 7")
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 7)
+    assert "The disk for logs is full" in str(ended.reason)
+
+
+async def test_a_disk_filled_by_the_task_itself_does_not_lose_its_end(tight_lab: Lab) -> None:
+    task, ended = await tight_lab.run("echo begin; cat /dev/zero > fill; exit 8")
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 8)
+    assert tight_lab.output(task, "stdout") == "begin\n"
+
+
+async def test_on_a_full_disk_tasks_are_killed_and_launches_fail_with_a_sentence(
+    tight_lab: Lab, tiny_disk: Path
+) -> None:
+    running = await tight_lab.start(FOREVER)
+    await tight_lab.printed(running, "ready")
+    with pytest.raises(OSError, match="No space"):
+        (tiny_disk / "ballast").write_bytes(b"x" * 2_000_000)
+    _, failed = await tight_lab.run("echo ran")
+    assert (failed.cause, failed.exit_code) == (EndCause.LAUNCH_FAILED, None)
+    assert "no room on the scheduler's disk" in str(failed.reason)
+    never = make_task()
+    await tight_lab.engine.kill(never, 1)
+    assert (await tight_lab.ended(never)).cause is EndCause.KILLED
+    await tight_lab.engine.kill(running, 0)
+    assert (await tight_lab.ended(running)).cause is EndCause.KILLED
