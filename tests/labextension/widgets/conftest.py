@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +15,9 @@ async def peer() -> AsyncIterator[Peer]:
     """A scheduler on the network that does what the test says."""
     async with running_peer() as peer:
         yield peer
+
+
+@pytest.fixture
+def fixtures() -> Path:
+    """Give the folder of the documents' files."""
+    return Path(__file__).parents[2] / "fixtures"

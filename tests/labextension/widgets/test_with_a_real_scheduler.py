@@ -1,0 +1,94 @@
+"""Form and monitor with a real scheduler on the process engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from pai_labextension.widgets import JobForm, JobMonitor
+from pai_labextension.widgets.watch import Pace
+from pai_scheduler.client import Client
+from tests.labextension.widgets.waiting import until
+from tests.testbed.scheduler import RunningScheduler, hello_job
+
+PACE = Pace(gap=0.05, first_retry=0.1, longest_retry=0.5, poll=5)
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def client(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    async with Client(scheduler.url, "token-of-alice") as client:
+        yield client
+
+
+async def test_the_documents_hello_world_runs_from_the_form(client: Client, fixtures: Path) -> None:
+    text = (fixtures / "jobs" / "scm-helloworld.json").read_text(encoding="utf-8")
+    form = JobForm(text, client, "en", quiet=0)
+    try:
+        await until(lambda: "fits now" in form.fit.value)
+        assert "TITANX: 4 of 4 free (simulated)" in form.free.value
+        form.form.roles.boxes[0].field("command").entry.value = 'echo "hello from $PAI_JOB_NAME"'
+        monitor = await form.submit()
+        assert monitor is not None, form.outcome.value
+        assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
+        await until(lambda: monitor.logs.view.text == "hello from helloworld_16be675e\n")
+        assert "node-a" in monitor.tasks.value
+    finally:
+        form.close()
+
+
+async def test_a_job_that_never_fits_and_a_name_that_is_taken_are_said(client: Client) -> None:
+    await client.submit(hello_job("taken"))
+    form = JobForm(hello_job("taken"), client, "zh_CN", quiet=0)
+    try:
+        role = form.form.roles.boxes[0]
+        role.field("gpuNumber").entry.value = "64"
+        await until(lambda: "以目前的集群无法运行" in form.fit.value)
+        role.field("gpuNumber").entry.value = "0"
+        assert await form.submit() is None
+        assert form.form.field("jobName").problem
+        form.form.unique.click()
+        assert await form.submit() is not None
+    finally:
+        form.close()
+
+
+async def test_a_failure_is_explained(client: Client) -> None:
+    await client.submit(hello_job("fails", "echo about to fail; echo ValueError >&2; exit 3"))
+    monitor = JobMonitor("fails", client=client, locale="en", pace=PACE)
+    try:
+        assert await asyncio.wait_for(monitor.wait(), 60) == "FAILED"
+        assert "Exit code 3" in monitor.ending.value
+        assert "ValueError" in monitor.ending.value
+    finally:
+        monitor.close()
+
+
+async def test_a_job_is_watched_across_a_kill_of_the_scheduler_and_stopped(
+    scheduler: RunningScheduler, client: Client, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    command = f"echo one; until [ -e {gate} ]; do sleep 0.1; done; echo two; sleep 3600"
+    await client.submit(hello_job("survivor", command))
+    monitor = JobMonitor("survivor", client=client, locale="en", pace=PACE)
+    try:
+        await until(lambda: monitor.logs.view.text == "one\n")
+        await asyncio.to_thread(scheduler.kill)
+        await until(lambda: "does not answer" in monitor.trouble.value)
+        gate.touch()
+        await asyncio.to_thread(scheduler.start)
+        await until(lambda: monitor.logs.view.text == "one\ntwo\n")
+        assert monitor.state == "RUNNING"
+        await monitor.stop()
+        assert await asyncio.wait_for(monitor.wait(), 60) == "STOPPED"
+    finally:
+        monitor.close()
