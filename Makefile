@@ -1,4 +1,5 @@
-# make run    JupyterHub with the scheduler, on http://127.0.0.1:8000   (ENGINE=docker, CLUSTER=file, PORT=n)
+# make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
+#             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text)
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
 
@@ -18,9 +19,9 @@ ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 
 .DELETE_ON_ERROR:
-.PHONY: run test lint clean
+.PHONY: run test lint clean image
 
-run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),build/image)
+run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)')
 
@@ -81,6 +82,6 @@ build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lo
 	cd build/proxy && $(with_node) npm ci --omit=dev --no-audit --no-fund --loglevel=error
 	@touch $@
 
-build/image: $(wildcard hub_config/images/*) build/installed
-	$(bin)/python -m hub_config.images.build
-	@touch $@
+# builds only what has changed; PAI_BASE_IMAGE names the image to begin from
+image: build/installed
+	@$(bin)/python -m hub_config.images.build

@@ -25,11 +25,12 @@ PATIENCE = 60.0
 class Hub:
     """One installation; the Hub on it can be started, stopped and killed again and again."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._arguments = arguments
+        self._environment = environment or {}
         self._run: subprocess.Popen[str] | None = None
         self._tokens: dict[str, str] = {}
 
@@ -41,7 +42,7 @@ class Hub:
                 *("--port", str(self.port), *self._arguments),
             ],
             cwd=REPOSITORY,
-            env={**os.environ, "PASSWORD": PASSWORD},
+            env={**os.environ, **self._environment, "PASSWORD": PASSWORD},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

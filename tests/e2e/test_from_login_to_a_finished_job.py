@@ -1,0 +1,148 @@
+"""The whole line in a real browser: log in, choose, start a server, submit a job, read its log.
+
+Once on the process engine and once on Docker. Screenshots are kept in test-artifacts/e2e/<engine>.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from tests.hub import PASSWORD, REPOSITORY, Hub
+from tests.testbed.machine import CannotError, apt_install
+
+GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+#: Milliseconds that anything on a page may take, on a slow machine under load.
+PATIENCE = 90_000
+PRINTED = "hello from the job"
+
+
+@pytest.fixture(params=["process", "docker"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def hub(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
+    environment = {}
+    if engine == "docker":
+        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
+        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
+    hub = Hub(tmp_path, "--engine", engine, "--cluster", GPU_LAB, environment=environment)
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.close()
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    try:
+        apt_install({"chromium": "chromium"})
+    except CannotError as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(error))
+        pytest.skip(str(error))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": 1440, "height": 1000}, locale="en-GB")
+        page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        yield page
+        browser.close()
+
+
+class Camera:
+    """Keeps what the page looked like, in order."""
+
+    def __init__(self, page: Page, engine: str) -> None:
+        self._page, self._folder = page, REPOSITORY / "test-artifacts" / "e2e" / engine
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._taken = 0
+
+    def shoot(self, what: str) -> None:
+        self._taken += 1
+        self._page.screenshot(path=self._folder / f"{self._taken}-{what}.png")
+
+
+def documented_job() -> str:
+    """Give the manual's hello-world job as a person would paste it; there is no GPU to ask here."""
+    job = json.loads((REPOSITORY / "tests/fixtures/jobs/scm-helloworld.json").read_text())
+    job["taskRoles"][0]["command"] = f"echo {PRINTED}; exit 0"
+    return json.dumps(job, indent=2, ensure_ascii=False)
+
+
+def test_from_login_to_a_finished_job(hub: Hub, page: Page, engine: str) -> None:
+    camera = Camera(page, engine)
+    try:
+        log_in(page, hub.url)
+        choose_and_start(page, camera)
+        open_notebook(page)
+        submit(page, camera)
+        read_the_log(page, camera)
+    except BaseException:
+        camera.shoot("where-it-stopped")
+        raise
+
+
+def log_in(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_label("Username:").fill("alice")
+    page.get_by_label("Password:").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
+def choose_and_start(page: Page, camera: Camera) -> None:
+    types = page.get_by_label("GPU type")
+    expect(types.locator("option", has_text="TITANX: 6 of 6 free (simulated)")).to_be_attached()
+    types.select_option("P100")
+    page.get_by_label("Number of GPUs").fill("1")
+    page.get_by_label("Memory (MB)").fill("2048")
+    camera.shoot("options")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_url("**/hub/spawn-pending/**")
+    camera.shoot("starting")
+    page.wait_for_url("**/user/alice/lab**")
+
+
+def open_notebook(page: Page) -> None:
+    page.locator(".jp-LauncherCard[data-category='Notebook']").first.click()
+    cell = page.locator(".jp-Notebook .cm-content").first
+    cell.click()
+    page.keyboard.type("from pai_labextension import JobForm; form = JobForm(); form")
+    # a kernel that is still starting takes the cell all the same
+    page.keyboard.press("Shift+Enter")
+
+
+def submit(page: Page, camera: Camera) -> None:
+    page.get_by_role("tab", name="Paste text").click()
+    entry = page.get_by_placeholder("Paste a job here")
+    entry.fill(documented_job())
+    entry.blur()
+    expect(page.get_by_text("This job fits now.")).to_be_visible()
+    camera.shoot("job")
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.get_by_text("Submitted: helloworld_16be675e")).to_be_visible()
+
+
+def read_the_log(page: Page, camera: Camera) -> None:
+    expect(page.get_by_text("Succeeded").first).to_be_visible()
+    expect(page.get_by_text(PRINTED, exact=True).first).to_be_visible()
+    page.get_by_text(PRINTED, exact=True).first.scroll_into_view_if_needed()
+    camera.shoot("finished")
