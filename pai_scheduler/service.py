@@ -31,7 +31,7 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import conflict, forbidden, invalid_parameters, no_job, no_virtual_cluster
+from .errors import RequestError, conflict, forbidden, invalid_parameters, no_job, no_virtual_cluster
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
@@ -162,7 +162,11 @@ class Service:
             spec = parse_job(config)
         except InvalidJobError as error:
             return Forecast(error.errors, "never", _summary(error.errors))
-        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        try:
+            self._check_virtual_cluster(caller, spec.virtual_cluster)
+        except RequestError as refusal:
+            # who writes a job sees it beside the field, like everything else that is wrong
+            return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
         return forecast(self._core, spec)
 
     # -- what there is --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
+from ..core.model import SubState
 from ..errors import invalid_parameters
 from ..job.messages import msg
 from ..service import Story
@@ -14,7 +15,8 @@ from .stream import StreamHandler
 
 #: Seconds between signs of life, below the idle limits of common proxies.
 HEARTBEAT_SECONDS = 15.0
-_PAGE = 10_000
+#: Entries of a list that are held at once.
+_PAGE = 1000
 
 
 class EventsHandler(StreamHandler):
@@ -25,23 +27,30 @@ class EventsHandler(StreamHandler):
         if self.query_flag("follow"):
             await self._follow(user, name)
             return
-        stories: list[Story] = []
-        while True:
-            page = await self.service.story(
-                self.caller, user, name, after=stories[-1].id if stories else self._last_seen(), limit=_PAGE
-            )
-            stories.extend(page)
+        await self._list(user, name)
+
+    async def _list(self, user: str | None, name: str | None) -> None:
+        """Give a JSON list, page by page: an administrator's may be long."""
+        after, separator = self._last_seen(), "["
+        while not self.gone.is_set():
+            page = await self.service.story(self.caller, user, name, after=after, limit=_PAGE)
+            self.set_header("Content-Type", "application/json; charset=UTF-8")
+            for story in page:
+                event = self.presenter.event(story, with_job=name is None)
+                self.write(separator + json.dumps(event, ensure_ascii=False))
+                after, separator = story.id, ","
             if len(page) < _PAGE:
                 break
-        self.answer([self.presenter.event(story, with_job=name is None) for story in stories])
+            await self.send(b"")
+        self.finish("]" if separator == "," else "[]")
 
     async def _follow(self, user: str | None, name: str | None) -> None:
         after = self._last_seen()
         # refusals come before the first byte
-        news = await self.service.story(self.caller, user, name, after=after, limit=1)
-        if user is not None and name is not None and after and not news:
+        if user is not None and name is not None:
             job = await self.service.job(self.caller, user, name)
-            if job.state.ended:
+            over = job.sub_state is SubState.ENDED
+            if over and after and not await self.service.story(self.caller, user, name, after=after, limit=1):
                 # A browser that comes back for more is told that there is none, or it would ask for ever.
                 self.set_status(204)
                 self.finish()

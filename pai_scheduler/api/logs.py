@@ -37,7 +37,7 @@ class LogHandler(StreamHandler):
             self.set_header("Content-Length", str(length))
             await self._copy(log, stream, start, length)
             return
-        await self.flush()
+        await self.send(b"")
         position, last_look = start, False
         next_look = 0.0
         clock = asyncio.get_running_loop().time

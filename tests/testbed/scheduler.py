@@ -11,6 +11,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
+
+import httpx
 
 PROGRAM = Path(sys.executable).parent / "pai-scheduler"
 TOKENS = {
@@ -96,9 +99,27 @@ class RunningScheduler:
         return self.process.wait(30)
 
     def close(self) -> None:
-        """End it if it still runs."""
-        if self.process.poll() is None:
-            self.terminate()
+        """End every job, then the scheduler: its tasks would outlive it."""
+        if self.process.poll() is not None:
+            self.start()
+        if not self._environ:
+            self._stop_jobs()
+        self.terminate()
+
+    def _stop_jobs(self) -> None:
+        headers = {"Authorization": "Bearer token-of-root"}
+        with httpx.Client(
+            base_url=f"{self.url}/api/v1", headers=headers, trust_env=False, timeout=30
+        ) as root:
+            for _ in range(300):
+                alive = [job for job in root.get("/jobs").json() if job["subState"] != "ENDED"]
+                if not alive:
+                    return
+                for job in alive:
+                    path = f"/user/{quote(job['username'], safe='')}/jobs/{job['name']}/executionType"
+                    root.put(path, json={"value": "STOP"})
+                time.sleep(0.1)
+        raise RuntimeError(f"these jobs do not end: {alive}")
 
 
 def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:

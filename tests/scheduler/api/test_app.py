@@ -129,3 +129,19 @@ async def test_a_reader_who_leaves_is_forgotten(http: httpx.AsyncClient, service
             break
         await asyncio.sleep(0.02)
     assert not service._watchers
+
+
+async def test_a_list_longer_than_a_page_comes_whole(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = "/services/p.i/api/v1/events"
+    assert (await http.get(path)).json() == []
+    for number in range(3):
+        await http.post("/services/p.i/api/v1/jobs", json=hello_job(f"job-{number}"))
+        follow = f"/services/p.i/api/v1/user/alice/jobs/job-{number}/events?follow=1"
+        await http.get(follow)
+    whole = (await http.get(path)).json()
+    assert len(whole) > 10
+    for size in (1, 7, len(whole)):
+        monkeypatch.setattr(events, "_PAGE", size)
+        assert (await http.get(path)).json() == whole

@@ -256,6 +256,9 @@ async def test_validate_tells_what_would_happen(alice: Client) -> None:
     wrong = await alice.validate({"jobName": "v"})
     assert wrong["fits"] == "never"
     assert {error["path"] for error in wrong["errors"]} == {"$.image", "$.taskRoles"}
+    nowhere = await alice.validate(hello_job("v", virtualCluster="moon"))
+    assert [error["path"] for error in nowhere["errors"]] == ["$.virtualCluster"]
+    assert "vision" in nowhere["errors"][0]["message"]
 
 
 async def test_what_does_not_fit_waits_and_says_why(alice: Client) -> None:
