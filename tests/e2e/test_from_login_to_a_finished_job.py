@@ -142,7 +142,8 @@ def submit(page: Page, camera: Camera) -> None:
 
 
 def read_the_log(page: Page, camera: Camera) -> None:
-    expect(page.get_by_text("Succeeded").first).to_be_visible()
-    expect(page.get_by_text(PRINTED, exact=True).first).to_be_visible()
-    page.get_by_text(PRINTED, exact=True).first.scroll_into_view_if_needed()
+    expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible()
+    printed = page.get_by_text(PRINTED, exact=True).first
+    expect(printed).to_be_visible()
+    printed.scroll_into_view_if_needed()
     camera.shoot("finished")
