@@ -22,8 +22,8 @@ _log = logging.getLogger(__name__)
 
 #: launches of one gang under way at once
 _PARALLEL_LAUNCHES = 16
-#: seconds until what failed and must not be left undone is tried again: doubled each time, up to
-_LONGEST_PAUSE = 60.0
+#: seconds until what failed and must not be left undone is tried again: doubled each time, up to the longest
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class Launcher:
 
 async def _insist(step: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Do what must not be left undone, whatever it takes: a task's end, the release of what it held."""
-    pause = 1.0
+    pause = _FIRST_PAUSE
     while True:
         try:
             return await step()

@@ -1,0 +1,252 @@
+"""The launcher over an engine that fails and waits when told to; real engines are in the service's tests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.core.events import EndCause, Ended, Event, Tick
+from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.protocol import EngineError, Gang, Launch
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.launcher import Launcher
+
+from .core.world import World
+from .making import make_node, make_role
+
+A, B = TaskRef("j", 0, "main", 0), TaskRef("j", 0, "main", 1)
+
+
+class FaultyEngine(ProcessEngine):
+    """Notes what it is asked and does nothing of it; a call fails or waits where the test says so."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked: list[tuple[str, Any]] = []
+        self.launches: list[Launch] = []
+        self.faults: dict[str, list[Exception]] = {}
+        self.gates: dict[str, asyncio.Event] = {}
+
+    async def _note(self, what: str, about: Any) -> None:
+        self.asked.append((what, about))
+        if what in self.gates:
+            await self.gates[what].wait()
+        if self.faults.get(what):
+            raise self.faults[what].pop()
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        await self._note("prepare", tuple(member.task for member in gang.members))
+        return {member.task: f"10.0.0.{number}" for number, member in enumerate(gang.members)}
+
+    async def launch(self, launch: Launch) -> None:
+        self.launches.append(launch)
+        await self._note("launch", launch.task)
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        await self._note("kill", (task, grace_seconds))
+
+    async def release(self, gang: Gang) -> None:
+        await self._note("release", tuple(member.task for member in gang.members))
+
+
+class Pad:
+    def __init__(self, folder: Path) -> None:
+        self.engine = FaultyEngine(folder)
+        self.reported: list[Event] = []
+        self.now = 1000
+        self.launcher = Launcher(self.engine, "hdfs://fs", self.reported.append, lambda: self.now)
+        self.world = World(make_node(gpus={"P100": 2}))
+
+    def submit(self, *roles: Mapping[str, Any], **fields: Any) -> None:
+        for instruction in self.world.submit(*roles, **fields):
+            self.launcher.carry_out(instruction, self.world.core)
+
+    def carry_out(self, *instructions: Any) -> None:
+        for instruction in instructions:
+            self.launcher.carry_out(instruction, self.world.core)
+
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        for _ in range(3000):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail(f"never: {what}")
+
+    async def idle(self) -> None:
+        await self.until(lambda: not self.launcher._running, "everything is done")
+
+
+@pytest.fixture
+async def pad(tmp_path: Path) -> AsyncIterator[Pad]:
+    made = Pad(tmp_path)
+    yield made
+    await made.launcher.close()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_scheduler.launcher._FIRST_PAUSE", 0.01)
+
+
+async def test_a_gang_is_prepared_then_each_task_is_launched(pad: Pad) -> None:
+    pad.submit(make_role(tasks=2))
+    await pad.idle()
+    assert pad.engine.asked == [("prepare", (A, B)), ("launch", A), ("launch", B)]
+
+
+async def test_a_task_is_launched_with_everything_it_needs(pad: Pad) -> None:
+    role = make_role(tasks=2, command="run me", cpus=2, memory_mb=300, gpus=1, storage_gb=5)
+    pad.submit(role, gpuType="P100")
+    await pad.idle()
+    launch = pad.engine.launches[1]
+    assert (launch.task, launch.node, launch.user, launch.job_name) == (B, "a", "alice", "j")
+    assert (launch.image, launch.command) == ("local/image", "run me")
+    assert (launch.cpus, launch.memory_mb, launch.shm_mb, launch.storage_gb) == (2, 300, 64, 5)
+    assert [(gpu.index, gpu.type) for gpu in launch.gpus] == [(1, "P100")]
+    assert launch.address == "10.0.0.1"
+    assert launch.hosts == {"main-0": "10.0.0.0", "main-1": "10.0.0.1"}
+    assert launch.env["PAI_DEFAULT_FS_URI"] == "hdfs://fs"
+    assert launch.env["PAI_HOST_IP_main_0"] == "10.0.0.0"
+    port = pad.world.task(A).assignment.ports["http"][0]
+    assert launch.env["PAI_PORT_LIST_main_0_http"] == str(port)
+    assert launch.env["PAI_WORK_DIR"] == pad.engine.work_dir(B)
+
+
+async def test_a_task_that_cannot_be_launched_has_failed_with_the_engines_reason(pad: Pad) -> None:
+    pad.engine.faults = {"launch": [EngineError(msg("Docker does not answer."))]}
+    pad.submit()
+    await pad.idle()
+    assert pad.reported == [
+        Ended(A, 1000, EndCause.LAUNCH_FAILED, None, msg("Docker does not answer.")),
+    ]
+
+
+@pytest.mark.parametrize("fault", [OSError("no such file"), TimeoutError("no such file"), KeyError("x")])
+async def test_whatever_goes_wrong_at_a_launch_ends_the_task_and_is_told(pad: Pad, fault: Exception) -> None:
+    pad.engine.faults = {"launch": [fault]}
+    pad.submit()
+    await pad.idle()
+    (event,) = pad.reported
+    assert isinstance(event, Ended)
+    assert event.cause is EndCause.LAUNCH_FAILED
+    assert str(event.reason) == f"The task could not be started: {fault}."
+
+
+async def test_a_task_whose_launch_failed_is_ended_in_case_it_was_started_all_the_same(pad: Pad) -> None:
+    pad.engine.faults = {"launch": [TimeoutError()]}
+    pad.submit()
+    await pad.idle()
+    assert ("kill", (A, 0)) in pad.engine.asked
+
+
+async def test_a_gang_that_cannot_be_prepared_has_failed_with_all_of_its_tasks(pad: Pad) -> None:
+    pad.engine.faults = {"prepare": [EngineError(msg("No network is left."))]}
+    pad.submit(make_role(tasks=2))
+    await pad.idle()
+    assert [(event.task, event.cause) for event in pad.reported if isinstance(event, Ended)] == [
+        (A, EndCause.LAUNCH_FAILED),
+        (B, EndCause.LAUNCH_FAILED),
+    ]
+    assert [what for what, _ in pad.engine.asked] == ["prepare", "kill", "kill"]
+
+
+async def test_after_a_restart_only_those_are_launched_that_have_not_started(pad: Pad) -> None:
+    pad.world.submit(make_role(tasks=2))
+    pad.world.started(A)
+    pad.carry_out(*pad.world.restart())
+    await pad.idle()
+    assert pad.engine.asked == [("prepare", (A, B)), ("launch", B)]
+
+
+async def test_a_kill_is_handed_on_with_its_grace(pad: Pad) -> None:
+    pad.submit()
+    await pad.idle()
+    pad.carry_out(KillTask(A, 10.0))
+    await pad.idle()
+    assert pad.engine.asked[-1] == ("kill", (A, 10.0))
+
+
+async def test_a_kill_that_fails_is_tried_again_until_it_works(pad: Pad) -> None:
+    pad.submit()
+    pad.engine.faults = {"kill": [TimeoutError(), EngineError(msg("Docker does not answer."))]}
+    pad.carry_out(KillTask(A, 10.0))
+    await pad.idle()
+    assert [what for what, _ in pad.engine.asked].count("kill") == 3
+
+
+async def test_a_release_that_fails_is_tried_again_until_it_works(pad: Pad) -> None:
+    pad.submit(make_role(tasks=2))
+    await pad.idle()
+    pad.engine.faults = {"release": [OSError()]}
+    pad.carry_out(ReleaseAttempt("j", 0))
+    await pad.idle()
+    assert pad.engine.asked[-2:] == [("release", (A, B))] * 2
+
+
+async def test_a_task_that_is_to_end_before_its_launch_is_not_launched(pad: Pad) -> None:
+    pad.engine.gates["prepare"] = asyncio.Event()
+    pad.submit(make_role(tasks=2))
+    await pad.until(lambda: pad.engine.asked, "it is prepared")
+    pad.carry_out(KillTask(A, 10.0))
+    pad.engine.gates["prepare"].set()
+    await pad.idle()
+    assert ("launch", A) not in pad.engine.asked
+    assert ("launch", B) in pad.engine.asked
+
+
+async def test_a_gang_is_not_released_while_a_launch_of_it_is_under_way(pad: Pad) -> None:
+    pad.engine.gates["launch"] = asyncio.Event()
+    pad.submit()
+    await pad.until(lambda: pad.engine.launches, "it is launched")
+    pad.carry_out(KillTask(A, 10.0), ReleaseAttempt("j", 0))
+    await asyncio.sleep(0.05)
+    assert "release" not in [what for what, _ in pad.engine.asked]
+    pad.engine.gates["launch"].set()
+    await pad.idle()
+    assert pad.engine.asked[-1] == ("release", (A,))
+
+
+async def test_a_slow_launch_delays_no_other_job(pad: Pad) -> None:
+    pad.engine.gates["prepare"] = asyncio.Event()
+    pad.submit()
+    await pad.until(lambda: pad.engine.asked, "it is prepared")
+    del pad.engine.gates["prepare"]
+    pad.submit(id="k")
+    await pad.until(lambda: pad.engine.launches, "the other one is launched")
+    assert [launch.task.job_id for launch in pad.engine.launches] == ["k"]
+
+
+async def test_a_gang_that_was_launched_before_a_restart_can_be_released(pad: Pad) -> None:
+    pad.world.run(make_role(tasks=2))
+    pad.world.restart()
+    pad.launcher.remember(pad.world.core.jobs["j"])
+    pad.carry_out(ReleaseAttempt("j", 0))
+    await pad.idle()
+    assert pad.engine.asked == [("release", (A, B))]
+
+
+async def test_it_wakes_the_core_at_the_earliest_time_asked_for(pad: Pad) -> None:
+    pad.carry_out(WakeAt(1_000_000), WakeAt(1020), WakeAt(2_000_000))
+    await pad.until(lambda: pad.reported, "it wakes")
+    assert pad.reported == [Tick(1000)]
+
+
+async def test_a_time_that_has_passed_is_now(pad: Pad) -> None:
+    pad.carry_out(WakeAt(5))
+    await pad.until(lambda: pad.reported, "it wakes")
+
+
+async def test_closing_leaves_what_is_under_way(pad: Pad) -> None:
+    pad.engine.gates["launch"] = asyncio.Event()
+    pad.submit()
+    pad.carry_out(WakeAt(2_000_000))
+    await pad.until(lambda: pad.engine.launches, "it is launched")
+    await pad.launcher.close()
+    assert pad.reported == []
+    assert not pad.launcher._running

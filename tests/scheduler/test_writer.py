@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.core.events import EndCause, Ended, Event, Started, StopRequested, Submitted, Tick
+from pai_scheduler.core.instructions import LaunchAttempt, Outcome, ReleaseAttempt
+from pai_scheduler.core.machine import Core
+from pai_scheduler.core.model import Job, State
+from pai_scheduler.errors import RequestError
+from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.writer import Committed, Writer
+
+from .making import make_config, make_node
+
+REF = TaskRef("j", 0, "main", 0)
+
+
+class FaultyStore(Store):
+    """A real database that can be told to fail, or to wait, as a full or a slow disk does."""
+
+    full = False
+    unreadable = False
+    commits = 0
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+
+    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        assert self.may_go_on.wait(10)
+        if self.full:
+            raise StoreError("database or disk is full")
+        self.commits += 1
+        return super().commit(outcome, configs)
+
+    def live_jobs(self) -> list[Job]:
+        if self.unreadable:
+            raise StoreError("disk I/O error")
+        return super().live_jobs()
+
+
+class FaultyCore(Core):
+    """A core with a bug: it cannot stand the time 13."""
+
+    def handle(self, event: Event, outcome: Outcome) -> None:
+        if event.time == 13:
+            raise ZeroDivisionError
+        super().handle(event, outcome)
+
+
+class Desk:
+    """A writer over a real database, and everything it says was committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = FaultyStore.in_folder(folder)
+        self.committed: list[Committed] = []
+        self.on_commit_fails = False
+        self.writer = Writer(self.store, lambda: FaultyCore(Cluster([make_node()])), self._on_commit)
+        self.orders = 0
+
+    def _on_commit(self, committed: Committed) -> None:
+        for job in committed.outcome.jobs.values():
+            if job.id not in committed.outcome.deleted:
+                assert self.store.job(job.user, job.name) is not None, "not durable yet"
+        self.committed.append(committed)
+        if self.on_commit_fails:
+            raise RuntimeError
+
+    async def submit(self, job_id: str, *, name: str | None = None, time: int = 1) -> None:
+        self.orders += 1
+        config = make_config(name=name or job_id)
+        await self.writer.request(Submitted(time, job_id, "alice", parse_job(config), self.orders), config)
+
+    def instructions(self) -> list[object]:
+        return [step for committed in self.committed for step in committed.outcome.instructions]
+
+    async def until(self, state: State, job_id: str = "j") -> None:
+        """Wait for a job's state in the database."""
+        for _ in range(3000):
+            job = self.store.job("alice", job_id)
+            if job is not None and job.state is state:
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail(f"{job_id} never was {state}")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_scheduler.writer._RETRY_SECONDS", 0.02)
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    opened = Desk(tmp_path)
+    await opened.writer.start()
+    yield opened
+    await opened.writer.close()
+    opened.store.close()
+
+
+async def test_a_request_returns_when_it_is_durable_and_is_acted_on_after_that(desk: Desk) -> None:
+    await desk.submit("j")
+    assert desk.store.job("alice", "j") is not None
+    assert desk.instructions() == [LaunchAttempt("j", 0)]
+
+
+async def test_requests_that_come_together_are_written_together(desk: Desk) -> None:
+    desk.store.may_go_on.clear()
+    before = desk.store.commits
+    requests = [asyncio.create_task(desk.submit(f"j{number}")) for number in range(100)]
+    await asyncio.sleep(0)
+    desk.store.may_go_on.set()
+    await asyncio.gather(*requests)
+    assert desk.store.commits - before <= 2
+    assert len(desk.store.jobs()) == 100
+
+
+async def test_events_are_taken_in_the_order_in_which_they_came(desk: Desk) -> None:
+    await desk.submit("j")
+    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    desk.writer.report(Ended(REF, 3, EndCause.EXITED, 4))
+    await desk.writer.request(StopRequested(4, "j", "alice"))
+    job = desk.store.job("alice", "j")
+    assert job is not None
+    assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
+
+
+async def test_on_a_full_disk_a_request_is_refused_and_never_happened(desk: Desk) -> None:
+    desk.store.full = True
+    with pytest.raises(RequestError) as caught:
+        await desk.submit("j")
+    assert (caught.value.status, caught.value.code) == (507, "InsufficientStorageError")
+    assert "disk is full" in str(caught.value)
+    desk.store.full = False
+    await desk.submit("k")
+    assert [job.id for job in desk.store.jobs()] == ["k"]
+    assert set(desk.writer.core.jobs) == {"k"}
+    assert desk.instructions() == [LaunchAttempt("k", 0)]
+
+
+async def test_on_a_full_disk_what_the_engine_says_is_kept_until_it_can_be_written(desk: Desk) -> None:
+    await desk.submit("j")
+    desk.store.full = True
+    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    desk.writer.report(Ended(REF, 3, EndCause.EXITED, 7))
+    for _ in range(3):
+        with pytest.raises(RequestError):
+            await desk.submit("other")
+    desk.store.full = False
+    await desk.until(State.FAILED)
+    (job,) = desk.store.jobs()
+    assert job.verdict is not None
+    assert job.verdict.exit_code == 7
+    assert desk.instructions() == [LaunchAttempt("j", 0), ReleaseAttempt("j", 0)]
+
+
+async def test_a_database_that_cannot_be_read_for_a_while_is_waited_for(desk: Desk) -> None:
+    await desk.submit("j")
+    desk.store.full = desk.store.unreadable = True
+    with pytest.raises(RequestError):
+        await desk.submit("refused")
+    waiting = asyncio.create_task(desk.submit("late"))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    desk.store.full = desk.store.unreadable = False
+    await waiting
+    assert {job.id for job in desk.store.jobs()} == {"j", "late"}
+
+
+async def test_a_fault_of_ours_in_one_event_costs_neither_the_scheduler_nor_the_events_beside_it(
+    desk: Desk,
+) -> None:
+    await desk.submit("j")
+    desk.store.may_go_on.clear()
+    requests = [asyncio.create_task(desk.submit("first"))]
+    await asyncio.sleep(0)
+    requests += [asyncio.create_task(desk.submit(f"at-{time}", time=time)) for time in (2, 13, 3)]
+    desk.writer.report(Tick(13))
+    desk.writer.report(Started(REF, 4, "127.0.0.1", "1"))
+    desk.store.may_go_on.set()
+    results = await asyncio.gather(*requests, return_exceptions=True)
+    assert [type(result) for result in results] == [type(None), type(None), ZeroDivisionError, type(None)]
+    await desk.until(State.RUNNING)
+    assert {job.id for job in desk.store.jobs()} == {"j", "first", "at-2", "at-3"}
+    assert desk.instructions().count(LaunchAttempt("at-2", 0)) == 1
+
+
+async def test_what_the_database_refuses_for_good_is_refused_alone(desk: Desk) -> None:
+    results = await asyncio.gather(
+        desk.submit("a", name="same"), desk.submit("b", name="same"), desk.submit("c"), return_exceptions=True
+    )
+    assert [type(result) for result in results] == [type(None), IntegrityError, type(None)]
+    assert set(desk.writer.core.jobs) == {"a", "c"}
+
+
+async def test_what_is_durable_does_not_happen_twice_when_it_cannot_be_acted_on(desk: Desk) -> None:
+    desk.on_commit_fails = True
+    await desk.submit("j")
+    desk.on_commit_fails = False
+    await desk.submit("k")
+    assert desk.instructions() == [LaunchAttempt("j", 0), LaunchAttempt("k", 0)]
+
+
+async def test_a_new_writer_takes_up_what_the_old_one_wrote(tmp_path: Path) -> None:
+    for life in range(3):
+        desk = Desk(tmp_path)
+        outcome = await desk.writer.start()
+        assert outcome.instructions == [LaunchAttempt("j0", 0), LaunchAttempt("j1", 0)][:life]
+        assert set(desk.writer.core.jobs) == {"j0", "j1"} - {f"j{later}" for later in range(life, 2)}
+        desk.orders = life
+        await desk.submit(f"j{life}")
+        await desk.writer.close()
+        desk.store.close()
+
+
+async def test_closing_finishes_the_commit_that_is_under_way_and_cancels_the_rest(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    await desk.writer.start()
+    desk.store.may_go_on.clear()
+    first = asyncio.create_task(desk.submit("first"))
+    await asyncio.sleep(0.05)
+    closing = asyncio.create_task(desk.writer.close())
+    await asyncio.sleep(0)
+    late = asyncio.create_task(desk.submit("late"))
+    await asyncio.sleep(0.05)
+    assert not closing.done()
+    desk.store.may_go_on.set()
+    await closing
+    await first
+    assert desk.instructions() == [LaunchAttempt("first", 0)]
+    with pytest.raises(asyncio.CancelledError):
+        await late
+    assert [job.id for job in desk.store.jobs()] == ["first"]
+    desk.store.close()
+
+
+async def test_closing_does_not_wait_for_a_full_disk(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    await desk.writer.start()
+    await desk.submit("j")
+    desk.store.full = desk.store.unreadable = True
+    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    await asyncio.sleep(0.05)
+    await desk.writer.close()
+    desk.store.close()
