@@ -214,7 +214,7 @@ class VirtualClusterInfo(TypedDict):
 
 
 class ServiceInfo(TypedDict):
-    """What answers; `frontDoor`: where tasks reach the Hub's public address, where they cannot do so directly."""
+    """What answers; `frontDoor`: the Hub's public address as tasks reach it, None: as browsers do."""
 
     name: str
     version: str
