@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import aiodocker
+
 from ..cluster.node import Node
 from ..core.events import NodesChanged
 from ..job.messages import msg
@@ -26,7 +28,7 @@ from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
 
 _RECONNECT_SECONDS = 0.5
 #: How long the daemon may be away (a restart) before the node counts as unhealthy.
-_AWAY_SECONDS = 5.0
+AWAY_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
 
@@ -190,11 +192,15 @@ class DockerEngine:
 
     async def _watch(self, watched: asyncio.Event) -> None:
         """Hear from Docker what happens to containers, for as long as the engine is open."""
+        loop = asyncio.get_running_loop()
+        away: asyncio.TimerHandle | None = None
         while True:
-            away = asyncio.get_running_loop().call_later(_AWAY_SECONDS, self._set_health, False)
             try:
                 async with self._api.events(self._label) as events:
-                    away.cancel()
+                    if away is not None:
+                        _log.warning("Docker's events are here again")
+                        away.cancel()
+                        away = None
                     self._set_health(True)
                     running = {str(each["Id"]) for each in await self._api.containers(self._label, "running")}
                     for task in self._tasks.values():
@@ -202,12 +208,11 @@ class DockerEngine:
                     watched.set()
                     async for event in events:
                         self._hear(event)
-            except UnreachableError as error:
-                _log.warning("Docker's events broke off (%s); trying again", error)
-            except Exception:
-                _log.exception("Docker's events cannot be read; trying again")
-            finally:
-                away.cancel()
+            except (UnreachableError, aiodocker.DockerError) as error:
+                if away is None:
+                    _log.warning("Docker's events broke off (%s); trying again", error)
+            if away is None:
+                away = loop.call_later(AWAY_SECONDS, self._set_health, False)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     def _hear(self, event: Mapping[str, Any]) -> None:

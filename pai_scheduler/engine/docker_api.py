@@ -25,6 +25,7 @@ from .protocol import EngineError
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 #: Docker 19.03: the first with device requests, which GPUs need.
 OLDEST_API = (1, 40)
+OPEN_SECONDS = 10.0
 _CONTROL_CALLS, _LOG_STREAMS = 16, 512
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
 
@@ -67,7 +68,7 @@ class DockerApi:
             self._connector = aiohttp.UnixConnector(str(self.socket_path), limit=0)
             self._docker = aiodocker.Docker(url="http://localhost", connector=self._connector)
         try:
-            version = await self.call(self._docker.version, seconds=10)
+            version = await self.call(self._docker.version, seconds=OPEN_SECONDS)
         except (UnreachableError, aiodocker.DockerError) as error:
             await self.close()
             raise EngineError(

@@ -20,7 +20,7 @@ import aiodocker
 import aiohttp
 
 from .docker_api import DockerApi, UnreachableError
-from .logs import TaskLog, TaskLogWriter
+from .logs import STREAMS, TaskLog, TaskLogWriter
 
 #: stream number (1 stdout, 2 stderr), length of what follows
 _HEADER = struct.Struct(">BxxxL")
@@ -29,6 +29,8 @@ _TIME_LENGTH = 31
 #: stdout and stderr are stamped by two writers, which may overtake one another by a moment.
 _OVERLAP_NS = 2 * 10**9
 _RETRY_SECONDS = 0.5
+#: Docker records a longer line in pieces of this size.
+_PIECE = 2**14
 
 
 class Frame(NamedTuple):
@@ -47,6 +49,8 @@ class LogFollower:
         self._on_dropped = on_dropped
         self._said_dropped = False
         self._writer: TaskLogWriter | None = None
+        #: By stream: the time of a line whose end is still to be written, or None.
+        self._open_lines: list[int | None] = []
 
     def close(self) -> None:
         """Close the log; what it lacks can be fetched by another follower."""
@@ -76,7 +80,9 @@ class LogFollower:
 
     async def _copy(self, *, follow: bool) -> None:
         # one for as long as possible: to open a long log means to look for its end
-        writer = self._writer = self._writer or TaskLogWriter(self._folder)
+        if self._writer is None:
+            self._writer = TaskLogWriter(self._folder)
+            self._open_lines = [_open_line(TaskLog(self._folder), stream) for stream in range(len(STREAMS))]
         try:
             since, known = _known(TaskLog(self._folder))
             params = {"follow": str(int(follow)), "stdout": "1", "stderr": "1", "timestamps": "1"}
@@ -88,13 +94,25 @@ class LogFollower:
                     if known[key] > 0:
                         known[key] -= 1
                         continue
-                    writer.append(frame.stream, frame.data, frame.time_ns)
-                    if writer.dropped and not self._said_dropped:
-                        self._said_dropped = True
-                        self._on_dropped()
+                    self._write(self._writer, frame)
         except aiodocker.DockerError as error:
             if error.status != 404:
                 raise UnreachableError(error.message) from error
+
+    def _write(self, writer: TaskLogWriter, frame: Frame) -> None:
+        """Add a frame to the log.
+
+        Docker 20.10 forgets the end of a line that it recorded in pieces. It is added as soon as something
+        follows; until then the piece may as well be the end of the output, which has no end of line.
+        """
+        if (since := self._open_lines[frame.stream]) is not None:
+            writer.append(frame.stream, b"\n", since)
+        writer.append(frame.stream, frame.data, frame.time_ns)
+        ends = frame.data.endswith(b"\n") or len(frame.data) == _PIECE
+        self._open_lines[frame.stream] = None if ends else frame.time_ns
+        if writer.dropped and not self._said_dropped:
+            self._said_dropped = True
+            self._on_dropped()
 
 
 async def frames(response: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
@@ -110,7 +128,8 @@ async def frames(response: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
                 if len(buffer) < end:
                     break
                 payload = bytes(buffer[start + _HEADER.size : end])
-                yield Frame(_time_ns(payload), stream - 1, payload[_TIME_LENGTH:])
+                # only the forgotten end of a line leaves nothing but the time
+                yield Frame(_time_ns(payload), stream - 1, payload[_TIME_LENGTH:] or b"\n")
                 start = end
             del buffer[:start]
     except (aiohttp.ClientError, OSError) as error:
@@ -130,6 +149,14 @@ def _known(log: TaskLog) -> tuple[int, Counter[tuple[int, int, int]]]:
             break
         known[(piece.time_ns, piece.stream, piece.length)] += 1
     return since, known
+
+
+def _open_line(log: TaskLog, stream: int) -> int | None:
+    """Find the time of a stream's last piece, where that is an unfinished line (`LogFollower._write`)."""
+    if log.read(STREAMS[stream], -1) in (b"", b"\n"):
+        return None
+    last = next((piece for piece in log.newest_pieces() if piece.stream == stream), None)
+    return None if last is None or last.length == _PIECE else last.time_ns
 
 
 def _time_ns(payload: bytes) -> int:

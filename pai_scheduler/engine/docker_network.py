@@ -62,7 +62,12 @@ class GangNetworks:
         """Give this host's address on Docker's default bridge, where containers of every network reach it."""
         bridge = await self._show("bridge")
         configs = bridge["IPAM"].get("Config") or [] if bridge else []
-        return next((str(config["Gateway"]) for config in configs if config.get("Gateway")), None)
+        for config in configs:
+            if config.get("Gateway"):
+                return str(config["Gateway"])
+        # Docker names it only where an administrator chose it; its own choice is the first address
+        block = _block(bridge)
+        return str(block.network_address + 1) if block else None
 
     async def _show(self, name: str) -> dict[str, Any] | None:
         try:

@@ -120,6 +120,15 @@ class Daemon:
         # a new daemon would take a dead process that nobody has waited for yet for a living one
         subprocess.run(as_root("rm", "-f", *map(str, pid_files)), check=False)
 
+    def remove(self) -> None:
+        """End it and remove all that it had."""
+        self.stop()
+        mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        for mount in reversed(mounts):
+            if Path(mount).is_relative_to(self.data_root) or Path(mount).is_relative_to(self.exec_root):
+                subprocess.run(as_root("umount", "--lazy", mount), check=False, capture_output=True)
+        subprocess.run(as_root("rm", "-rf", str(self.data_root), str(self.exec_root)), check=False)
+
     @property
     def _pid_file(self) -> Path:
         return self.exec_root / "docker.pid"

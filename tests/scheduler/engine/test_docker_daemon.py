@@ -1,0 +1,152 @@
+"""The Docker daemon is not there, or goes away: what a person is told, and what becomes of tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import aiodocker
+import pytest
+
+from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.protocol import EndCause, EngineError, NodesChanged
+from tests.testbed.docker import Daemon
+from tests.testbed.fixtures import provide
+from tests.testbed.images import tiny_image
+
+from .lab import Lab, eventually
+
+LIVES = "echo ready; exec sleep 100000"
+
+
+async def refusal(tmp_path: Path, host: str) -> str:
+    with pytest.raises(EngineError) as caught:
+        await DockerEngine(tmp_path / "data", host=host).start()
+    return str(caught.value)
+
+
+async def test_no_socket_is_one_sentence_about_installing_docker(tmp_path: Path) -> None:
+    said = await refusal(tmp_path, f"unix://{tmp_path}/docker.sock")
+    assert said.startswith(f"There is no Docker socket at {tmp_path}/docker.sock. Install Docker")
+
+
+async def test_a_socket_that_nobody_answers_on_is_one_sentence_about_starting_docker(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(tmp_path / "s"))
+    said = await refusal(tmp_path, f"unix://{tmp_path}/s")
+    assert said.startswith(f"Docker does not answer at unix://{tmp_path}/s: ")
+    assert "Is dockerd running?" in said
+
+
+async def test_a_file_that_is_no_socket_is_named(tmp_path: Path) -> None:
+    (tmp_path / "s").touch()
+    assert "is no socket" in await refusal(tmp_path, f"unix://{tmp_path}/s")
+
+
+async def test_a_socket_that_is_not_ours_is_one_sentence_about_the_docker_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket(socket.AF_UNIX) as theirs:
+        theirs.bind(str(tmp_path / "s"))
+    # root may use every socket, and the tests may run as root
+    monkeypatch.setattr(os, "access", lambda path, _mode: Path(path) != tmp_path / "s")
+    assert "Join the group docker" in await refusal(tmp_path, f"unix://{tmp_path}/s")
+
+
+async def test_a_daemon_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker_api.OPEN_SECONDS", 0.2)
+    silent = await asyncio.start_unix_server(lambda _reader, _writer: None, tmp_path / "s")
+    assert "no answer within 0.2 seconds" in await refusal(tmp_path, f"unix://{tmp_path}/s")
+    silent.close()
+
+
+# a daemon of one's own, to be ended and started again
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "live-restore"])
+def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
+    del docker_host  # only where Docker can be had at all
+    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True, live_restore=request.param)
+
+    def start() -> str:
+        own.start()
+        return tiny_image(own.host)
+
+    provide(start)
+    yield own
+    own.remove()
+
+
+@pytest.fixture
+async def lab(daemon: Daemon, tmp_path: Path) -> AsyncIterator[Lab]:
+    engine = DockerEngine(tmp_path / "data", host=daemon.host)
+    await engine.start()
+    lab = await Lab.over(engine, "local/tiny")
+    yield lab
+    await lab.clean()
+    await engine.close()
+
+
+async def supervisor(daemon: Daemon, name: str) -> tuple[int, int]:
+    """Find a container's first process and the supervisor above it."""
+    async with aiodocker.Docker(url=daemon.host) as docker:
+        pid = (await docker.containers.container(name).show())["State"]["Pid"]
+    stat = await asyncio.to_thread(Path(f"/proc/{pid}/stat").read_text)
+    return pid, int(stat.rpartition(")")[2].split()[1])
+
+
+async def test_a_crash_of_the_daemon_is_survived(lab: Lab, daemon: Daemon) -> None:
+    task = await lab.start(LIVES)
+    await lab.printed(task, "ready")
+    await asyncio.to_thread(daemon.stop, signal.SIGKILL)
+    await asyncio.to_thread(daemon.start)
+    if daemon.live_restore:
+        # it ran on, and is still ours
+        await lab.engine.kill(task, 0)
+        assert (await lab.ended(task)).cause is EndCause.KILLED
+    else:
+        # a daemon without live-restore ends what it finds, with SIGTERM
+        assert (await lab.ended(task)).exit_code in (137, 143)
+    _, ended = await lab.run("exit 3")
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 3)
+
+
+async def test_a_task_that_ended_with_the_whole_machine_is_lost(lab: Lab, daemon: Daemon) -> None:
+    task = await lab.start(LIVES)
+    await lab.printed(task, "ready")
+    pids = await supervisor(daemon, task.name)
+    await asyncio.to_thread(daemon.stop, signal.SIGKILL)
+    for pid in reversed(pids):
+        os.kill(pid, signal.SIGKILL)
+    await asyncio.to_thread(daemon.start)
+    ended = await lab.ended(task)
+    assert (ended.cause, ended.exit_code) == (EndCause.LOST, None)
+    assert ended.reason is not None
+
+
+async def test_what_is_launched_while_the_daemon_is_away_starts_when_it_is_back(
+    lab: Lab, daemon: Daemon
+) -> None:
+    (launch,) = await lab.prepare(lab.make("exit 6"))
+    await asyncio.to_thread(daemon.stop)
+    await lab.engine.launch(launch)
+    await asyncio.to_thread(daemon.start)
+    assert (await lab.ended(launch.task)).exit_code == 6
+
+
+async def test_a_node_is_unhealthy_while_its_daemon_is_away(
+    lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.AWAY_SECONDS", 0.1)
+
+    def changes() -> list[bool]:
+        return [event.nodes[0].healthy for event in lab.events if isinstance(event, NodesChanged)]
+
+    await asyncio.to_thread(daemon.stop)
+    await eventually(lambda: changes() == [False], "the node is said to be unhealthy")
+    await asyncio.to_thread(daemon.start)
+    await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
