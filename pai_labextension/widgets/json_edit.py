@@ -53,8 +53,8 @@ class _Value:
 def edit(text: str, path: Path, value: Any) -> str:
     """Set the value at `path` in a text that parses, or remove it where `value` is `ABSENT`.
 
-    Objects on the way are made; an index just behind a list's end appends to it. Raises KeyError where
-    the path leads through something that is neither.
+    Objects and lists on the way are made; an index just behind a list's end appends to it. Raises KeyError
+    where the path leads through something that is neither.
     """
     here = _read(text, _GAP.match(text).end())  # type: ignore[union-attr]  # it always matches, if only nothing
     for depth, key in enumerate(path):
@@ -71,7 +71,7 @@ def edit(text: str, path: Path, value: Any) -> str:
 
 def _nest(path: Path, value: Any) -> Any:
     for key in reversed(path):
-        value = {key: value}
+        value = [value] if isinstance(key, int) else {key: value}
     return value
 
 

@@ -132,6 +132,19 @@ async def test_ports_are_added_and_removed() -> None:
     assert len(ports.rows) == 1
 
 
+async def test_the_first_port_variable_and_debug_switch_need_nothing_to_be_there() -> None:
+    bare = {"jobName": "a", "image": "b", "taskRoles": [{"name": "worker", "command": "true"}]}
+    model, form = form_of(bare)
+    form.roles.boxes[0].ports.add.click()
+    form.roles.boxes[0].ports.rows[0].fields["label"].entry.value = "tb"
+    form.debug.entry.value = True
+    form.envs.add.click()
+    form.envs.rows[0].name.value = "lr"
+    assert model.sound
+    assert model.config["taskRoles"][0]["portList"] == [{"label": "tb", "beginAt": 0, "portNumber": 1}]
+    assert model.config["jobEnvs"] == {"isDebug": True, "lr": ""}
+
+
 async def test_errors_stand_beside_their_inputs_and_the_others_are_given_back() -> None:
     _, form = form_of()
     left = form.show_errors(

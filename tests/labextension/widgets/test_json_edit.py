@@ -49,7 +49,8 @@ def test_a_removed_last_member_takes_the_comma_before_it() -> None:
     assert loads_jsonc(edit(COMMENTED, ("taskRoles",), ABSENT)) == {"jobName": "a", "image": "b"}
 
 
-def test_objects_on_the_way_are_made() -> None:
+def test_objects_and_lists_on_the_way_are_made() -> None:
+    assert loads_jsonc(edit("{}", ("portList", 0), {"label": "x"})) == {"portList": [{"label": "x"}]}
     assert loads_jsonc(edit("{}", ("jobEnvs", "isDebug"), True)) == {"jobEnvs": {"isDebug": True}}
 
 
