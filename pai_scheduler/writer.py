@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .core.events import Event
 from .core.instructions import Outcome
@@ -19,6 +19,8 @@ from .core.machine import Core
 from .errors import storage_full
 from .job.task import TaskRef
 from .store.store import Store, StoreError, describe
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -90,7 +92,7 @@ class Writer:
         self._inbox.put_nowait(_Entry(event, config, durable))
         await durable
 
-    async def _run(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def _run(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
 
     def _restored(self) -> tuple[Core, Outcome]:

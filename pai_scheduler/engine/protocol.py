@@ -1,4 +1,4 @@
-"""What the scheduler asks of an engine, and what an engine reports; every engine passes one conformance suite.
+"""What the scheduler asks of an engine, and what an engine reports; one conformance suite holds for all.
 
 The service calls an engine only after the intent is durable. Everything an engine starts is named by
 `TaskRef.name`, so that after a kill -9 of the service it finds what runs, and never starts it twice.
@@ -44,7 +44,7 @@ class Launch:
     user: str
     job_name: str
     image: str
-    #: Run by `sh -c`, or by bash where there is one; handed over as one argument, never pasted into a line of ours.
+    #: Run by `sh -c`, or by bash where there is one; one argument, never pasted into a line of ours.
     command: str
     env: Mapping[str, str]
     cpus: int
@@ -115,20 +115,28 @@ class Engine(Protocol):
         """Give this engine's machines as they are (GPUs asked from NVML)."""
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
-        """After a start of the service: take up every expected task (events follow: `Started`, `Ended` or
-        nothing where it was never launched and may be launched now), end every other task that carries our
-        names and is not expected."""
+        """After a start of the service, take up every expected task and end every other that has our names.
+
+        Events follow for the expected ones: `Started`, `Ended`, or nothing for one that was never launched
+        and may be launched now.
+        """
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address. Idempotent: the same answer again."""
 
     async def launch(self, launch: Launch) -> None:
-        """Start a task; returns when that is under way. Idempotent by the task's name: what runs or has run is
-        not run again. Success or failure comes as an event (`Progress`…, then `Started`, and once `Ended`)."""
+        """Start a task; returns when that is under way.
+
+        Idempotent by the task's name: what runs or has run is not run again. Success or failure comes as an
+        event (`Progress`…, then `Started`, and once `Ended`).
+        """
 
     async def kill(self, task: TaskRef, grace_seconds: float) -> None:
-        """End a task: SIGTERM, after the grace SIGKILL, its whole process tree. Idempotent, also for a task
-        that was never launched (it never will be then). One `Ended` event follows, unless there was one."""
+        """End a task and its whole process tree: SIGTERM, after the grace SIGKILL.
+
+        Idempotent, also for a task that was never launched (it never will be then). One `Ended` event
+        follows, unless there was one.
+        """
 
     async def release(self, gang: Gang) -> None:
         """Remove what an ended gang left (containers, network, scratch); logs stay. Idempotent."""
