@@ -26,12 +26,16 @@ def invalid_parameters(message: Message, errors: Sequence[SpecError] = ()) -> Re
 
 def no_job(user: str, name: str) -> RequestError:
     """There is no such job, or it is another user's."""
-    return RequestError(404, "NoJobError", msg("Job {name} of user {user} is not found.", name=name, user=user))
+    return RequestError(
+        404, "NoJobError", msg("Job {name} of user {user} is not found.", name=name, user=user)
+    )
 
 
 def no_virtual_cluster(name: str, known: Sequence[str]) -> RequestError:
     """There is no such virtual cluster."""
-    message = msg("Virtual cluster {name} is not found. There are: {known}.", name=name, known=", ".join(known))
+    message = msg(
+        "Virtual cluster {name} is not found. There are: {known}.", name=name, known=", ".join(known)
+    )
     return RequestError(404, "NoVirtualClusterError", message)
 
 
