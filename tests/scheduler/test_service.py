@@ -1,0 +1,446 @@
+"""The service over a real database and real processes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.cluster.definition import Definition, parse_definition
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import Attempt, Job, State, SubState
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.errors import RequestError
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.service import Caller, Service
+from pai_scheduler.store.store import Store, StoreError
+
+from .making import make_config, make_role
+
+ALICE, BOB, ROOT = Caller("alice", groups=("vision",)), Caller("bob"), Caller("root", admin=True)
+CLUSTER = parse_definition(
+    {
+        "nodes": [{"name": "a", "cpus": 8, "memoryMB": 8000, "storageGB": 1000, "gpus": {"P100": 2}}],
+        "virtualClusters": {"default": {"capacity": 60}, "vision": {"capacity": 40, "groups": ["vision"]}},
+    }
+)
+FOREVER = "echo begun; exec sleep 1000"
+
+MakeService = Callable[[], Awaitable["OpenService"]]
+
+
+class FullStore(Store):
+    """A real database on a disk that can be full."""
+
+    full = False
+
+    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        if self.full:
+            raise StoreError("database or disk is full")
+        return super().commit(outcome, configs)
+
+
+class OpenService(Service):
+    """A service with what tests do again and again."""
+
+    def __init__(self, folder: Path, cluster: Definition) -> None:
+        self.engine = ProcessEngine(folder, rescan_seconds=0.2)
+        self.disk = FullStore.in_folder(folder)
+        super().__init__(self.engine, self.disk, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5)
+
+    async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
+        """Submit a job of alice's and wait for its end."""
+        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        return await self.until(name)
+
+    async def begin(self, name: str, command: str = FOREVER, **fields: Any) -> Job:
+        """Submit a job of alice's and wait until it runs."""
+        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        return await self.until(name, lambda job: job.state is State.RUNNING)
+
+    async def until(
+        self,
+        name: str,
+        condition: Callable[[Job], bool] = lambda job: job.sub_state is SubState.ENDED,
+        user: str = "alice",
+    ) -> Job:
+        async for _ in self.follow(ROOT, user, name):
+            job = await self.job(ROOT, user, name)
+            if condition(job):
+                return job
+        return await self.job(ROOT, user, name)
+
+    async def log_of(self, name: str, index: int = 0) -> bytes:
+        return (await self.task_log(ALICE, "alice", name, "main", index)).read("all")
+
+
+@pytest.fixture
+async def make_service(tmp_path: Path) -> AsyncIterator[MakeService]:
+    """Give services over one folder, one after the other; in the end all jobs are stopped."""
+    services: list[OpenService] = []
+
+    async def make() -> OpenService:
+        if services:
+            await services[-1].close()
+        services.append(OpenService(tmp_path, CLUSTER))
+        await services[-1].start()
+        return services[-1]
+
+    yield make
+    for job in await services[-1].jobs(ROOT):
+        await services[-1].stop_job(ROOT, job.user, job.name)
+        await services[-1].until(job.name, user=job.user)
+    await services[-1].close()
+
+
+@pytest.fixture
+async def service(make_service: MakeService) -> OpenService:
+    return await make_service()
+
+
+@contextmanager
+def refused(status: int, code: str) -> Iterator[None]:
+    with pytest.raises(RequestError) as caught:
+        yield
+    assert (caught.value.status, caught.value.code) == (status, code)
+
+
+def ran(attempts: list[Attempt]) -> list[Attempt]:
+    """Leave out those that never ran, as another program of this machine had one of their ports."""
+    return [attempt for attempt in attempts if attempt.launched is not None]
+
+
+# -- from submission to the end
+
+
+async def test_a_job_runs_and_its_log_is_there(service: OpenService) -> None:
+    job = await service.run("hello", "echo hello $PAI_JOB_NAME of $PAI_USER_NAME at $PAI_DEFAULT_FS_URI")
+    assert job.state is State.SUCCEEDED
+    assert await service.log_of("hello") == b"hello hello of alice at file:///fs\n"
+    types = [told.entry.type for told in await service.story(ALICE, "alice", "hello")]
+    assert types[:2] == ["submitted", "placed"]
+    assert types[-4:] == ["task-started", "running", "task-ended", "ended"]
+
+
+async def test_a_failed_job_has_the_real_exit_code(service: OpenService) -> None:
+    job = await service.run("fails", "echo oh >&2; exit 7")
+    assert job.state is State.FAILED
+    assert job.verdict is not None
+    assert job.verdict.exit_code == 7
+    assert await service.log_of("fails") == b"oh\n"
+
+
+async def test_a_gang_runs_and_each_task_knows_all_others(service: OpenService) -> None:
+    role = make_role(tasks=3, command="echo $PAI_TASK_ROLE_main_HOST_LIST | tr , '\\n' | sort | uniq | wc -l")
+    await service.submit(ALICE, "alice", make_config(role, name="gang"))
+    assert (await service.until("gang")).state is State.SUCCEEDED
+    assert [await service.log_of("gang", index) for index in range(3)] == [b"3\n"] * 3
+
+
+async def test_a_failing_job_is_tried_again_and_every_attempt_keeps_its_log(service: OpenService) -> None:
+    job = await service.run("again", "echo $PAI_CONTAINER_ID; exit 3", retryCount=2)
+    assert (job.state, job.retries.user) == (State.FAILED, 2)
+    attempts = ran(await service.attempts(ALICE, "alice", "again"))
+    assert [attempt.verdict and attempt.verdict.exit_code for attempt in attempts] == [3, 3, 3]
+    for attempt in attempts:
+        log = await service.task_log(ALICE, "alice", "again", "main", 0, attempt.number)
+        assert log.read("stdout").decode() == TaskRef(job.id, attempt.number, "main", 0).name + "\n"
+
+
+async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenService) -> None:
+    await service.submit(
+        ALICE, "alice", make_config(make_role(command=FOREVER, gpus=2), name="first", gpuType="P100")
+    )
+    await service.until("first", lambda job: job.state is State.RUNNING)
+    await service.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
+    second = await service.job(ALICE, "alice", "second")
+    assert str(service.waiting_reason(second)) == (
+        "Waiting in virtual cluster default, place 1 in the queue: 1 × GPU are asked for, none is free."
+    )
+    (node,) = service.nodes()
+    assert node.gpu_jobs == {0: ("alice", "first"), 1: ("alice", "first")}
+    await service.stop_job(ALICE, "alice", "first")
+    assert (await service.until("second")).state is State.SUCCEEDED
+    (node,) = service.nodes()
+    assert (node.cpus, node.gpu_jobs) == (0, {})
+
+
+# -- names
+
+
+async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: OpenService) -> None:
+    config = make_config(name="same")
+    results = await asyncio.gather(
+        *(service.submit(ALICE, "alice", config) for _ in range(20)), return_exceptions=True
+    )
+    accepted = [result for result in results if result == "same"]
+    conflicts = [result for result in results if isinstance(result, RequestError) and result.status == 409]
+    assert (len(accepted), len(conflicts)) == (1, 19)
+    assert len(await service.jobs(ALICE)) == 1
+
+
+async def test_two_users_may_use_one_name(service: OpenService) -> None:
+    config = make_config(name="same")
+    await asyncio.gather(service.submit(ALICE, "alice", config), service.submit(BOB, "bob", config))
+    assert len(await service.jobs(ROOT)) == 2
+
+
+async def test_an_ended_jobs_name_is_taken_until_it_is_deleted(service: OpenService) -> None:
+    await service.run("again")
+    with refused(409, "ConflictJobError"):
+        await service.submit(ALICE, "alice", make_config(name="again"))
+    await service.delete_job(ALICE, "alice", "again")
+    assert (await service.run("again", "exit 2")).state is State.FAILED
+
+
+async def test_a_caller_who_goes_away_has_submitted_all_the_same(service: OpenService) -> None:
+    submission = asyncio.create_task(service.submit(ALICE, "alice", make_config(name="gone")))
+    await asyncio.sleep(0)
+    submission.cancel()
+    await asyncio.wait([submission])
+    with refused(409, "ConflictJobError"):
+        await service.submit(ALICE, "alice", make_config(name="gone"))
+
+
+# -- stop and delete
+
+
+async def test_a_running_job_is_stopped(service: OpenService) -> None:
+    await service.begin("runs")
+    await service.stop_job(ALICE, "alice", "runs")
+    job = await service.until("runs")
+    assert job.state is State.STOPPED
+    assert job.attempt is not None
+    assert [task.exit_code for task in job.attempt.tasks.values()] == [-7351]
+    await service.stop_job(ALICE, "alice", "runs")
+    assert (await service.job(ALICE, "alice", "runs")).state is State.STOPPED
+
+
+async def test_a_deleted_running_job_is_gone_at_once_and_its_name_is_free(service: OpenService) -> None:
+    running = await service.begin("same")
+    log = await service.task_log(ALICE, "alice", "same", "main", 0)
+    await service.delete_job(ALICE, "alice", "same")
+    with refused(404, "NoJobError"):
+        await service.job(ALICE, "alice", "same")
+    assert await service.jobs(ALICE) == []
+    assert (await service.run("same", "echo another")).id != running.id
+    for _ in range(3000):
+        if not log.folder.exists():
+            break
+        await asyncio.sleep(0.01)
+    assert not log.folder.exists()
+    assert await service.log_of("same") == b"another\n"
+
+
+async def test_deleting_what_is_not_there_is_refused(service: OpenService) -> None:
+    with refused(404, "NoJobError"):
+        await service.delete_job(ALICE, "alice", "nothing")
+
+
+# -- users apart
+
+
+async def test_another_users_job_is_not_found_whether_it_exists_or_not(service: OpenService) -> None:
+    await service.run("mine")
+    for name in ("mine", "nothing"):
+        calls: list[Awaitable[Any]] = [
+            service.job(BOB, "alice", name),
+            service.config(BOB, "alice", name),
+            service.attempts(BOB, "alice", name),
+            service.story(BOB, "alice", name),
+            service.task_log(BOB, "alice", name, "main", 0),
+            service.task_ended(BOB, "alice", name, "main", 0),
+            service.stop_job(BOB, "alice", name),
+            service.delete_job(BOB, "alice", name),
+            anext(service.follow(BOB, "alice", name)),
+        ]
+        for call in calls:
+            with refused(404, "NoJobError"):
+                await call
+
+
+async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> None:
+    await service.run("one")
+    await service.submit(BOB, "bob", make_config(name="two"))
+    assert [job.name for job in await service.jobs(ALICE)] == ["one"]
+    assert [job.name for job in await service.jobs(BOB, "bob")] == ["two"]
+    assert [job.name for job in await service.jobs(ROOT)] == ["two", "one"]
+    assert [job.name for job in await service.jobs(ROOT, "alice")] == ["one"]
+    with refused(403, "ForbiddenUserError"):
+        await service.jobs(BOB, "alice")
+    assert {told.user for told in await service.story(BOB, None, None)} == {"bob"}
+    assert {told.user for told in await service.story(ROOT, None, None)} == {"alice", "bob"}
+
+
+async def test_only_admins_submit_for_others(service: OpenService) -> None:
+    with refused(403, "ForbiddenUserError"):
+        await service.submit(BOB, "alice", make_config())
+    await service.submit(ROOT, "alice", make_config())
+    assert [job.user for job in await service.jobs(ALICE)] == ["alice"]
+
+
+async def test_a_virtual_cluster_is_open_to_its_groups_and_to_admins(service: OpenService) -> None:
+    with refused(404, "NoVirtualClusterError"):
+        await service.submit(ALICE, "alice", make_config(virtualCluster="nowhere"))
+    with refused(403, "ForbiddenUserError"):
+        await service.submit(BOB, "bob", make_config(virtualCluster="vision"))
+    await service.submit(ALICE, "alice", make_config(virtualCluster="vision"))
+    await service.submit(ROOT, "bob", make_config(virtualCluster="vision"))
+    counts = {use.name: use.total_jobs for use in await service.virtual_clusters()}
+    assert counts == {"default": 0, "vision": 2}
+
+
+# -- what is asked before and while waiting
+
+
+async def test_a_wrong_job_is_refused_with_every_error(service: OpenService) -> None:
+    config = make_config(make_role(tasks=0, command=""))
+    with pytest.raises(RequestError) as caught:
+        await service.submit(ALICE, "alice", config)
+    assert (caught.value.status, caught.value.code) == (400, "InvalidParametersError")
+    paths = {error.path for error in caught.value.errors}
+    assert paths == {"$.taskRoles[0].taskNumber", "$.taskRoles[0].command"}
+    checked = await service.validate(ALICE, config)
+    assert (checked.fits, {error.path for error in checked.errors}) == ("never", paths)
+    assert await service.jobs(ALICE) == []
+
+
+async def test_a_job_is_told_beforehand_whether_it_fits_now_later_or_never(service: OpenService) -> None:
+    half, whole, more = (make_config(make_role(cpus=cpus, command=FOREVER)) for cpus in (4, 8, 9))
+    assert [(await service.validate(ALICE, config)).fits for config in (half, whole, more)] == [
+        "now",
+        "now",
+        "never",
+    ]
+    await service.submit(ALICE, "alice", half)
+    answers = [await service.validate(ALICE, config) for config in (half, whole, more)]
+    assert [answer.fits for answer in answers] == ["now", "later", "never"]
+    assert [answer.reason is None for answer in answers] == [True, False, False]
+
+
+async def test_a_job_that_never_fits_is_accepted_and_says_so(service: OpenService) -> None:
+    await service.submit(ALICE, "alice", make_config(make_role(cpus=9)))
+    reason = service.waiting_reason(await service.job(ALICE, "alice", "job"))
+    assert "Never fits at present: a task asks for 9 CPUs, the largest node has 8." in str(reason)
+
+
+async def test_the_config_is_what_was_submitted(service: OpenService) -> None:
+    config = make_config(make_role(cpus=9), tmp={"x": 1}, extras={"y": [1]})
+    await service.submit(ALICE, "alice", config)
+    del config["tmp"]
+    assert await service.config(ALICE, "alice", "job") == config
+
+
+async def test_there_is_no_task_but_those_of_the_job(service: OpenService) -> None:
+    await service.run("job")
+    for role, index, attempt in (("other", 0, None), ("main", 1, None), ("main", 0, 1)):
+        with refused(404, "NoJobError"):
+            await service.task_log(ALICE, "alice", "job", role, index, attempt)
+
+
+async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_one_may_not(
+    service: OpenService,
+) -> None:
+    await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
+    assert not await service.task_ended(ALICE, "alice", "waits", "main", 0)
+    await service.begin("runs")
+    assert not await service.task_ended(ALICE, "alice", "runs", "main", 0)
+    await service.run("over", retryCount=1, command="exit 1")
+    assert await service.task_ended(ALICE, "alice", "over", "main", 0, 0)
+    assert await service.task_ended(ALICE, "alice", "over", "main", 0)
+
+
+# -- following
+
+
+async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(service: OpenService) -> None:
+    await service.submit(ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed"))
+
+    async def follow() -> list[tuple[int, str]]:
+        return [(told.id, told.entry.type) async for told in service.follow(ALICE, "alice", "followed")]
+
+    heard = await asyncio.gather(*(follow() for _ in range(5)))
+    story = await service.story(ALICE, "alice", "followed")
+    assert all(one == [(told.id, told.entry.type) for told in story] for one in heard)
+    assert story[-1].entry.type == "ended"
+    assert not service._watchers
+
+
+async def test_following_can_be_taken_up_where_it_was_left(service: OpenService) -> None:
+    await service.run("followed")
+    story = await service.story(ALICE, "alice", "followed")
+    rest = [told async for told in service.follow(ALICE, "alice", "followed", story[2].id)]
+    assert rest == story[3:]
+
+
+async def test_following_a_deleted_job_ends(service: OpenService) -> None:
+    await service.begin("doomed")
+    following = asyncio.create_task(service.until("doomed", lambda _: False))
+    await asyncio.sleep(0)
+    await service.delete_job(ALICE, "alice", "doomed")
+    with refused(404, "NoJobError"):
+        await following
+
+
+async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
+    everything = service.follow(ALICE, None, None)
+    for name in ("one", "two"):
+        await service.run(name)
+        told = await anext(everything)
+        while told.entry.type != "ended":
+            assert told.job == name
+            told = await anext(everything)
+    await everything.aclose()
+    assert not service._watchers
+
+
+# -- after a restart, and on a full disk
+
+
+async def test_a_restart_takes_up_what_runs_what_ended_meanwhile_and_what_waits(
+    make_service: MakeService, tmp_path: Path
+) -> None:
+    service = await make_service()
+    gate = tmp_path / "gate"
+    await service.begin("runs-on", f"while [ ! -e {gate} ]; do sleep 0.02; done; echo once; exit 5")
+    await service.begin("ends", f"while [ ! -e {gate}-ends ]; do sleep 0.02; done; exit 6")
+    await service.submit(ALICE, "alice", make_config(make_role(cpus=8), name="waits"))
+    await service.close()
+    (tmp_path / "gate-ends").touch()
+    service = await make_service()
+    job = await service.until("ends")
+    assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 6)
+    assert (await service.job(ALICE, "alice", "runs-on")).state is State.RUNNING
+    assert (await service.job(ALICE, "alice", "waits")).sub_state is SubState.QUEUED
+    gate.touch()
+    job = await service.until("runs-on")
+    assert job.verdict is not None
+    assert job.verdict.exit_code == 5
+    assert len(ran(await service.attempts(ALICE, "alice", "runs-on"))) == 1
+    assert await service.log_of("runs-on") == b"once\n"
+    assert (await service.until("waits")).state is State.SUCCEEDED
+
+
+async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_on_afterwards(
+    service: OpenService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pai_scheduler.writer._RETRY_SECONDS", 0.02)
+    gate = tmp_path / "gate"
+    await service.begin("before", f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 4")
+    service.disk.full = True
+    gate.touch()
+    with refused(507, "InsufficientStorageError"):
+        await service.submit(ALICE, "alice", make_config(name="refused"))
+    with refused(507, "InsufficientStorageError"):
+        await service.stop_job(ALICE, "alice", "before")
+    assert [job.name for job in await service.jobs(ALICE)] == ["before"]
+    service.disk.full = False
+    job = await service.until("before")
+    assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
+    assert (await service.run("refused")).state is State.SUCCEEDED
+    (node,) = service.nodes()
+    assert node.cpus == 0
