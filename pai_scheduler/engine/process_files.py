@@ -164,7 +164,8 @@ def _settle(folder: TaskFolder) -> Sight:
     if not _end_orphans(folder):
         _log.warning("processes of %s cannot be ended; trying on", folder.path.name)
         return Sight(phase, record)
-    record.update({"cause": "lost", "exit_code": None, "ended": _now()})
+    if "ended" not in record:  # else its supervisor was killed between writing that and the rename
+        record.update({"cause": "lost", "exit_code": None, "ended": _now()})
     folder.finish(record)
     return Sight(Phase.ENDED, record)
 

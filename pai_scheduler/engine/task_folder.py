@@ -122,9 +122,7 @@ class TaskFolder:
             except FileNotFoundError:
                 continue
             record = _parse(content)
-            if "ended" in record:  # also if it was killed between writing that and the rename
-                return Phase.ENDED, record
-            if phase is Phase.ENDED:  # spoilt by a crash of the machine
+            if phase is Phase.ENDED and "ended" not in record:  # spoilt by a crash of the machine
                 return phase, {"cause": "lost", "exit_code": None, "ended": time.time_ns() // 1_000_000}
             return phase, record
         return Phase.NOTHING, {}

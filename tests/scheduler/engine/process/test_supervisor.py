@@ -1,0 +1,126 @@
+"""The supervisor by itself: prepared by hand, started by the zygote, without an engine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine import process_spawn
+from pai_scheduler.engine.logs import TaskLog
+from pai_scheduler.engine.process_files import look
+from pai_scheduler.engine.process_spawn import Spawner
+from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.engine.task_folder import LaunchSpec, Phase, Record, TaskFolder
+from tests.scheduler.engine.lab import eventually
+
+SPEC: LaunchSpec = {"argv": ["/bin/sh", "-c", "echo ran"], "env": {}, "groups": [], "memory_mb": 100}
+
+
+@pytest.fixture
+async def spawner(tmp_path: Path) -> AsyncIterator[Spawner]:
+    spawner = Spawner(tmp_path, tmp_path / "doorbell", lambda: None)
+    yield spawner
+    await spawner.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TaskFolder:
+    (tmp_path / "task").mkdir()
+    return TaskFolder(tmp_path / "task")
+
+
+async def run(spawner: Spawner, folder: TaskFolder) -> Record:
+    """Have the task supervised, and give how it ended."""
+    await spawner.request(folder.path.name)
+    await eventually(lambda: look(folder).phase is Phase.ENDED, "the task ends")
+    return look(folder).record
+
+
+async def test_a_supervisor_runs_what_is_prepared_though_nobody_answers_the_bell(
+    spawner: Spawner, folder: TaskFolder
+) -> None:
+    folder.prepare(SPEC)
+    record = await run(spawner, folder)
+    assert (record["cause"], record["exit_code"]) == ("exited", 0)
+    assert TaskLog(folder.log).read("stdout") == b"ran\n"
+
+
+async def test_many_supervisors_of_one_task_run_it_once(spawner: Spawner, folder: TaskFolder) -> None:
+    folder.prepare(SPEC)
+    for _ in range(20):
+        await spawner.request("task")
+    await run(spawner, folder)
+    assert TaskLog(folder.log).read("stdout") == b"ran\n"
+
+
+async def test_a_supervisor_waits_for_a_lock_that_somebody_holds_for_a_moment(
+    spawner: Spawner, folder: TaskFolder
+) -> None:
+    folder.prepare(SPEC)
+    lock = folder.lock()
+    assert lock is not None
+    await spawner.request("task")
+    await asyncio.sleep(0.1)
+    assert folder.read()[0] is Phase.PREPARED
+    os.close(lock)
+    assert (await run(spawner, folder))["exit_code"] == 0
+
+
+async def test_what_is_not_prepared_is_not_run(spawner: Spawner, folder: TaskFolder, tmp_path: Path) -> None:
+    await spawner.request("nothing-of-this-name")
+    folder.finish({"ended": 1, "cause": "killed", "exit_code": None})
+    assert (await run(spawner, folder))["cause"] == "killed"
+    assert not (tmp_path / "nothing-of-this-name").exists()
+
+
+async def test_a_shell_that_is_not_there_is_a_failed_launch(spawner: Spawner, folder: TaskFolder) -> None:
+    folder.prepare({**SPEC, "argv": ["/no/such/shell"]})
+    record = await run(spawner, folder)
+    assert record["cause"] == "launch-failed"
+    assert record["failure"]["kind"] == "exec"
+    assert "pid" not in record
+
+
+async def test_limits_that_cannot_be_set_are_a_failed_launch(
+    spawner: Spawner, folder: TaskFolder, tmp_path: Path
+) -> None:
+    group = {"path": str(tmp_path / "no-cgroup"), "files": [("memory/max", "1")]}
+    folder.prepare({**SPEC, "groups": [group]})  # type: ignore[list-item]
+    record = await run(spawner, folder)
+    assert record["failure"]["kind"] == "limits"
+    assert "memory/max" in record["failure"]["detail"]
+
+
+async def test_a_launch_that_cannot_be_read_is_a_failed_launch(spawner: Spawner, folder: TaskFolder) -> None:
+    folder.prepare(SPEC)
+    (folder.path / "launch.json").write_text("{")
+    record = await run(spawner, folder)
+    assert record["cause"] == "launch-failed"
+    assert "JSONDecodeError" in record["failure"]["detail"]
+
+
+async def test_a_supervisor_that_cannot_begin_is_a_failed_launch(
+    spawner: Spawner, folder: TaskFolder
+) -> None:
+    folder.prepare(SPEC)
+    folder.control.unlink()
+    folder.control.mkdir()
+    record = await run(spawner, folder)
+    assert record["cause"] == "launch-failed"
+    assert "IsADirectoryError" in record["failure"]["detail"]
+
+
+async def test_what_starts_supervisors_and_always_dies_is_given_up_with_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, spawner: Spawner
+) -> None:
+    monkeypatch.setattr(process_spawn, "_BOOT", "raise SystemExit(3)")
+    for _ in range(5):
+        process = await spawner.start()
+        await process.wait()
+        await eventually(lambda: spawner._process is None, "its end is seen")
+    with pytest.raises(EngineError, match="ends at once"):
+        await spawner.start()

@@ -1,0 +1,62 @@
+"""GPU types from product names, and machines without a driver."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pai_scheduler.engine.gpu import find_gpus, gpu_type
+
+
+@pytest.mark.parametrize(
+    ("product", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "H100"),
+        ("NVIDIA H100 PCIe", "H100"),
+        ("NVIDIA H100 NVL", "H100"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA GH200 480GB", "GH200"),
+        ("NVIDIA A100-SXM4-80GB", "A100"),
+        ("NVIDIA A100 80GB PCIe", "A100"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA L40S", "L40S"),
+        ("Tesla V100-SXM2-32GB", "V100"),
+        ("Tesla P100-PCIE-16GB", "P100"),
+        ("Tesla M40 24GB", "M40"),
+        ("Tesla K80", "K80"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA TITAN X (Pascal)", "TITANX"),
+        ("GeForce GTX TITAN X", "TITANX"),
+        ("NVIDIA TITAN RTX", "TITANRTX"),
+        ("NVIDIA GeForce RTX 4090", "RTX4090"),
+        ("NVIDIA GeForce RTX 3080 Ti", "RTX3080Ti"),
+        ("NVIDIA GeForce GTX 1080 Ti", "GTX1080Ti"),
+        ("NVIDIA RTX A6000", "RTXA6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX6000Ada"),
+        ("Quadro RTX 8000", "RTX8000"),
+        ("NVIDIA Graphics Device", "NVIDIAGraphicsDevice"),
+        ("", "GPU"),
+    ],
+)
+def test_a_product_becomes_a_type_as_people_write_it(product: str, expected: str) -> None:
+    assert gpu_type(product) == expected
+
+
+def test_a_machine_without_a_driver_has_no_gpus_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def no_library(name: str, *_: object) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr("pynvml.nvmlLib", None)
+    monkeypatch.setattr("pynvml.CDLL", no_library)
+    with caplog.at_level(logging.INFO):
+        assert find_gpus() == ()
+    assert caplog.text == ""
+
+
+def test_the_gpus_of_this_machine_are_numbered_and_have_a_type_and_an_identity() -> None:
+    gpus = find_gpus()
+    assert [gpu.index for gpu in gpus] == list(range(len(gpus)))
+    assert all(gpu.type and gpu.uuid and not gpu.simulated for gpu in gpus)

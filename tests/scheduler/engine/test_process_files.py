@@ -1,0 +1,100 @@
+"""The engine's steps on task folders, one by one; `process/` tests them all together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine import process_files
+from pai_scheduler.engine.task_folder import LaunchSpec, Phase, TaskFolder
+
+SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TaskFolder:
+    return TaskFolder(tmp_path / "tasks" / "pai-j-0-main-0")
+
+
+def test_there_is_nothing_to_see_where_nothing_was_done(folder: TaskFolder) -> None:
+    assert process_files.look(folder) == (Phase.NOTHING, {}, False)
+    assert not folder.path.exists()
+
+
+def test_a_lock_that_is_taken_means_that_the_task_runs(folder: TaskFolder) -> None:
+    process_files.prepare(folder, SPEC, [])
+    lock = folder.lock()
+    assert lock is not None
+    assert process_files.look(folder).running
+    assert process_files.prepare(folder, SPEC, []).running
+    assert not process_files.without_supervisor([folder])
+    os.close(lock)
+    assert not process_files.look(folder).running
+    assert process_files.without_supervisor([folder]) == [0]
+
+
+def test_a_launched_task_whose_lock_is_free_is_lost(folder: TaskFolder) -> None:
+    process_files.prepare(folder, SPEC, [])
+    folder.take()
+    folder.note({"pid": 7, "started": 1})
+    seen = process_files.look(folder)
+    assert seen.phase is Phase.ENDED
+    assert (seen.record["pid"], seen.record["cause"]) == (7, "lost")
+    assert process_files.look(folder) == seen
+
+
+def test_an_end_that_a_killed_supervisor_wrote_last_counts(folder: TaskFolder) -> None:
+    process_files.prepare(folder, SPEC, [])
+    folder.take()
+    folder.note({"ended": 5, "cause": "exited", "exit_code": 4})
+    assert process_files.look(folder) == (Phase.ENDED, {"ended": 5, "cause": "exited", "exit_code": 4}, False)
+    assert (folder.path / "exit.json").exists()
+
+
+def test_what_is_killed_before_its_launch_is_not_prepared_any_more(folder: TaskFolder) -> None:
+    killed = process_files.kill(folder, 10)
+    assert (killed.phase, killed.record["cause"]) == (Phase.ENDED, "killed")
+    assert process_files.prepare(folder, SPEC, []) == killed
+    assert not folder.take()
+
+
+def test_what_cannot_be_started_is_given_up_for_good(folder: TaskFolder) -> None:
+    process_files.prepare(folder, SPEC, [])
+    refused = process_files.refuse(folder, "no process to be had")
+    assert refused.record["failure"]["detail"] == "no process to be had"
+    assert process_files.prepare(folder, SPEC, []) == refused
+
+
+def test_a_task_that_runs_is_not_released(folder: TaskFolder) -> None:
+    process_files.prepare(folder, SPEC, [])
+    folder.take()
+    lock = folder.lock()
+    assert lock is not None
+    assert not process_files.release(folder)
+    assert folder.work.exists()
+    os.close(lock)
+    assert process_files.release(folder)
+    assert not folder.work.exists()
+
+
+def test_what_an_owner_took_rights_from_is_removed_all_the_same(
+    folder: TaskFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process_files.prepare(folder, SPEC, [])
+    deep = folder.work / "deep"
+    deep.mkdir()
+    (deep / "file").write_text("")
+    deep.chmod(0)
+    process_files.kill(folder, 0)
+    rmtree = process_files.shutil.rmtree
+
+    def as_anybody(path: Path) -> None:  # root's rights need none
+        if deep.exists() and deep.stat().st_mode & 0o700 == 0:
+            raise PermissionError(path)
+        rmtree(path)
+
+    monkeypatch.setattr(process_files.shutil, "rmtree", as_anybody)
+    assert process_files.release(folder)
+    assert not folder.work.exists()
