@@ -154,6 +154,17 @@ def _mtu() -> int:
     return 1500
 
 
+def _systems_own() -> bool:
+    """Tell whether the machine runs a daemon itself; systemd may be just about to start it."""
+    for _ in range(25 if Path("/run/systemd/system").is_dir() else 1):
+        if info(_SYSTEM_SOCKET) is not None:
+            return True
+        if _SYSTEM_SOCKET.exists() and not os.access(_SYSTEM_SOCKET, os.W_OK):
+            raise CannotError("Docker: this machine's own may be used by the group docker only")
+        time.sleep(0.2)
+    return False
+
+
 def docker_host() -> str:
     """Give the DOCKER_HOST of a daemon to test with: the one named by PAI_TEST_DOCKER_HOST, the machine's own
     where it runs and may be used, or else a private one, which is started and left running."""
@@ -163,9 +174,9 @@ def docker_host() -> str:
     with locked("docker"):
         if info(private.socket_path) is not None:
             return private.host
-        if info(_SYSTEM_SOCKET) is not None:
-            return f"unix://{_SYSTEM_SOCKET}"
         apt_install(_PROGRAMS)
+        if _systems_own():
+            return f"unix://{_SYSTEM_SOCKET}"
         say(f"starting a private Docker Engine ({private.host})")
         private.start()
     return private.host

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -12,6 +13,7 @@ from hub_config.images.build import Recipe, build
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
+from tests.testbed.registry import registry
 
 
 def provide(make: Callable[..., str], *arguments: str) -> str:
@@ -28,6 +30,15 @@ def provide(make: Callable[..., str], *arguments: str) -> str:
 def docker_host() -> str:
     """Give the DOCKER_HOST of a running Docker Engine."""
     return provide(start_docker)
+
+
+@pytest.fixture(scope="session")
+def docker_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a registry of images, from which the Docker Engine can pull."""
+    del docker_host  # a registry is of no use without one
+    with contextlib.ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("registry")
+        yield provide(lambda: stack.enter_context(registry(folder)))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,57 @@
+"""A registry of images on loopback, so that pulling can be tried for real; it ends with the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from http.client import HTTPConnection
+from pathlib import Path
+
+from tests.testbed.machine import CannotError, apt_install
+
+_START_SECONDS = 30
+_CONFIG = """\
+version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {folder}/images}}}}
+http: {{addr: 127.0.0.1:{port}}}
+"""
+
+
+@contextlib.contextmanager
+def registry(folder: Path) -> Iterator[str]:
+    """Run a registry that keeps its images in `folder`; give its address, which begins images' names."""
+    apt_install({"docker-registry": "docker-registry"})
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    config = folder / "registry.yml"
+    config.write_text(_CONFIG.format(folder=folder, port=port))
+    with open(folder / "registry.log", "wb") as log:
+        process = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=log, stderr=log)
+    try:
+        _wait(process, port, folder / "registry.log")
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        try:
+            connection.request("GET", "/v2/")
+            connection.getresponse().read()
+            return
+        except OSError as error:
+            if process.poll() is not None or time.monotonic() > deadline:
+                last = log.read_text(errors="replace").strip().splitlines()[-1:]
+                raise CannotError(f"docker-registry does not start: {' '.join(last)}") from error
+        finally:
+            connection.close()
+        time.sleep(0.05)
