@@ -17,7 +17,7 @@ from .top import TopWidget
 from .watch import ENDED, JobWatch, Pace
 
 #: How much of a failed task's output is shown beside its exit code.
-_LAST_BYTES, _LAST_LINES = 8192, 12
+_LAST_BYTES, _LAST_LINES = 8192, 8
 
 
 class MonitorClosedError(RuntimeError):

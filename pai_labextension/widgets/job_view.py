@@ -27,6 +27,20 @@ def state_word(say: Language, state: str) -> str:
     return words.get(state, state)
 
 
+def _sub_state(say: Language, sub_state: str) -> str:
+    """Say what a job is doing exactly, where its state does not say it already."""
+    words = {
+        "STARTING": say("starting"),
+        "RETRY_WAIT": say("to be tried again"),
+        "ENDING": say("ending"),
+        "DEBUG_HELD": say("kept for you to look inside"),
+        "QUEUED": "",
+        "RUNNING": "",
+        "ENDED": "",
+    }
+    return words.get(sub_state, sub_state)
+
+
 def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo]) -> str:
     """Say what the job is called, how it is, and why it waits."""
     status = detail["jobStatus"]
@@ -39,9 +53,7 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo]) -> str:
         facts.append(say("Ran for {duration}", duration=_duration(say, completed - launched)))
     if len(attempts) > 1:
         facts.append(say("Attempt {number}", number=len(attempts)))
-    word = state_word(say, status["state"])
-    if status["subState"]:
-        word += f" ({status['subState']})"
+    word = ": ".join(filter(None, (state_word(say, status["state"]), _sub_state(say, status["subState"]))))
     lines = [
         f'<span class="pai-name">{escape(detail["name"])}</span> '
         f'<span class="pai-state pai-state-{escape(status["state"])}">{escape(word)}</span>',
@@ -67,7 +79,7 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
     if status["appExitCode"] is not None and status["state"] != "SUCCEEDED":
         code = say("Exit code {code}", code=status["appExitCode"])
         parts.append(escape(f"{code} ({spec['phrase']})" if spec else code))
-    if status["appExitTriggerTaskRoleName"]:
+    if status["appExitTriggerTaskRoleName"] and not status["appExitDiagnostics"]:
         parts.append(
             escape(
                 say(

@@ -33,9 +33,11 @@ class PortRow(widgets.HBox):
         self.remove = button(
             icon="trash", tooltip=say("Remove this port range"), on_click=lambda: edit((index,), ABSENT)
         )
-        super().__init__(
-            [*self.fields.values(), self.remove], layout=widgets.Layout(flex_flow="row wrap", width="auto")
+        fields = widgets.HBox(
+            [*self.fields.values()],
+            layout=widgets.Layout(flex_flow="row wrap", flex="1 1 auto", width="auto"),
         )
+        super().__init__([fields, self.remove])
         self.add_class("pai-row")
 
     def load(self, port: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ class TextView(widgets.VBox):
             rows=24,
             placeholder=say("Paste a job here: JSON, // and /* */ comments allowed"),
             tooltip=say("The job as JSON"),
-            layout=widgets.Layout(width="100%"),
+            layout=widgets.Layout(width="auto"),
         )
         self.entry.add_class("pai-code")
         self.problem = widgets.HTML()

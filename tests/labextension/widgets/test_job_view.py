@@ -19,6 +19,18 @@ def test_a_waiting_job_says_why() -> None:
     assert ">等待中<" in job_view.head(Language("zh_CN"), job.detail("alice"), job.attempts())
 
 
+def test_what_the_state_does_not_say_stands_beside_it() -> None:
+    job = job_of("demo")
+    detail = job.detail("alice")
+    for sub_state, shown in (
+        ("QUEUED", ">Waiting<"),
+        ("RETRY_WAIT", ">Waiting: to be tried again<"),
+        ("NEW", ": NEW<"),
+    ):
+        detail["jobStatus"]["subState"] = sub_state
+        assert shown in job_view.head(EN, detail, job.attempts())
+
+
 def test_an_ended_job_says_how_long_it_ran_and_which_attempt_it_was() -> None:
     job = job_of("demo")
     job.state, job.exit_code, job.attempt = "SUCCEEDED", 0, 1
@@ -50,9 +62,14 @@ def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None
     job.state, job.exit_code, job.trigger, job.diagnostics = "FAILED", 3, ("worker", 1), "It <failed>."
     markup = job_view.ending(EN, job.detail("alice"), "Traceback <x>")
     assert "Exit code 3 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)" in markup
-    assert "Decided by task 1 of worker." in markup
     assert markup.count("It &lt;failed&gt;.") == 1
     assert "<pre>Traceback &lt;x&gt;</pre>" in markup
+
+
+def test_without_diagnostics_the_task_that_decided_is_named() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.trigger = "FAILED", 3, ("worker", 1)
+    assert "Decided by task 1 of worker." in job_view.ending(EN, job.detail("alice"), "")
 
 
 def test_a_job_that_has_not_ended_has_no_ending() -> None:
