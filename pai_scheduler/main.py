@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,6 +143,8 @@ async def _run(options: argparse.Namespace) -> None:
             _open_store(data_dir),
             definition,
             default_fs_uri=options.default_fs_uri or _local_storage(data_dir),
+            # another scheduler on this machine has another folder, so their tasks seldom want the same ports
+            first_port=zlib.crc32(os.fsencode(data_dir)),
         )
         stopping = _on_signals()
         try:

@@ -74,12 +74,14 @@ class Service:
         *,
         default_fs_uri: str = "",
         kill_grace_seconds: float = 10.0,
+        first_port: int = 0,
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
     ) -> None:
         self._engine = engine
         self._store = store
         self._definition = cluster or Definition()
         self._settings = Settings(kill_grace_seconds, self._definition.default_storage_gb)
+        self._first_port = first_port
         self._now = clock
         self._nodes: tuple[Node, ...] = ()
         self._readers = ThreadPoolExecutor(_READERS, "store-reader")
@@ -288,7 +290,9 @@ class Service:
         return self._writer.core
 
     def _make_core(self) -> Core:
-        return Core(Cluster(self._nodes, shares_host_ports=self._engine.shares_host_ports), self._settings)
+        shares = self._engine.shares_host_ports
+        cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
+        return Core(cluster, self._settings)
 
     async def _read(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)

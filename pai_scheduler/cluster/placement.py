@@ -46,7 +46,7 @@ class NodeUse:
 
     __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "ports", "storage_gb")
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, ports: set[int]) -> None:
         self.node = node
         self.cpus = node.cpus
         self.memory_mb = node.memory_mb
@@ -56,7 +56,8 @@ class NodeUse:
         self.gpus: dict[str, list[int]] = defaultdict(list)
         for gpu in sorted(node.gpus, key=lambda gpu: gpu.index):
             self.gpus[gpu.type].append(gpu.index)
-        self.ports: set[int] = set()
+        #: taken ports; one set for all nodes where they stand for one machine
+        self.ports = ports
 
     @property
     def free_gpus(self) -> int:
@@ -73,7 +74,7 @@ class NodeUse:
             and not (self.ports and any(port in self.ports for port in fixed_ports(demand.ports)))
         )
 
-    def take(self, demand: Demand, assignment: Assignment, *, hold_ports: bool) -> None:
+    def take(self, demand: Demand, assignment: Assignment) -> None:
         """Book an assignment; what the node no longer has is not counted (it shrank under a running task)."""
         self.cpus -= demand.cpus
         self.memory_mb -= demand.memory_mb
@@ -82,10 +83,8 @@ class NodeUse:
             free = self.gpus.get(self.gpu_types.get(index, ""), [])
             if index in free:
                 free.remove(index)
-        if hold_ports:
-            self.ports.update(port for ports in assignment.ports.values() for port in ports)
 
-    def give_back(self, demand: Demand, assignment: Assignment, *, hold_ports: bool) -> None:
+    def give_back(self, demand: Demand, assignment: Assignment) -> None:
         """Undo `take`."""
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
@@ -95,23 +94,28 @@ class NodeUse:
                 free = self.gpus[self.gpu_types[index]]
                 free.append(index)
                 free.sort()
-        if hold_ports:
-            self.ports.difference_update(port for ports in assignment.ports.values() for port in ports)
 
 
 class Cluster:
-    """The nodes and what is free on them. With `shares_host_ports`, no two tasks of a node get one port."""
+    """The nodes and what is free on them.
 
-    def __init__(self, nodes: Iterable[Node], *, shares_host_ports: bool = False) -> None:
+    With `shares_host_ports` all nodes stand for one machine, and no two tasks get the same port. `first_port`
+    is how far into the range the choice begins, so that two schedulers of one machine seldom meet.
+    """
+
+    def __init__(
+        self, nodes: Iterable[Node], *, shares_host_ports: bool = False, first_port: int = 0
+    ) -> None:
         self.shares_host_ports = shares_host_ports
+        self._ports: set[int] = set()
+        self._next_port = first_port % len(PORT_RANGE)
         self._uses: dict[str, NodeUse] = {}
         #: nodes by how many GPUs of a type are free, so that a look-up does not touch every node
         self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
         #: nodes by free GPUs of all types and free cores: where a task without GPUs does least harm is first
         self._by_room: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
-        self._next_port: dict[str, int] = {}
         for node in nodes:
-            self._uses[node.name] = NodeUse(node)
+            self._uses[node.name] = NodeUse(node, self._ports)
             self._file(self._uses[node.name])
 
     @property
@@ -129,9 +133,13 @@ class Cluster:
         """List the types of GPU that there are."""
         return sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
 
-    def emptied(self) -> Cluster:
-        """Give the same cluster with nothing running on it."""
-        return Cluster(self.nodes, shares_host_ports=self.shares_host_ports)
+    def emptied(self, nodes: Iterable[Node] | None = None) -> Cluster:
+        """Give the same cluster (or one of other nodes) with nothing running on it."""
+        return Cluster(
+            self.nodes if nodes is None else nodes,
+            shares_host_ports=self.shares_host_ports,
+            first_port=self._next_port,
+        )
 
     def place(self, gang: Sequence[Demand]) -> list[Assignment] | None:
         """Find and book nodes for all demands, None, and nothing booked, where one does not fit."""
@@ -158,19 +166,23 @@ class Cluster:
         return True
 
     def occupy(self, demand: Demand, assignment: Assignment) -> None:
-        """Book what runs already (after a restart); a node that is gone is ignored."""
+        """Book what runs already (after a restart); of a node that is gone, only the ports count."""
+        if self.shares_host_ports:
+            self._ports.update(_numbers(assignment))
         use = self._uses.get(assignment.node)
         if use is not None:
             self._unfile(use)
-            use.take(demand, assignment, hold_ports=self.shares_host_ports)
+            use.take(demand, assignment)
             self._file(use)
 
     def release(self, demand: Demand, assignment: Assignment) -> None:
         """Give back what a task had."""
+        if self.shares_host_ports:
+            self._ports.difference_update(_numbers(assignment))
         use = self._uses.get(assignment.node)
         if use is not None:
             self._unfile(use)
-            use.give_back(demand, assignment, hold_ports=self.shares_host_ports)
+            use.give_back(demand, assignment)
             self._file(use)
 
     def _place_one(self, demand: Demand) -> Assignment | None:
@@ -211,7 +223,7 @@ class Cluster:
         chosen: dict[str, tuple[int, ...]] = {}
         taken = set(use.ports) if self.shares_host_ports else set()
         taken.update(fixed_ports(requests))
-        position = self._next_port.get(use.node.name, 0) if self.shares_host_ports else 0
+        position = self._next_port if self.shares_host_ports else 0
         for request in requests:
             if request.begin_at:
                 chosen[request.label] = tuple(range(request.begin_at, request.begin_at + request.count))
@@ -228,7 +240,8 @@ class Cluster:
             if len(found) < request.count:
                 return None
             chosen[request.label] = tuple(found)
-        self._next_port[use.node.name] = position % len(PORT_RANGE)
+        if self.shares_host_ports:
+            self._next_port = position % len(PORT_RANGE)
         return chosen
 
     def _file(self, use: NodeUse) -> None:
@@ -247,6 +260,11 @@ def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
     for request in requests:
         if request.begin_at:
             yield from range(request.begin_at, request.begin_at + request.count)
+
+
+def _numbers(assignment: Assignment) -> Iterator[int]:
+    for ports in assignment.ports.values():
+        yield from ports
 
 
 def _discard(index: dict[Key, dict[str, None]], key: Key, name: str) -> None:

@@ -175,7 +175,7 @@ class Core:
         outcome.story.append(entry)
 
     def _on_nodes(self, event: NodesChanged) -> None:
-        self.cluster = Cluster(event.nodes, shares_host_ports=self.cluster.shares_host_ports)
+        self.cluster = self.cluster.emptied(event.nodes)
         for job in self.jobs.values():
             for task in job.attempt.tasks.values() if job.attempt else ():
                 if not task.state.ended:

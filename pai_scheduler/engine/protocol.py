@@ -98,12 +98,12 @@ class EngineError(Exception):
 class Engine(Protocol):
     """Runs tasks. All calls are coroutines of the service's one loop and never block it."""
 
-    #: True: tasks share their node's ports, so the scheduler must keep them apart (`process`).
+    #: True: all tasks share the ports of one machine, so the scheduler must keep them apart (`process`).
     shares_host_ports: bool
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address under which tasks reach the Hub's public proxy; None: the one that browsers use."""
+        """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
 
     async def start(self) -> None:
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""

@@ -227,7 +227,7 @@ class RandomLife(RuleBasedStateMachine):
     def the_cluster_is_what_the_tasks_hold(self) -> None:
         world = self.world
         fresh = Cluster(world.nodes, shares_host_ports=world.shares_host_ports)
-        gpus, ports = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+        gpus, ports = Counter[tuple[str, int]](), Counter[int]()
         for job in world.core.jobs.values():
             for task in job.attempt.tasks.values() if job.attempt else ():
                 if task.state.ended:
@@ -235,7 +235,7 @@ class RandomLife(RuleBasedStateMachine):
                 place = task.assignment
                 fresh.occupy(world.core.demand(job, task), place)
                 gpus.update((place.node, index) for index in place.gpus)
-                ports.update((place.node, port) for label in place.ports.values() for port in label)
+                ports.update(port for label in place.ports.values() for port in label)
         for name, use in world.core.cluster.uses.items():
             again = fresh.uses[name]
             assert (use.cpus, use.memory_mb, use.storage_gb) == (
