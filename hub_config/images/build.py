@@ -214,11 +214,9 @@ def _sources() -> list[Path]:
     """List the files of the project that come into the image."""
     found = [RECIPE / "Dockerfile", REPOSITORY / "pyproject.toml"]
     for package in _PACKAGES:
-        found += [
-            path
-            for path in (REPOSITORY / package).rglob("*")
-            if path.is_file() and not set(path.relative_to(REPOSITORY).parts) & set(_NOT_SHIPPED)
-        ]
+        for folder, folders, files in os.walk(REPOSITORY / package):
+            folders[:] = [name for name in folders if name not in _NOT_SHIPPED]
+            found += [Path(folder, name) for name in files]
     return found
 
 

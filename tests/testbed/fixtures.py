@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
+import aiodocker
 import pytest
 
 from hub_config.images.build import Recipe, build
+from pai_scheduler.engine.docker import DockerEngine
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
@@ -52,3 +55,30 @@ def notebook_image(docker_host: str, debian_image: str) -> str:
 def debian_image(docker_host: str) -> str:
     """Give the name of a small image with bash and Python."""
     return provide(make_debian, docker_host)
+
+
+@pytest.fixture
+async def open_docker(
+    docker_host: str, tmp_path: Path
+) -> AsyncIterator[Callable[..., Awaitable[DockerEngine]]]:
+    """Open one Docker engine after the other over the same state; the one before is let go first."""
+    engines: list[DockerEngine] = []
+
+    async def open_engine(**options: object) -> DockerEngine:
+        if engines:
+            await engines[-1].close()  # what is left of a killed service writes nothing any more
+        engine = DockerEngine(tmp_path / "data", **{"host": docker_host, **options})  # type: ignore[arg-type]
+        await engine.start()
+        engines.append(engine)
+        return engine
+
+    yield open_engine
+    if engines:
+        await engines[-1].close()
+
+
+@pytest.fixture
+async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
+    """Talk to Docker past the engine."""
+    async with aiodocker.Docker(url=docker_host) as client:
+        yield client

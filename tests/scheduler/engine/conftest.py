@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
-import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
@@ -35,33 +34,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(reason)
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-@pytest.fixture
-async def open_docker(
-    docker_host: str, tmp_path: Path
-) -> AsyncIterator[Callable[..., Awaitable[DockerEngine]]]:
-    """Open one Docker engine after the other over the same state; the one before is let go first."""
-    engines: list[DockerEngine] = []
-
-    async def open_engine(**options: object) -> DockerEngine:
-        if engines:
-            await engines[-1].close()  # what is left of a killed service writes nothing any more
-        engine = DockerEngine(tmp_path / "data", **{"host": docker_host, **options})  # type: ignore[arg-type]
-        await engine.start()
-        engines.append(engine)
-        return engine
-
-    yield open_engine
-    if engines:
-        await engines[-1].close()
-
-
-@pytest.fixture
-async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
-    """Talk to Docker past the engine."""
-    async with aiodocker.Docker(url=docker_host) as client:
-        yield client
 
 
 @pytest.fixture
