@@ -205,9 +205,11 @@ def _remove_tree(folder: Path) -> None:
         try:
             shutil.rmtree(folder)
         except PermissionError:  # the task took its owner's rights from folders
-            for inner, _, _ in os.walk(folder):
-                with contextlib.suppress(OSError):
-                    Path(inner).chmod(0o700)
+            folder.chmod(0o700)
+            for above, names, _ in os.walk(folder):
+                for inner in (Path(above, name) for name in names):
+                    if not inner.is_symlink():
+                        inner.chmod(0o700)
             shutil.rmtree(folder)
 
 

@@ -40,24 +40,24 @@ async def test_an_oom_kill_that_the_command_survives_is_not_its_end(lab: Lab) ->
     assert ended.cause is (EndCause.OOM if ended.exit_code else EndCause.EXITED)
 
 
-async def test_processes_beyond_the_limit_cannot_be_made(data_dir: Path, image: str) -> None:
-    engine = ProcessEngine(data_dir, pids_limit=20)
+@pytest.mark.usefixtures("limited")
+async def test_processes_beyond_the_limit_cannot_be_made(tmp_path: Path, image: str) -> None:
+    engine = ProcessEngine(tmp_path / "few", pids_limit=20)
     await engine.start()
     lab = await Lab.over(engine, image)
-    if engine.limits is None:
-        script = (
-            "import os, time\n"
-            "made = 0\n"
-            "try:\n"
-            "    while made < 100:\n"
-            "        if os.fork() == 0:\n"
-            "            time.sleep(1000)\n"
-            "        made += 1\n"
-            "except OSError:\n"
-            "    print(made)\n"
-        )
-        task, _ = await lab.run(f'exec {PYTHON} -c "$SCRIPT"', env={"SCRIPT": script})
-        assert lab.output(task) == "19\n"
+    script = (
+        "import os, time\n"
+        "made = 0\n"
+        "try:\n"
+        "    while made < 100:\n"
+        "        if os.fork() == 0:\n"
+        "            time.sleep(1000)\n"
+        "        made += 1\n"
+        "except OSError:\n"
+        "    print(made)\n"
+    )
+    task, _ = await lab.run(f'exec {PYTHON} -c "$SCRIPT"', env={"SCRIPT": script})
+    assert lab.output(task) == "19\n"
     await lab.clean()
     await engine.close()
 
@@ -123,9 +123,8 @@ async def test_a_disk_filled_with_output_loses_output_and_says_so_but_not_the_ex
 
 
 async def test_a_disk_filled_by_the_task_itself_does_not_lose_its_end(tight_lab: Lab) -> None:
-    task, ended = await tight_lab.run("echo begin; cat /dev/zero > fill; exit 8")
+    _, ended = await tight_lab.run("cat /dev/zero > fill; exit 8")
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 8)
-    assert tight_lab.output(task, "stdout") == "begin\n"
 
 
 async def test_on_a_full_disk_tasks_are_killed_and_launches_fail_with_a_sentence(
