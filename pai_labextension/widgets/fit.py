@@ -12,6 +12,8 @@ from pai_scheduler.wire import NodeInfo, Validation, VirtualClusterInfo
 
 #: s to wait for the next key, and between two looks at what is free
 QUIET, REFRESH = 0.3, 30.0
+#: After so many looks without a key nobody is there any more; the next key wakes it again.
+MOST_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +40,10 @@ class FitChecker:
         on_answer: Callable[[Validation], None],
         on_trouble: Callable[[str], None],
         quiet: float = QUIET,
+        refresh: float = REFRESH,
     ) -> None:
-        self._client, self._question, self._quiet = client, question, quiet
+        self._client, self._question = client, question
+        self._quiet, self._refresh = quiet, refresh
         self._on_cluster, self._on_answer, self._on_trouble = on_cluster, on_answer, on_trouble
         self._wanted = asyncio.Event()
 
@@ -48,14 +52,17 @@ class FitChecker:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Ask for ever, whenever the job has changed or the last look is old."""
+        """Ask whenever the job has changed, and for a while after that when the last look is old."""
+        looks = 0
         while True:
             await self._look()
+            looks += 1
             try:
-                async with asyncio.timeout(REFRESH):
+                async with asyncio.timeout(self._refresh if looks < MOST_LOOKS else None):
                     await self._wanted.wait()
             except TimeoutError:
                 continue
+            looks = 0
             await self._until_quiet()
 
     async def _until_quiet(self) -> None:

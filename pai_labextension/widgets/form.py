@@ -50,9 +50,7 @@ class FormView(widgets.VBox):
         storage = {name: self._text_field(name, when_blank=ABSENT) for name in _STORAGE}
         self.roles = RoleList(say, lambda path, value: self._edit(("taskRoles", *path), value))
         self.envs = EnvList(say, lambda envs: self._edit(("jobEnvs",), dict(envs)), self._note_env_problem)
-        self.debug = CheckField(
-            say("Debug: a task that fails keeps its container, so that you can look inside"), self._set_debug
-        )
+        self.debug = CheckField(say("Debug: a task that fails keeps its container"), self._set_debug)
         self.debug.add_class("pai-switch")
         self.more = widgets.Accordion(
             [widgets.VBox([*storage.values()])], titles=(say("More: storage folders, registry credentials"),)

@@ -52,7 +52,8 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
         ),
         say("{free} of {total} GPUs", free=total["GPUs"] - used["GPUs"], total=total["GPUs"]),
     ]
-    types = ", ".join(
+    comma = say(", ")
+    types = comma.join(
         say("{type}: {free} of {total} free (simulated)", type=c.type, free=c.free, total=c.total)
         if c.simulated
         else say("{type}: {free} of {total} free", type=c.type, free=c.free, total=c.total)
@@ -63,7 +64,7 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
         if types
         else "Free in {name}: {parts}."
     )
-    return say(template, name=name, parts=", ".join(parts), types=types)
+    return say(template, name=name, parts=comma.join(parts), types=types)
 
 
 def _gb(megabytes: float) -> str:

@@ -102,7 +102,7 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
 
 def _role(say: Language, name: str, statuses: list[TaskStatus]) -> str:
     counts = Counter(status["taskState"] for status in statuses)
-    summary = ", ".join(f"{count} × {state_word(say, state)}" for state, count in counts.items())
+    summary = say(", ").join(f"{count} × {state_word(say, state)}" for state, count in counts.items())
     columns = [say("Task"), say("State"), say("Machine"), say("Address"), say("Ports"), say("Exit code")]
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
     rows = "".join(_row(say, status) for status in statuses[:MOST_ROWS])

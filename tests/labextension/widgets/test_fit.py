@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets.fit import Cluster, FitChecker
+from pai_labextension.widgets.fit import MOST_LOOKS, Cluster, FitChecker
 from pai_scheduler.wire import Validation
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import turns, until
@@ -17,7 +17,7 @@ from tests.labextension.widgets.waiting import turns, until
 class Typing:
     """A job that changes, and what is heard about it."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, refresh: float = 3600) -> None:
         self.version, self.config = 0, {"jobName": "0"}
         self.clusters: list[Cluster] = []
         self.answers: list[Validation] = []
@@ -30,6 +30,7 @@ class Typing:
             on_answer=self.answers.append,
             on_trouble=self.troubles.append,
             quiet=0,
+            refresh=refresh,
         )
         self.task = asyncio.create_task(self.checker.run())
 
@@ -69,6 +70,19 @@ async def test_questions_never_overlap_and_old_answers_are_dropped(peer: Peer, t
     assert [body["jobName"] for body in peer.asked] == ["0", "3"]
     assert len(typing.answers) == 1
     assert peer.most_asking == 1
+
+
+async def test_it_looks_by_itself_but_not_for_ever(peer: Peer) -> None:
+    typing = Typing(peer, refresh=0)
+    try:
+        await until(lambda: len(typing.clusters) == MOST_LOOKS)
+        await turns(200)
+        assert len(typing.clusters) == MOST_LOOKS
+        typing.type("1")
+        await until(lambda: len(typing.clusters) == 2 * MOST_LOOKS)
+    finally:
+        typing.task.cancel()
+        await typing.client.close()
 
 
 async def test_a_job_with_errors_is_not_asked_about_but_the_cluster_is_seen(
