@@ -246,8 +246,7 @@ class ProcessEngine:
             if asked or sight.running or sight.phase is not Phase.PREPARED:
                 return
             try:
-                await self._spawner.request(task.ref.name)
-                task.generation = self._spawner.generation
+                task.generation = await self._spawner.request(task.ref.name)
             except EngineError as error:
                 detail = str(error.message)
                 self._report(task, await self._in_thread(process_files.refuse, task.folder, detail))
@@ -348,11 +347,17 @@ class ProcessEngine:
         self._cgroups = Cgroups.find(self._data_dir)
 
     def _unfinished(self, but: Collection[str]) -> list[TaskRef]:
+        """List the tasks that are not over; release those whose release a kill of the service came before."""
         refs = []
         for name in os.listdir(self._folders):  # noqa: PTH208 (as many as ever were)
             ref = None if name in but else TaskRef.parse(name)
-            if ref is not None and TaskFolder(self._folders / name).read()[0] is not Phase.ENDED:
+            if ref is None:
+                continue
+            folder = TaskFolder(self._folders / name)
+            if folder.read()[0] is not Phase.ENDED:
                 refs.append(ref)
+            elif folder.work.exists():
+                process_files.release(folder)
         return refs
 
     def _clean_groups(self, keep: Collection[str]) -> None:

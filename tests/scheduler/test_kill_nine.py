@@ -181,6 +181,10 @@ class Chaos:
                         found.append(f"{process.name}: {command.decode(errors='replace')}")
         return found
 
+    def leftover_folders(self) -> list[Path]:
+        """List the working folders, which go with their attempt."""
+        return list((self.scheduler.data_dir / "tasks").glob("*/work"))
+
     def leftover_cgroups(self) -> list[str]:
         """List the cgroups of our tasks."""
         ours = {folder.name for folder in (self.scheduler.data_dir / "tasks").iterdir()}
@@ -252,6 +256,10 @@ async def test_200_kills_lose_nothing_and_run_nothing_twice(chaos: Chaos) -> Non
         (node,) = await alice.nodes()
         assert node["used"] == {"cpus": 0, "memoryMB": 0, "storageGB": 0, "gpus": {"P100": 0}}
         assert [gpu["job"] for gpu in node["gpus"]] == [None, None]
+    # (what a kill just before its release has left goes with the next start)
+    chaos.scheduler.kill()
+    await asyncio.to_thread(chaos.scheduler.start)
+    assert chaos.leftover_folders() == []
     assert chaos.leftover_cgroups() == []
     assert chaos.scheduler.terminate() == 0
     assert chaos.leftover_processes() == []

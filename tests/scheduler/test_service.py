@@ -14,6 +14,7 @@ from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.protocol import Gang
 from pai_scheduler.errors import RequestError
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service import Caller, Service
@@ -423,6 +424,23 @@ async def test_a_restart_takes_up_what_runs_what_ended_meanwhile_and_what_waits(
     assert len(ran(await service.attempts(ALICE, "alice", "runs-on"))) == 1
     assert await service.log_of("runs-on") == b"once\n"
     assert (await service.until("waits")).state is State.SUCCEEDED
+
+
+async def test_what_a_kill_came_before_is_cleaned_up_after_the_restart(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    service = await make_service()
+
+    async def die_before(_: Gang) -> None:
+        return
+
+    with monkeypatch.context() as context:
+        context.setattr(service.engine, "release", die_before)
+        await service.run("over", "echo scratch > file; echo logged")
+        assert [file.read_text() for file in tmp_path.glob("tasks/*/work/file")] == ["scratch\n"]
+    service = await make_service()
+    assert list(tmp_path.glob("tasks/*/work")) == []
+    assert await service.log_of("over") == b"logged\n"
 
 
 async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_on_afterwards(
