@@ -26,11 +26,11 @@ _EARLY_SECONDS, _EARLY_DEATHS = 2.0, 5
 
 
 class Spawner:
-    """Starts supervisors. `generation` grows with each zygote: what one was asked may die with it."""
+    """Starts supervisors. `generation` grows with each zygote's death: what it was asked may be undone."""
 
     def __init__(self, tasks: Path, doorbell: Path, on_death: Callable[[], None]) -> None:
         self._tasks, self._doorbell, self._on_death = tasks, doorbell, on_death
-        self.generation = 0
+        self.generation = 1
         self._process: asyncio.subprocess.Process | None = None
         self._watcher: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
@@ -58,19 +58,20 @@ class Spawner:
                 raise EngineError(
                     msg("No process can be started for the tasks: {problem}", problem=error.strerror)
                 ) from error
-            self.generation += 1
             self._process = process
             self._watcher = asyncio.create_task(self._watch(process))
             return process
 
-    async def request(self, task_name: str) -> None:
-        """Have the prepared task supervised; harmless if it is already."""
+    async def request(self, task_name: str) -> int:
+        """Have the prepared task supervised (harmless if it is already); give the generation that was asked."""
         zygote = (await self.start()).stdin
+        generation = self.generation
         # one that is gone says so by its end, and everything is asked again of the next
         if zygote is not None:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 zygote.write(task_name.encode() + b"\n")
                 await zygote.drain()
+        return generation
 
     async def close(self) -> None:
         """Let the zygote finish what it was asked, and go."""
@@ -79,6 +80,8 @@ class Spawner:
             await asyncio.gather(self._watcher, return_exceptions=True)
         if self._process and self._process.stdin:
             self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                await self._process.stdin.wait_closed()
             await self._process.wait()
         self._process = None
 
@@ -89,4 +92,7 @@ class Spawner:
         self._early_deaths = self._early_deaths + 1 if early else 0
         _log.warning("the process that starts tasks ended (status %s); another is started", status)
         self._process = None
+        self.generation += 1
+        if process.stdin:
+            process.stdin.close()
         self._on_death()

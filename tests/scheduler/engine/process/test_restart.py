@@ -104,6 +104,17 @@ async def test_tasks_can_be_launched_after_the_process_that_forks_supervisors_wa
         assert len(lab.told(launch.task)) == 2
 
 
+async def test_a_task_that_was_asked_for_in_vain_is_asked_for_again(lab: Lab) -> None:
+    zygotes = set(processes_with("process_zygote")).intersection(procfs.children(os.getpid()))
+    for zygote in zygotes:
+        os.kill(zygote, signal.SIGSTOP)
+    task = await lab.start("true")
+    assert lab.told(task) == []
+    for zygote in zygotes:
+        os.kill(zygote, signal.SIGKILL)
+    assert (await lab.ended(task)).exit_code == 0
+
+
 async def test_ended_tasks_leave_no_zombies(lab: Lab, marker: str) -> None:
     task, _ = await lab.run(f"sleep 1{marker} & true")
     await lab.run("true")
@@ -146,7 +157,7 @@ async def test_whenever_the_service_is_killed_each_command_runs_exactly_once(
         service = await _service(data_dir, job, count, command)
         await asyncio.sleep(chance.uniform(0, 0.06))
         service.kill()
-        await service.wait()
+        await service.communicate()
     lab = await Lab.over(await reopen(), image)
     await lab.adopt(tasks)
     launches = await lab.prepare(*(lab.make(command, task=task) for task in tasks))
