@@ -50,7 +50,7 @@ class DockerApi:
     def docker(self) -> aiodocker.Docker:
         """Give the client; only between `open` and `close`."""
         if self._docker is None:
-            raise UnreachableError("the connection to Docker is closed")
+            raise RuntimeError("the connection to Docker is not open")
         return self._docker
 
     @property

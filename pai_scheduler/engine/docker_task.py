@@ -226,16 +226,18 @@ class DockerTask:
     async def _start(self) -> dict[str, Any]:
         container = self._api.docker.containers.container(self.ref.name)
         while True:
+            answered = True
             try:
                 await self._api.call(container.start)
             except UnreachableError:
-                pass  # it may run now, or have run: starting it once more would run it twice
+                answered = False
             except aiodocker.DockerError as error:
                 raise _OverError(*_start_failure(error.message)) from error
             found = await self._api.inspect(self.ref.name)
             if found is None:
                 raise _OverError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
-            if _has_run(found):
+            # without an answer it may run or have run all the same: to start it once more would run it twice
+            if answered or _has_run(found):
                 return found
 
     async def _attend(self, found: dict[str, Any]) -> None:
@@ -311,11 +313,9 @@ class DockerTask:
         code, when, oom = self._seen_exit, _now(), self._oom
         if found is not None:
             state = found["State"]
-            code, when, oom = (
-                int(state["ExitCode"]),
-                _ms(state["FinishedAt"]),
-                oom or bool(state["OOMKilled"]),
-            )
+            code, oom = int(state["ExitCode"]), oom or bool(state["OOMKilled"])
+            # Docker notes a start a moment after it, so a short task may seem to end before
+            when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
         if self._killed_at is not None and self._killed_at <= when:
             self._end(EndCause.KILLED, code, None, when)
         elif code is None:

@@ -74,6 +74,7 @@ async def open_docker(
 
     yield open_engine
     if engines:
+        await engines[-1].adopt([])  # removes what a failed test has left
         await engines[-1].close()
 
 
