@@ -63,7 +63,7 @@ class Spawner:
             return process
 
     async def request(self, task_name: str) -> int:
-        """Have the prepared task supervised (harmless if it is already); give the generation that was asked."""
+        """Have the prepared task supervised (harmless if it already is); give the generation asked."""
         zygote = (await self.start()).stdin
         generation = self.generation
         # one that is gone says so by its end, and everything is asked again of the next
