@@ -25,6 +25,9 @@ run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)')
 
+# handed on without standing in a command line
+export PASSWORD
+
 # pytest comes last, so that its summary is what one sees, and runs even if the front end's tests have failed
 test: build/tools build/proxy/installed
 	@$(bin)/python -m tests.prepare

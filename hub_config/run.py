@@ -21,7 +21,7 @@ from typing import TextIO
 
 from .leftovers import end_leftovers
 from .node import node_folder
-from .settings import Settings, new_password, port_is_free
+from .settings import LEAST_PASSWORD, Settings, new_password, port_is_free
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 #: Seconds until a Hub that has not answered is called failed.
@@ -66,6 +66,8 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
 
 def _run(settings: Settings) -> int:
     _check_engine(settings)
+    if len(settings.password) < LEAST_PASSWORD:
+        raise CannotStart(f"PASSWORD must have at least {LEAST_PASSWORD} characters.")
     (settings.folder / "hub").mkdir(parents=True, exist_ok=True)
     with open(settings.folder / "lock", "a+") as lock, open(settings.folder / "hub" / "hub.log", "ab") as log:
         _take(lock, settings)

@@ -9,6 +9,10 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Characters that JupyterHub asks of a shared password.
+LEAST_PASSWORD = 8
+#: None that is easily taken for another.
+_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 #: The ports of the Hub's inner parts, tried first; nothing that outlives the Hub knows them.
 _USUAL_PORTS = {"PAI_HUB_PORT": 8081, "PAI_PROXY_API_PORT": 8001, "PAI_SCHEDULER_PORT": 9186}
 
@@ -88,5 +92,6 @@ def _free(port: int) -> int:
 
 
 def new_password() -> str:
-    """Make the shared password of one run; `PASSWORD=` sets it (eight characters or more)."""
-    return os.environ.get("PASSWORD") or secrets.token_urlsafe(9)
+    """Make the shared password of one run, unless `PASSWORD` sets it."""
+    words = ("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
+    return os.environ.get("PASSWORD") or "-".join(words)

@@ -34,6 +34,14 @@ def test_a_second_hub_on_the_same_data_names_the_first(
     assert "runs already, at http://127.0.0.1:8000 (process 4711)" in capsys.readouterr().err
 
 
+def test_a_password_that_is_too_short_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PASSWORD", "short")
+    assert main(["--folder", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "PASSWORD must have at least 8 characters.\n"
+
+
 def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--cluster", "no-such.yaml"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from hub_config.settings import Settings, inner_ports, kept_secret, port_is_free
+import pytest
+
+from hub_config.settings import LEAST_PASSWORD, Settings, inner_ports, kept_secret, new_password, port_is_free
 
 
 def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -41,3 +43,11 @@ def test_the_spawners_token_stays_and_the_password_is_as_given(tmp_path: Path) -
     first, second = settings.environment(), settings.environment()
     assert first["PAI_SPAWNER_TOKEN"] == second["PAI_SPAWNER_TOKEN"]
     assert first["PAI_PASSWORD"] == "a password"
+
+
+def test_every_run_has_a_password_of_its_own_unless_one_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PASSWORD", raising=False)
+    assert new_password() != new_password()
+    assert len(new_password()) >= LEAST_PASSWORD
+    monkeypatch.setenv("PASSWORD", "my own words")
+    assert new_password() == "my own words"
