@@ -126,6 +126,8 @@ def _watch(hub: subprocess.Popen[bytes], settings: Settings, scheduler: str, log
         return 0
     finally:
         _stop(hub)
+        # a Hub that is stopped while it starts, or that gives up, does not end what it has started
+        end_leftovers(settings.folder)
 
 
 def _wait_for(address: str, hub: subprocess.Popen[bytes], log: Path, log_start: int) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -77,9 +78,9 @@ class Hub:
             self._run = None
 
     def close(self) -> None:
-        """Stop every job, then the Hub."""
+        """Stop every job of everybody who was here, then the Hub."""
         if self._run is not None and self._run.poll() is None:
-            for name in self._tokens:
+            for name in self._people():
                 for job in self.scheduler(name, "GET", f"jobs?username={name}").json():
                     if job["state"] in ("WAITING", "RUNNING"):
                         self.scheduler(
@@ -90,6 +91,10 @@ class Hub:
                         )
                 wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
         self.stop()
+
+    def _people(self) -> list[str]:
+        with sqlite3.connect(self.folder / "hub" / "jupyterhub.sqlite") as database:
+            return [name for (name,) in database.execute("SELECT name FROM users")]
 
     def log(self) -> str:
         """Give what the Hub and the scheduler logged."""

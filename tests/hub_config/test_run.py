@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hub_config.leftovers import end_leftovers
 from hub_config.run import main
+from hub_config.settings import port_is_free
 
 
 def test_a_taken_port_is_one_clear_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,3 +48,21 @@ def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["--cluster", "no-such.yaml"])
     assert "there is no cluster file no-such.yaml" in capsys.readouterr().err
+
+
+def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("nodes:\n  - {name: a, cpus: many}\n")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+
+    assert main(["--folder", str(tmp_path / "run"), "--port", str(port), "--cluster", str(cluster)]) == 1
+
+    said = capsys.readouterr().err
+    assert f"pai-scheduler: The cluster file {cluster} cannot be used: " in said
+    assert len(said.splitlines()) == 2
+    assert end_leftovers(tmp_path / "run") == []
+    assert port_is_free(port)
