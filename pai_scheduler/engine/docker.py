@@ -20,12 +20,14 @@ from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, WORK_DIR, network_name
 from .docker_door import FrontDoor
 from .docker_images import Images
+from .docker_make import Maker
 from .docker_network import DEFAULT_POOL, GangNetworks
 from .docker_task import DockerTask, Surroundings
 from .docker_usage import UsageMeter, limits_storage, node_of
 from .logs import TaskLog
 from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
 
+START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
 #: How long the daemon may be away (a restart) before the node counts as unhealthy.
 AWAY_SECONDS = 5.0
@@ -41,6 +43,7 @@ class DockerEngine:
     `front_door_url`.
     """
 
+    name = "docker"
     shares_host_ports = False
 
     def __init__(
@@ -63,6 +66,7 @@ class DockerEngine:
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._info: dict[str, Any] = {}
         self._watching: asyncio.Task[None] | None = None
+        self._around: Surroundings | None = None
         self._healthy = True
 
     @property
@@ -74,12 +78,32 @@ class DockerEngine:
         """Connect to Docker; EngineError with one sentence where that is impossible."""
         await self._api.open()
         try:
-            self._info = dict(await self._api.persist(self._api.docker.system.info))
-            if self._front_door is not None:
-                await self._open_door(self._front_door)
-        except BaseException:
-            await self._api.close()
+            async with asyncio.timeout(START_SECONDS):
+                await self._connect()
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, TimeoutError):
+                raise EngineError(
+                    msg("Docker at {host} does not tell about itself. Restart dockerd.", host=self._api.host)
+                ) from error
             raise
+
+    async def _connect(self) -> None:
+        self._info = dict(await self._api.persist(self._api.docker.system.info))
+        self._around = Surroundings(
+            api=self._api,
+            images=self._images,
+            maker=Maker(
+                self._api,
+                self._instance,
+                node_cpus=int(self._info["NCPU"]),
+                limits_storage=limits_storage(self._info),
+            ),
+            data_dir=self._data_dir,
+            emit=self._queue.put_nowait,
+        )
+        if self._front_door is not None:
+            await self._open_door(self._front_door)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         await watched.wait()
@@ -155,20 +179,11 @@ class DockerEngine:
         return f"{LABEL_INSTANCE}={self._instance}"
 
     def _task(self, ref: TaskRef) -> DockerTask:
+        if self._around is None:
+            raise RuntimeError("the engine is not started")
         if ref not in self._tasks:
-            self._tasks[ref] = DockerTask(ref, self._surroundings())
+            self._tasks[ref] = DockerTask(ref, self._around)
         return self._tasks[ref]
-
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(
-            api=self._api,
-            images=self._images,
-            instance=self._instance,
-            data_dir=self._data_dir,
-            node_cpus=int(self._info["NCPU"]),
-            limits_storage=limits_storage(self._info),
-            emit=self._queue.put_nowait,
-        )
 
     async def _release(self, ref: TaskRef) -> None:
         task = self._task(ref)
@@ -211,6 +226,8 @@ class DockerEngine:
             except (UnreachableError, aiodocker.DockerError) as error:
                 if away is None:
                     _log.warning("Docker's events broke off (%s); trying again", error)
+            except Exception:
+                _log.exception("Docker's events cannot be read; trying again")
             if away is None:
                 away = loop.call_later(AWAY_SECONDS, self._set_health, False)
             await asyncio.sleep(_RECONNECT_SECONDS)

@@ -26,7 +26,7 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 #: Docker 19.03: the first with device requests, which GPUs need.
 OLDEST_API = (1, 40)
 OPEN_SECONDS = 10.0
-_CONTROL_CALLS, _LOG_STREAMS = 16, 512
+_CONTROL_CALLS, _LOG_FOLLOWERS, _LOG_READERS = 16, 512, 16
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
 
 T = TypeVar("T")
@@ -42,7 +42,8 @@ class DockerApi:
     def __init__(self, host: str | None = None) -> None:
         self.host = host or os.environ.get("DOCKER_HOST") or DEFAULT_HOST
         self._control = asyncio.Semaphore(_CONTROL_CALLS)
-        self._streams = asyncio.Semaphore(_LOG_STREAMS)
+        self._followers = asyncio.Semaphore(_LOG_FOLLOWERS)
+        self._readers = asyncio.Semaphore(_LOG_READERS)
         self._docker: aiodocker.Docker | None = None
         self._connector: aiohttp.BaseConnector | None = None
 
@@ -159,7 +160,9 @@ class DockerApi:
     @asynccontextmanager
     async def log_stream(self, container: str, **params: str) -> AsyncIterator[aiohttp.ClientResponse]:
         """Read a container's log as Docker frames it; bounded apart from the control calls."""
-        async with self._streams, self._stream(f"containers/{container}/logs", params) as response:
+        # what has ended is read to its end, however many are followed
+        slots = self._followers if params.get("follow") == "1" else self._readers
+        async with slots, self._stream(f"containers/{container}/logs", params) as response:
             yield response
 
     @asynccontextmanager

@@ -25,6 +25,7 @@ DEFAULT_POOL = "10.201.0.0/16"
 _RESERVED = 3
 #: The smallest block holds 8 addresses.
 _LONGEST_PREFIX = 29
+_BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
 class GangNetworks:
@@ -46,11 +47,19 @@ class GangNetworks:
 
     async def remove(self, name: str) -> None:
         """Remove a network; none of that name is no error."""
-        try:
-            await self._api.persist(lambda: self._api.network(name).delete())
-        except aiodocker.DockerError as error:
-            if error.status != 404:
-                raise
+        for pause in (*_BUSY_PAUSES, None):
+            try:
+                await self._api.persist(lambda: self._api.network(name).delete())
+                return
+            except aiodocker.DockerError as error:
+                if error.status == 404:
+                    return
+                if error.status != 403 or pause is None:
+                    reason = error.message
+                    raise EngineError(
+                        msg("Docker could not remove the network {name}: {error}", name=name, error=reason)
+                    ) from error
+                await asyncio.sleep(pause)  # a container of it is just being removed
 
     async def names(self) -> list[str]:
         """List the networks of this scheduler."""
@@ -75,7 +84,9 @@ class GangNetworks:
         except aiodocker.DockerError as error:
             if error.status == 404:
                 return None
-            raise
+            raise EngineError(
+                msg("Docker could not make a network for the job: {error}", error=error.message)
+            ) from error
 
     async def _create(self, name: str, gang: Gang) -> IPv4Network:
         prefix = min(_LONGEST_PREFIX, 32 - (len(gang.members) + _RESERVED - 1).bit_length())

@@ -1,12 +1,10 @@
-"""The story of one task's container, told once from the pull of its image to its end."""
+"""The story of one task's container, from the pull of its image to its end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import logging
-import tarfile
 import time
 from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass
@@ -19,10 +17,11 @@ import aiodocker
 from ..core.events import EndCause, Ended, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from .docker_api import DockerApi, UnreachableError
-from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, find_too_long, network_name
+from .docker_api import DockerApi
+from .docker_container import network_name
 from .docker_images import ImageError, Images
 from .docker_logs import LogFollower
+from .docker_make import Maker, NotMadeError, has_run
 from .logs import TaskLog
 from .protocol import EngineEvent, Launch
 
@@ -42,14 +41,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What all tasks of an engine share. `limits_storage`: whether a container's disk can be limited."""
+    """What all tasks of an engine share."""
 
     api: DockerApi
     images: Images
-    instance: str
+    maker: Maker
     data_dir: Path
-    node_cpus: int
-    limits_storage: bool
     emit: Callable[[EngineEvent], None]
 
     def remember_kill(self, task: TaskRef) -> int:
@@ -72,14 +69,6 @@ class Surroundings:
 
     def _tombstone(self, task: TaskRef) -> Path:
         return self.data_dir / "killed" / task.name
-
-
-class _OverError(Exception):
-    """The task ended before its command ran."""
-
-    def __init__(self, cause: EndCause, reason: Message | None = None) -> None:
-        super().__init__(cause)
-        self.cause, self.reason = cause, reason
 
 
 class DockerTask:
@@ -155,7 +144,7 @@ class DockerTask:
                 self._story = None  # nothing is there: it may be launched yet
                 return
             await self._attend(state or await self._make())
-        except _OverError as over:
+        except NotMadeError as over:
             self._end(over.cause, None, over.reason)
         except Exception as error:
             _log.exception("task %s", self.ref.name)
@@ -165,7 +154,7 @@ class DockerTask:
     async def _find(self) -> dict[str, Any] | None:
         """Look for a container that was made before; one that never ran is removed."""
         found = await self._api.inspect(self.ref.name)
-        if found is None or _has_run(found):
+        if found is None or has_run(found):
             return found
         await self._api.remove(self.ref.name)
         return None
@@ -174,71 +163,18 @@ class DockerTask:
         """Get the image, make the container and start it; give its description."""
         launch = self._launch
         if launch is None:
-            raise _OverError(EndCause.KILLED)
+            raise NotMadeError(EndCause.KILLED)
         try:
             image = await self._unless_killed(self._around.images.ensure(launch.image, self._progress))
         except ImageError as error:
-            raise _OverError(error.cause, error.reason) from error
-        found = await self._create(launch)
-        if _has_run(found):
+            raise NotMadeError(error.cause, error.reason) from error
+        found = await self._around.maker.make(launch, image)
+        if has_run(found):
             return found
-        if not _is_root(image["Config"].get("User") or ""):
-            await self._give_work_dir()
         if self._killed_at is not None:
-            raise _OverError(EndCause.KILLED)
+            raise NotMadeError(EndCause.KILLED)
         self._container = str(found["Id"])
-        return await self._start()
-
-    async def _create(self, launch: Launch) -> dict[str, Any]:
-        around = self._around
-        if too_long := find_too_long(launch):
-            raise _OverError(EndCause.REFUSED, too_long)
-        config = container_config(
-            launch, instance=around.instance, node_cpus=around.node_cpus, limits_storage=around.limits_storage
-        )
-        try:
-            await self._api.persist(lambda: self._api.docker.containers.create(config, name=self.ref.name))
-        except aiodocker.DockerError as error:
-            if error.status != 409:
-                # 400: Docker does not accept what the job asks for, and never will
-                cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
-                raise _OverError(cause, _not_made(error.message)) from error
-        found = await self._api.inspect(self.ref.name)
-        if found is None:
-            raise _OverError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
-        if found["Config"]["Labels"].get(LABEL_INSTANCE) != around.instance:
-            taken = msg(
-                "another scheduler on the same Docker has a container named {name}", name=self.ref.name
-            )
-            raise _OverError(EndCause.LAUNCH_FAILED, _not_made(taken))
-        return found
-
-    async def _give_work_dir(self) -> None:
-        """Make the working folder writable for an image that does not run as root."""
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            folder = tarfile.TarInfo(WORK_DIR.strip("/"))
-            folder.type, folder.mode, folder.mtime = tarfile.DIRTYPE, 0o1777, int(time.time())
-            tar.addfile(folder)
-        container = self._api.docker.containers.container(self.ref.name)
-        await self._api.persist(lambda: container.put_archive("/", archive.getvalue()))  # type: ignore[no-untyped-call]
-
-    async def _start(self) -> dict[str, Any]:
-        container = self._api.docker.containers.container(self.ref.name)
-        while True:
-            answered = True
-            try:
-                await self._api.call(container.start)
-            except UnreachableError:
-                answered = False
-            except aiodocker.DockerError as error:
-                raise _OverError(*_start_failure(error.message)) from error
-            found = await self._api.inspect(self.ref.name)
-            if found is None:
-                raise _OverError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
-            # without an answer it may run or have run all the same: to start it once more would run it twice
-            if answered or _has_run(found):
-                return found
+        return await self._around.maker.start(self.ref.name)
 
     async def _attend(self, found: dict[str, Any]) -> None:
         """Follow a container that was started, to its end."""
@@ -359,7 +295,7 @@ class DockerTask:
         try:
             await asyncio.wait({doing, killed}, return_when=asyncio.FIRST_COMPLETED)
             if self._killed_at is not None:
-                raise _OverError(EndCause.KILLED)
+                raise NotMadeError(EndCause.KILLED)
             return await doing
         finally:
             doing.cancel()
@@ -370,25 +306,6 @@ class DockerTask:
         while self._killed_at is None:
             self._changed.clear()
             await self._changed.wait()
-
-
-def _has_run(found: dict[str, Any]) -> bool:
-    return not str(found["State"]["StartedAt"]).startswith("0001-")
-
-
-def _is_root(user: str) -> bool:
-    return user.partition(":")[0] in ("", "0", "root")
-
-
-def _not_made(error: Message | str) -> Message:
-    return msg("Docker could not make the container: {error}", error=error)
-
-
-def _start_failure(error: str) -> tuple[EndCause, Message]:
-    """Tell what the user must change from what may go better the next time."""
-    if "/bin/sh" in error and "no such file" in error:
-        return EndCause.REFUSED, msg("The image has no /bin/sh, which is needed to run a job's command.")
-    return EndCause.LAUNCH_FAILED, msg("Docker could not start the container: {error}", error=error)
 
 
 def _now() -> int:

@@ -99,6 +99,17 @@ async def test_a_declared_node_may_have_more_cpus_than_the_machine(docker_lab: L
     assert ended.exit_code == 0
 
 
+async def test_a_disk_that_cannot_be_limited_here_after_all_is_not_limited(
+    open_docker: OpenDocker, debian_image: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.limits_storage", lambda _info: True)
+    lab = await Lab.over(await open_docker(), debian_image)
+    for _ in range(2):
+        _, ended = await lab.run("exit 3", storage_gb=5)
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 3)
+    await lab.clean()
+
+
 # what a container may do
 
 

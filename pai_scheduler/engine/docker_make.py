@@ -1,0 +1,120 @@
+"""Makes a task's container and starts it, so that its command runs once whatever answer of Docker is lost."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from typing import Any
+
+import aiodocker
+
+from ..core.events import EndCause
+from ..job.messages import Message, msg
+from .docker_api import DockerApi, UnreachableError
+from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, find_too_long
+from .protocol import Launch
+
+
+class NotMadeError(Exception):
+    """A task ended before its command ran."""
+
+    def __init__(self, cause: EndCause, reason: Message | None = None) -> None:
+        super().__init__(cause)
+        self.cause, self.reason = cause, reason
+
+
+class Maker:
+    """Makes containers that carry the mark of this `instance` of the scheduler.
+
+    `limits_storage`: whether the storage driver is one that can limit a container's disk.
+    """
+
+    def __init__(self, api: DockerApi, instance: str, *, node_cpus: int, limits_storage: bool) -> None:
+        self._api, self._instance = api, instance
+        self._node_cpus, self._limits_storage = node_cpus, limits_storage
+
+    async def make(self, launch: Launch, image: dict[str, Any]) -> dict[str, Any]:
+        """Make a task's container, or find the one that was made before; give its description."""
+        if too_long := find_too_long(launch):
+            raise NotMadeError(EndCause.REFUSED, too_long)
+        name = launch.task.name
+        await self._create(launch)
+        found = await self._find(name)
+        if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
+            taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
+            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(taken))
+        if not has_run(found) and not _is_root(image["Config"].get("User") or ""):
+            await self._give_work_dir(name)
+        return found
+
+    async def start(self, name: str) -> dict[str, Any]:
+        """Start a container that has never run; give its description."""
+        while True:
+            answered = True
+            try:
+                await self._api.call(self._api.docker.containers.container(name).start)
+            except UnreachableError:
+                answered = False
+            except aiodocker.DockerError as error:
+                raise NotMadeError(*_start_failure(error.message)) from error
+            found = await self._find(name)
+            # without an answer it may run or have run all the same: to start it once more would run it twice
+            if answered or has_run(found):
+                return found
+
+    async def _create(self, launch: Launch) -> None:
+        config = container_config(
+            launch, instance=self._instance, node_cpus=self._node_cpus, limits_storage=self._limits_storage
+        )
+        try:
+            await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
+        except aiodocker.DockerError as error:
+            if error.status == 409:  # it is there: an answer was lost, or it is another's
+                return
+            if self._limits_storage and "storage-opt" in error.message:
+                self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
+                await self._create(launch)
+                return
+            # 400: Docker does not accept what the job asks for, and never will
+            cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
+            raise NotMadeError(cause, _not_made(error.message)) from error
+
+    async def _find(self, name: str) -> dict[str, Any]:
+        found = await self._api.inspect(name)
+        if found is None:
+            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
+        return found
+
+    async def _give_work_dir(self, name: str) -> None:
+        """Make the working folder writable for an image that does not run as root."""
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            folder = tarfile.TarInfo(WORK_DIR.strip("/"))
+            folder.type, folder.mode, folder.mtime = tarfile.DIRTYPE, 0o1777, int(time.time())
+            tar.addfile(folder)
+        container = self._api.docker.containers.container(name)
+        try:
+            await self._api.persist(lambda: container.put_archive("/", archive.getvalue()))  # type: ignore[no-untyped-call]
+        except aiodocker.DockerError as error:
+            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
+
+
+def has_run(found: dict[str, Any]) -> bool:
+    """Tell from a container's description whether it was ever started."""
+    return not str(found["State"]["StartedAt"]).startswith("0001-")
+
+
+def _is_root(user: str) -> bool:
+    return user.partition(":")[0] in ("", "0", "root")
+
+
+def _not_made(error: Message | str) -> Message:
+    return msg("Docker could not make the container: {error}", error=error)
+
+
+def _start_failure(error: str) -> tuple[EndCause, Message]:
+    """Tell what the user must change from what may go better the next time."""
+    if "/bin/sh" in error and "no such file" in error:
+        return EndCause.REFUSED, msg("The image has no /bin/sh, which is needed to run a job's command.")
+    return EndCause.LAUNCH_FAILED, msg("Docker could not start the container: {error}", error=error)
