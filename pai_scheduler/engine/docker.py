@@ -44,6 +44,7 @@ class DockerEngine:
     """
 
     name = "docker"
+    name = "docker"
     shares_host_ports = False
 
     def __init__(
