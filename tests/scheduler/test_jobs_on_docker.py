@@ -1,0 +1,164 @@
+"""Whole jobs on real containers, through the service: what a user submits and what comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.client import Client
+from tests.testbed.scheduler import RunningScheduler
+
+JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
+
+#: Each task answers on its `http` port with its name until all four have asked, and asks all four by host
+#: name and by PAI_HOST_IP_*, at the ports that PAI_PORT_LIST_* gives: it knows the documented variables only.
+MEET = r"""
+import os, socket, threading, time
+env = os.environ
+me = f"{env['PAI_CURRENT_TASK_ROLE_NAME']}-{env['PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX']}"
+everybody = [
+    (role, index)
+    for role in env["PAI_TASK_ROLE_LIST"].split(",")
+    for index in range(int(env[f"PAI_TASK_ROLE_TASK_COUNT_{role}"]))
+]
+def port_of(role, index):
+    return int(env[f"PAI_PORT_LIST_{role}_{index}_http"])
+def serve(server):
+    for _ in range(2 * len(everybody)):
+        peer, _ = server.accept()
+        peer.sendall(me.encode())
+        peer.close()
+def ask(where, port):
+    for _ in range(600):
+        try:
+            with socket.create_connection((where, port), timeout=5) as peer:
+                return peer.recv(100).decode()
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"{where}:{port} cannot be reached")
+own = [port_of(role, index) for role, index in everybody if f"{role}-{index}" == me]
+thread = threading.Thread(target=serve, args=(socket.create_server(("", own[0])),))
+thread.start()
+for role, index in everybody:
+    for where in (f"{role}-{index}", env[f"PAI_HOST_IP_{role}_{index}"]):
+        assert ask(where, port_of(role, index)) == f"{role}-{index}", where
+print("met", len(everybody), flush=True)
+thread.join()
+"""
+
+
+@pytest.fixture
+def scheduler(
+    docker_host: str, debian_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[RunningScheduler]:
+    del debian_image  # it carries the names of the documents' images
+    monkeypatch.setenv("DOCKER_HOST", docker_host)
+    scheduler = RunningScheduler(tmp_path, "--engine", "docker")
+    yield scheduler
+    scheduler.close()
+
+
+@pytest.fixture
+async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    async with Client(scheduler.url, "token-of-alice") as client:
+        yield client
+
+
+def job(name: str, image: str, *roles: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"jobName": name, "image": image, "taskRoles": list(roles), **fields}
+
+
+async def story_until(client: Client, name: str, *types: str) -> list[str]:
+    """Follow a job's story until one of these happens; give the sentences."""
+    told = []
+    async for event in client.events("alice", name):
+        told.append(event["message"])
+        if event["type"] in types:
+            break
+    return told
+
+
+async def test_two_roles_of_two_tasks_reach_each_other_by_the_documented_variables(
+    alice: Client, debian_image: str
+) -> None:
+    command = f"python3 - <<'END'\n{MEET}\nEND"
+    roles = [{"name": name, "taskNumber": 2, "command": command} for name in ("ps", "worker")]
+    await alice.submit(job("meeting", debian_image, *roles))
+    await story_until(alice, "meeting", "ended")
+    detail = await alice.job("alice", "meeting")
+    printed = {
+        f"{role}-{index}": (await alice.log("alice", "meeting", role, index)).decode()
+        for role in ("ps", "worker")
+        for index in range(2)
+    }
+    assert printed == dict.fromkeys(printed, "met 4\n")
+    assert detail["jobStatus"]["state"] == "SUCCEEDED"
+    addresses = [
+        task["containerIp"] for role in detail["taskRoles"].values() for task in role["taskStatuses"]
+    ]
+    assert len(set(addresses)) == 4
+
+
+async def test_the_documents_hello_world_runs_with_a_command_that_needs_no_gpu(alice: Client) -> None:
+    config = json.loads((JOBS / "scm-helloworld.json").read_text())
+    config["taskRoles"][0]["command"] = "echo hello from $PAI_JOB_NAME; exit 0"
+    await alice.submit(config)
+    await story_until(alice, config["jobName"], "ended")
+    detail = await alice.job("alice", config["jobName"])
+    assert (detail["jobStatus"]["state"], detail["jobStatus"]["appExitCode"]) == ("SUCCEEDED", 0)
+    log = await alice.log("alice", config["jobName"], "task_1", 0)
+    assert log == b"hello from helloworld_16be675e\n"
+
+
+async def test_an_image_that_does_not_exist_fails_the_job_in_one_sentence(
+    alice: Client, docker_registry: str
+) -> None:
+    image = f"{docker_registry}/no/such:image"
+    await alice.submit(job("typo", image, {"name": "main", "command": "true"}))
+    await story_until(alice, "typo", "ended")
+    status = (await alice.job("alice", "typo"))["jobStatus"]
+    assert (status["state"], status["retries"]) == ("FAILED", 0)
+    assert f"The image {image} does not exist" in status["appExitDiagnostics"]
+
+
+async def test_a_registry_that_cannot_be_reached_is_tried_again_and_the_job_says_why_it_waits(
+    alice: Client,
+) -> None:
+    # nothing listens on this port of the loopback interface
+    image = "127.0.0.1:9/some/image:1"
+    await alice.submit(job("away", image, {"name": "main", "command": "true"}))
+    await story_until(alice, "away", "retry")
+    status = (await alice.job("alice", "away"))["jobStatus"]
+    assert status["state"] == "WAITING"
+    assert f"The image {image} could not be pulled" in status["waitingReason"]
+    await alice.stop("alice", "away")
+    assert (await alice.job("alice", "away"))["jobStatus"]["state"] == "STOPPED"
+
+
+async def test_a_command_that_is_not_found_is_said_with_its_exit_code_and_the_shells_words(
+    alice: Client, debian_image: str
+) -> None:
+    await alice.submit(job("missing", debian_image, {"name": "main", "command": "no-such-command"}))
+    await story_until(alice, "missing", "ended")
+    status = (await alice.job("alice", "missing"))["jobStatus"]
+    assert (status["state"], status["appExitCode"]) == ("FAILED", 127)
+    assert b"no-such-command" in await alice.log("alice", "missing", "main", 0)
+
+
+async def test_containers_outlive_a_kill_of_the_scheduler_and_end_with_their_real_exit_code(
+    scheduler: RunningScheduler, alice: Client, debian_image: str
+) -> None:
+    role = {"name": "main", "command": "echo before; sleep 3; echo after; exit 7"}
+    await alice.submit(job("long", debian_image, role))
+    await story_until(alice, "long", "running")
+    scheduler.kill()
+    scheduler.start()
+    await story_until(alice, "long", "ended")
+    detail = await alice.job("alice", "long")
+    assert (detail["jobStatus"]["state"], detail["jobStatus"]["appExitCode"]) == ("FAILED", 7)
+    assert len(await alice.attempts("alice", "long")) == 1
+    assert await alice.log("alice", "long", "main", 0) == b"before\nafter\n"
