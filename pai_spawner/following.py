@@ -135,7 +135,7 @@ async def wait_until_listening(
 
 
 async def wait_until_ended(client: Client, user: str, job: str, *, patience: float) -> None:
-    """Wait until the job is over or gone; raises `TimeoutError` after `patience` seconds."""
+    """Wait until nothing of the job runs any more; raises `TimeoutError` after `patience` seconds."""
     async with asyncio.timeout(patience):
         while True:
             with contextlib.suppress(UnreachableError):
@@ -145,7 +145,8 @@ async def wait_until_ended(client: Client, user: str, job: str, *, patience: flo
                     if error.status == 404:
                         return
                     raise
-                if detail["jobStatus"]["state"] in ENDED:
+                # its state is final at once, but its task may take a while to end
+                if detail["jobStatus"]["subState"] == "ENDED":
                     return
             await asyncio.sleep(_KNOCK_EVERY)
 

@@ -81,14 +81,9 @@ class Hub:
         """Stop every job of everybody who was here, then the Hub."""
         if self._run is not None and self._run.poll() is None:
             for name in self._people():
-                for job in self.scheduler(name, "GET", f"jobs?username={name}").json():
-                    if job["state"] in ("WAITING", "RUNNING"):
-                        self.scheduler(
-                            name,
-                            "PUT",
-                            f"user/{name}/jobs/{job['name']}/executionType",
-                            json={"value": "STOP"},
-                        )
+                for job in self.running_jobs(name):
+                    path = f"user/{name}/jobs/{job['name']}/executionType"
+                    self.scheduler(name, "PUT", path, json={"value": "STOP"})
                 wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
         self.stop()
 
@@ -174,9 +169,9 @@ class Hub:
         wait_for(ready, f"{name}'s server to be ready", self.log)
 
     def running_jobs(self, name: str) -> list[dict[str, Any]]:
-        """List a user's jobs that wait or run."""
+        """List a user's jobs of which something still waits or runs."""
         jobs = self.scheduler(name, "GET", f"jobs?username={name}").json()
-        return [job for job in jobs if job["state"] in ("WAITING", "RUNNING")]
+        return [job for job in jobs if job["subState"] != "ENDED"]
 
     def progress(
         self, name: str, until: Callable[[dict[str, Any]], bool], server: str = ""
