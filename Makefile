@@ -70,7 +70,7 @@ build/ui: $(ui_sources) build/ui-packages
 	cd $(ui) && $(with_node) npm run build
 	@touch $@
 
-build/installed: pyproject.toml $(ui_built) | $(bin)/python
+build/installed: pyproject.toml $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
 	@mkdir -p build
 	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@

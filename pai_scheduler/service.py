@@ -268,6 +268,11 @@ class Service:
         """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
         return self._engine.front_door_url
 
+    @property
+    def engine_name(self) -> str:
+        """Name what runs the tasks ("process", "docker")."""
+        return self._engine.name
+
     async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
         key = (owner, spec.name)
         taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))

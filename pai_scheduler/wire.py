@@ -214,10 +214,12 @@ class VirtualClusterInfo(TypedDict):
 
 
 class ServiceInfo(TypedDict):
-    """What answers; `frontDoor`: the Hub's public address as tasks reach it, None: as browsers do."""
+    """What answers; `engine` ("process", "docker") runs the tasks; `frontDoor`: the Hub's public address as
+    tasks reach it, None: as browsers do."""
 
     name: str
     version: str
+    engine: NotRequired[str]
     frontDoor: NotRequired[str | None]
 
 

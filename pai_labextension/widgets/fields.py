@@ -31,6 +31,7 @@ class Field(widgets.VBox):
         row = [widgets.HBox([entry, *others])] if others else [entry]
         if others:
             entry.layout.flex = "1 1 auto"
+        self._hint: widgets.HTML | None = None
         super().__init__([*row, self._problem], layout=widgets.Layout(width="auto", overflow="visible"))
         self.add_class("pai-field")
 
@@ -44,6 +45,19 @@ class Field(widgets.VBox):
         self._problem.value = f'<span role="alert">{text}</span>' if text else ""
         self._problem.layout.display = None if text else "none"
         (self.add_class if text else self.remove_class)("pai-wrong")
+
+    def show_hint(self, text: str) -> None:
+        """Say beneath the input what a person should know before filling it in."""
+        if self._hint is None:
+            self._hint = widgets.HTML()
+            self._hint.add_class("pai-hint")
+            self.children += (self._hint,)
+        self._hint.value = html.escape(text)
+
+    @property
+    def hint(self) -> str:
+        """Give the HTML of what is said beforehand."""
+        return "" if self._hint is None else str(self._hint.value)
 
     @property
     def problem(self) -> str:
@@ -70,6 +84,8 @@ class Field(widgets.VBox):
 class TextField(Field):
     """A line of text, or several. A blank one is `when_blank` in the job."""
 
+    one_line: Callable[..., widgets.Widget] = widgets.Text
+
     def __init__(
         self,
         label: str,
@@ -81,7 +97,7 @@ class TextField(Field):
         when_blank: Any = "",
         beside: Sequence[widgets.Widget] = (),
     ) -> None:
-        make = widgets.Text if lines == 1 else widgets.Textarea
+        make = self.one_line if lines == 1 else widgets.Textarea
         entry = make(description=label, placeholder=placeholder, **_wide())
         if lines > 1:
             entry.rows = lines
@@ -93,6 +109,16 @@ class TextField(Field):
         """Show the text; what is no text as JSON."""
         with self._loading():
             self.entry.value = _shown(value)
+
+
+class SuggestField(TextField):
+    """A line of text for which some values can be chosen, and every other one typed."""
+
+    one_line = widgets.Combobox
+
+    def suggest(self, values: Sequence[str]) -> None:
+        """Offer these."""
+        self.entry.options = tuple(values)
 
 
 class IntegerField(Field):

@@ -14,8 +14,9 @@ from pai_scheduler.job.paths import path_text
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
 from .envs import DEBUG, EnvList
-from .fields import CheckField, ChoiceField, Field, IntegerField, TextField
+from .fields import CheckField, ChoiceField, Field, IntegerField, SuggestField, TextField
 from .free import gpu_counts
+from .images import EXAMPLE, ImageHelp
 from .json_edit import ABSENT, Path
 from .labels import job_label
 from .language import Language
@@ -40,9 +41,16 @@ class FormView(widgets.VBox):
         )
         self._virtual_cluster = self._choice("virtualCluster", "default")
         self._gpu_type = self._choice("gpuType", "")
+        image = job_label(say, "image")
+        self.image = SuggestField(
+            image.title,
+            lambda value: self._edit(("image",), value),
+            help_text=image.help,
+            placeholder=say("required, for example: {example}", example=EXAMPLE),
+        )
         self._fields: dict[str, Field] = {
-            "jobName": self._text_field("jobName", beside=[self.unique]),
-            "image": self._text_field("image"),
+            "jobName": self._text_field("jobName", placeholder=say("required"), beside=[self.unique]),
+            "image": self.image,
             "virtualCluster": self._virtual_cluster,
             "gpuType": self._gpu_type,
             "retryCount": self._retries(),
@@ -113,6 +121,12 @@ class FormView(widgets.VBox):
             types.append((say(template, type=count.type, free=count.free, total=count.total), count.type))
         self._gpu_type.offer([(say("any type"), ""), *types])
 
+    def help_with_image(self, known: ImageHelp) -> None:
+        """Offer the images used before; where tasks have no container, say that the image is not used."""
+        self.image.suggest(known.used)
+        if not known.needed:
+            self.image.show_hint(self._say("Not used here: tasks run as processes of the machine itself."))
+
     def show_errors(self, errors: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
         """Put each error beside its input; give those (path, sentence) that have none."""
         left = dict(errors)
@@ -131,13 +145,19 @@ class FormView(widgets.VBox):
             yield path_text(("taskRoles", *path)), field
 
     def _text_field(
-        self, name: str, when_blank: Any = "", beside: Sequence[widgets.Widget] = ()
+        self,
+        name: str,
+        *,
+        placeholder: str = "",
+        when_blank: Any = "",
+        beside: Sequence[widgets.Widget] = (),
     ) -> TextField:
         label = job_label(self._say, name)
         return TextField(
             label.title,
             lambda value: self._edit((name,), value),
             help_text=label.help,
+            placeholder=placeholder,
             when_blank=when_blank,
             beside=beside,
         )

@@ -14,8 +14,10 @@ from pai_scheduler.wire import FieldError, Validation
 from .fit import QUIET, Cluster, FitChecker
 from .form import FormView, unique_name
 from .free import free_line
+from .images import LOCAL, image_help
 from .import_view import ImportView
 from .job_monitor import JobMonitor
+from .labels import place
 from .look import Kind, button, notice, show
 from .model import JobModel, text_of
 from .text_view import TextView
@@ -47,7 +49,7 @@ class JobForm(TopWidget):
         super().__init__(client, locale)
         say = self.say
         text = config if isinstance(config, str) else text_of(empty_job() if config is None else config)
-        self.model = JobModel(text)
+        self.model = JobModel(text, is_new=config is None)
         #: The monitor of the job submitted last.
         self.monitor: JobMonitor | None = None
         self._cluster = Cluster()
@@ -69,6 +71,8 @@ class JobForm(TopWidget):
         self.submit_button = button(
             say("Submit job"), icon="paper-plane", style="primary", on_click=self._start_submit
         )
+        self.needed = widgets.HTML()
+        self.needed.add_class("pai-muted")
         self._monitors = widgets.VBox()
         self._fill(
             [
@@ -76,7 +80,10 @@ class JobForm(TopWidget):
                 self.free,
                 self.fit,
                 self.problems,
-                widgets.HBox([self.submit_button]),
+                widgets.HBox(
+                    [self.submit_button, self.needed],
+                    layout=widgets.Layout(flex_flow="row wrap", align_items="center"),
+                ),
                 self.outcome,
                 self._monitors,
             ]
@@ -94,6 +101,7 @@ class JobForm(TopWidget):
         if self.model.obstacle is not None:
             self.tabs.selected_index = 1
         self._background.spawn(self._checker.run(), "pai-job-form")
+        self._background.spawn(self._help_with_image(), "pai-image-help")
 
     @property
     def config(self) -> dict[str, Any]:
@@ -174,10 +182,16 @@ class JobForm(TopWidget):
     def _question(self) -> tuple[int, Mapping[str, Any] | None]:
         return self.model.version, self.model.config if self.model.sound else None
 
+    async def _help_with_image(self) -> None:
+        known = await image_help(self.client)
+        self.form.help_with_image(known)
+        if not known.needed and ("image",) in self.model.needed:
+            self.model.edit(("image",), LOCAL, self)
+
     def _show_errors(self) -> None:
         errors: dict[str, list[str]] = {}
         if self.model.text_error is None:
-            for error in self.model.all_errors:
+            for error in self.model.mistakes:
                 errors.setdefault(error.path, []).append(self.say.of(error.message))
             for told in self._server_errors:
                 errors.setdefault(told["path"], []).append(told["message"])
@@ -190,6 +204,8 @@ class JobForm(TopWidget):
         lines += [f"{path}: {sentence}" for path, sentence in left]
         self.problems.value = notice("\n".join(lines), "warning") if lines else ""
         show(self.problems, bool(lines))
+        needed = self.say(", ").join(place(self.say, path) for path in self.model.needed)
+        self.needed.value = html.escape(self.say("Still needed: {fields}", fields=needed)) if needed else ""
         if not self.model.sound:
             self.fit.value = ""
         self._show_submit_state()

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pai_scheduler.job.paths import path_text
 from pai_scheduler.job.schema import job_schema, resolve
 
+from .json_edit import Path
 from .language import Language
 
 #: The schema's "as large as a machine can count": no limit that a person has to know.
@@ -36,6 +38,28 @@ def role_label(say: Language, name: str) -> Label:
 def port_label(say: Language, name: str) -> Label:
     """Describe a field of a port range."""
     return _label(say, job_schema()["$defs"]["port"]["properties"][name])
+
+
+def place(say: Language, path: Path) -> str:
+    """Name an input within a sentence: "image", "command of task role 1"."""
+    match path:
+        case (str(name),):
+            return _within(job_label(say, name).title)
+        case ("taskRoles", int(role), str(name)):
+            field = _within(role_label(say, name).title)
+            return say("{field} of task role {number}", field=field, number=role + 1)
+        case ("taskRoles", int(role), "portList", int(port), str(name)):
+            return say(
+                "{field} of port range {port} of task role {number}",
+                field=_within(port_label(say, name).title),
+                port=port + 1,
+                number=role + 1,
+            )
+    raise ValueError(f"no input of the form: {path_text(path)}")
+
+
+def _within(title: str) -> str:
+    return title[:1].lower() + title[1:]
 
 
 def _label(say: Language, schema: Mapping[str, Any]) -> Label:

@@ -21,12 +21,21 @@ class LogView(widgets.VBox):
         self._when_blank = widgets.HTML(f'<pre class="pai-muted">{html.escape(when_blank)}</pre>')
         self._shown: dict[int, widgets.HTML] = {}
         self._dirty = asyncio.Event()
-        self.inside = widgets.VBox(layout=widgets.Layout(width="100%", flex="0 0 auto", overflow="visible"))
+        # the margin pushes a short log to the top; a long one leaves it nothing
+        self.inside = widgets.VBox(
+            layout=widgets.Layout(width="100%", flex="0 0 auto", margin="0 0 auto", overflow="visible")
+        )
         self.inside.children = (self._when_blank,)
         super().__init__(
             [self.inside],
-            # a reversed column keeps to its end by itself: the browser follows without a script
-            layout=widgets.Layout(height="320px", flex_flow="column-reverse", overflow="hidden auto"),
+            layout=widgets.Layout(
+                flex="0 0 auto",
+                min_height="64px",
+                max_height="320px",
+                # a reversed column keeps to its end by itself: the browser follows without a script
+                flex_flow="column-reverse",
+                overflow="hidden auto",
+            ),
         )
         self.add_class("pai-log")
 

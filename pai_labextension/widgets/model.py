@@ -8,10 +8,12 @@ from typing import Any
 
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
+from pai_scheduler.job.paths import path_text
 from pai_scheduler.job.validate import SpecError, validate
 
 from . import json_edit
 from .language import msg
+from .untouched import after_edit, blank_fields
 
 Listener = Callable[[object], None]
 
@@ -21,9 +23,10 @@ class JobModel:
 
     `text` is always exactly what the person wrote; `config` is what the text meant when it last parsed, and
     `text_error` says why it does not parse now. Listeners are called with the source of each change.
+    `is_new`: the person has yet to begin, so that what is blank is `needed` and not yet an error.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, is_new: bool = False) -> None:
         self.text = text.removeprefix("\ufeff")
         self.text_error: JsonTextError | None = None
         self.config: Any = {}
@@ -34,16 +37,28 @@ class JobModel:
         self.version = 0
         self._good_text = "{}"
         self._listeners: list[Listener] = []
+        self._untouched: frozenset[json_edit.Path] = frozenset()
         self._read()
+        if is_new:
+            self._untouched = frozenset(blank_fields(self.config))
 
     def listen(self, listener: Listener) -> None:
         """Have `listener` called after each change, with its source."""
         self._listeners.append(listener)
 
     @property
-    def all_errors(self) -> list[SpecError]:
-        """Give the errors of the job and those of the form."""
-        return [*self.errors, *(SpecError(path, message) for path, message in self.form_errors.items())]
+    def mistakes(self) -> list[SpecError]:
+        """Give the errors of the job and those of the form, but for what is only still needed."""
+        needed = set(map(path_text, self.needed))
+        found = [error for error in self.errors if error.path not in needed]
+        return found + [SpecError(path, message) for path, message in self.form_errors.items()]
+
+    @property
+    def needed(self) -> list[json_edit.Path]:
+        """Give the required fields that are blank because nobody has touched them yet."""
+        if self.obstacle is not None:
+            return []
+        return [path for path in blank_fields(self.config) if path in self._untouched]
 
     @property
     def sound(self) -> bool:
@@ -69,15 +84,20 @@ class JobModel:
         if text == self.text:
             return
         self.text = text
+        self._untouched = frozenset()
         self._read()
         self._changed(source)
 
     def edit(self, path: json_edit.Path, value: Any, source: object) -> None:
         """Set (with `json_edit.ABSENT`: remove) one value; the rest of the text stays as it was written."""
         text = json_edit.edit(self.text, path, value)
+        self._untouched = after_edit(self._untouched, path, value)
         if text != self.text:
             self.text = text
             self._read()
+        if isinstance(value, dict) and isinstance(path[-1], int):
+            # an item that was just added: its blank inputs have yet to be seen
+            self._untouched |= {blank for blank in blank_fields(self.config) if blank[: len(path)] == path}
         self._changed(source)
 
     def go_back(self, source: object) -> None:

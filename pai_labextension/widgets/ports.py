@@ -28,7 +28,8 @@ class PortRow(widgets.HBox):
             def on_edit(value: Any, name: str = name) -> None:
                 edit((index, name), value)
 
-            self.fields[name] = kind(label.title, on_edit, help_text=label.help, placeholder=label.default)
+            placeholder = say("required") if name == "label" else label.default
+            self.fields[name] = kind(label.title, on_edit, help_text=label.help, placeholder=placeholder)
             self.fields[name].layout.flex = "1 1 170px"
         self.remove = button(
             icon="trash", tooltip=say("Remove this port range"), on_click=lambda: edit((index,), ABSENT)

@@ -28,7 +28,9 @@ class RoleBox(widgets.VBox):
             return lambda value: edit((name,), value)
 
         name = role_label(say, "name")
-        self._fields: dict[str, Field] = {"name": TextField(name.title, editing("name"), help_text=name.help)}
+        self._fields: dict[str, Field] = {
+            "name": TextField(name.title, editing("name"), help_text=name.help, placeholder=say("required"))
+        }
         for key in _NUMBERS:
             label = role_label(say, key)
             self._fields[key] = IntegerField(
@@ -36,7 +38,11 @@ class RoleBox(widgets.VBox):
             )
         command = role_label(say, "command")
         self._fields["command"] = TextField(
-            command.title, editing("command"), help_text=command.help, placeholder="python3 train.py", lines=4
+            command.title,
+            editing("command"),
+            help_text=command.help,
+            placeholder=say("required, for example: {example}", example="python3 train.py"),
+            lines=4,
         )
         for key, absent, null in (
             ("minFailedTaskCount", say("1 (not given)"), say("never by count (null)")),

@@ -26,7 +26,7 @@ class TextView(widgets.VBox):
         )
         self.entry.add_class("pai-code")
         self.problem = widgets.HTML()
-        super().__init__([self.entry, self.problem])
+        super().__init__([self.entry, self.problem], layout=widgets.Layout(overflow="visible"))
         self.entry.observe(at_home(lambda _change: model.set_text(self.entry.value, self)), "value")
         model.listen(self._load)
 

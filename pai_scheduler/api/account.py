@@ -12,7 +12,7 @@ from .desk import ApiHandler, Route
 
 
 class AboutHandler(ApiHandler):
-    """`/api/v1`: what answers here. `frontDoor`: the Hub's address as containers reach it."""
+    """`/api/v1`: what answers here. `engine` runs the tasks; `frontDoor`: the Hub as containers reach it."""
 
     anonymous = True
 
@@ -22,6 +22,7 @@ class AboutHandler(ApiHandler):
             {
                 "name": "PAI for Jupyter",
                 "version": version("pai-for-jupyter"),
+                "engine": self.service.engine_name,
                 "frontDoor": self.service.front_door_url,
             }
         )

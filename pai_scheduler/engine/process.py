@@ -78,6 +78,7 @@ class _Task:
 class ProcessEngine:
     """Runs tasks below `data_dir`. `pids_limit`: most processes and threads of one task."""
 
+    name = "process"
     shares_host_ports = True
     #: tasks reach what browsers reach
     front_door_url: str | None = None

@@ -98,6 +98,8 @@ class EngineError(Exception):
 class Engine(Protocol):
     """Runs tasks. All calls are coroutines of the service's one loop and never block it."""
 
+    #: As `--engine` names it.
+    name: str
     #: True: all tasks share the ports of one machine, so the scheduler must keep them apart (`process`).
     shares_host_ports: bool
 

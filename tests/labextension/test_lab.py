@@ -198,6 +198,13 @@ async def test_new_pai_job_shows_the_form_in_a_notebook(page):
     await expect(cell.get_by_role("button", name="Submit")).to_be_visible()
 
 
+async def test_nothing_asks_about_news_unless_the_person_has_said_so(lab):
+    async with httpx.AsyncClient(trust_env=False) as client:
+        setting = "lab/api/settings/@jupyterlab%2Fapputils-extension:notification"
+        answer = await client.get(lab.replace("lab?", f"{setting}?"))
+    assert answer.json()["schema"]["properties"]["fetchNews"]["default"] == "false"
+
+
 @pytest.mark.parametrize("locale", ["zh_CN"])
 @pytest.mark.usefixtures("jobs")
 async def test_all_of_it_speaks_chinese_when_jupyterlab_does(page, scheduler):

@@ -177,6 +177,7 @@ class Peer:
         self.submit_gate = asyncio.Event()
         self.submit_gate.set()
         self.nodes: list[NodeInfo] = [NODE]
+        self.engine = "docker"
         self.port = 0
         self._server: HTTPServer | None = None
         self._streams: set[Any] = set()
@@ -232,6 +233,11 @@ class _Handler(RequestHandler):
         self.finish(json.dumps(value))
 
 
+class _About(_Handler):
+    def get(self) -> None:
+        self.answer({"name": "PAI for Jupyter", "version": "0", "engine": self.peer.engine})
+
+
 class _User(_Handler):
     def get(self) -> None:
         self.answer({"username": "alice"})
@@ -263,6 +269,9 @@ class _Validate(_Handler):
 
 
 class _Jobs(_Handler):
+    def get(self) -> None:
+        self.answer([{"name": name} for name in self.peer.jobs])
+
     async def post(self) -> None:
         config = json.loads(self.request.body)
         self.peer.submitted.append(config)
@@ -281,7 +290,8 @@ class _Job(_Handler):
         if job is None:
             self.refuse(404, "NoJobError", f"There is no job {name}.")
         else:
-            self.answer(job.attempts() if what else job.detail(user))
+            answers = {"attempts": job.attempts, "config": lambda: job.config}
+            self.answer(answers[what]() if what else job.detail(user))
 
 
 class _Stop(_Handler):
@@ -358,6 +368,7 @@ def _application(peer: Peer) -> Application:
     options = {"peer": peer}
     return Application(
         [
+            (r"/api/v1", _About, options),
             (r"/api/v1/user", _User, options),
             (r"/api/v1/nodes", _Nodes, options),
             (r"/api/v1/virtual-clusters", _VirtualClusters, options),
@@ -366,6 +377,6 @@ def _application(peer: Peer) -> Application:
             (rf"{job}/executionType", _Stop, options),
             (rf"{job}/events", _Events, options),
             (rf"{job}/taskRoles/([^/]+)/tasks/(\d+)/logs/(\w+)", _Log, options),
-            (rf"{job}(?:/(attempts))?", _Job, options),
+            (rf"{job}(?:/(attempts|config))?", _Job, options),
         ]
     )

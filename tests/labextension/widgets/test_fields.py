@@ -11,6 +11,7 @@ from pai_labextension.widgets.fields import (
     ChoiceField,
     IntegerField,
     LimitField,
+    SuggestField,
     TextField,
     integer,
 )
@@ -111,3 +112,20 @@ async def test_errors_stand_beneath_the_input_escaped_and_go_away(given: list[An
     assert 'role="alert"' in field.problem
     field.show_errors([])
     assert field.problem == ""
+
+
+async def test_a_value_of_ones_own_is_taken_beside_those_suggested(given: list[Any]) -> None:
+    field = SuggestField("Image", given.append)
+    field.suggest(["python:3.12"])
+    field.entry.value = "mine"
+    assert given == ["mine"]
+    assert field.entry.options == ("python:3.12",)
+
+
+async def test_a_hint_stands_beneath_and_is_escaped(given: list[Any]) -> None:
+    field = TextField("Image", given.append)
+    assert field.hint == ""
+    field.show_hint("a <b>")
+    field.show_hint("c <d>")
+    assert field.hint == field.children[-1].value == "c &lt;d&gt;"
+    assert len([child for child in field.children if "&lt;" in getattr(child, "value", "")]) == 1

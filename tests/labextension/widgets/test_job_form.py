@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -45,14 +46,76 @@ async def test_form_and_text_are_two_views_of_one_job(make: Make) -> None:
     assert form.config == {**JOB, "image": "d"}
 
 
-async def test_an_empty_form_needs_only_an_image_and_a_command(make: Make) -> None:
+async def test_an_empty_form_asks_for_an_image_and_a_command_without_calling_anything_wrong(
+    make: Make,
+) -> None:
     form = make(None)
+    image, command = form.form.field("image"), form.form.roles.boxes[0].field("command")
     assert form.submit_button.disabled
-    assert "must not be empty" in form.form.field("image").problem
-    form.form.field("image").entry.value = "b"
-    form.form.roles.boxes[0].field("command").entry.value = "true"
+    assert form.needed.value == "Still needed: image, command of task role 1"
+    assert image.problem == command.problem == form.problems.value == form.text.problem.value == ""
+    image.entry.value = "b"
+    assert form.needed.value == "Still needed: command of task role 1"
+    command.entry.value = "true"
+    assert form.needed.value == form.problems.value == ""
     assert not form.submit_button.disabled
+
+
+async def test_what_was_typed_and_taken_away_again_is_wrong(make: Make) -> None:
+    form = make(None)
+    image = form.form.field("image")
+    image.entry.value = "b"
+    image.entry.value = ""
+    assert "must not be empty" in image.problem
+    assert form.needed.value == "Still needed: command of task role 1"
+    assert "To put right before the job can be submitted: 1" in form.problems.value
+
+
+@pytest.mark.parametrize("begin", ["given", "pasted"])
+async def test_errors_of_a_job_that_came_from_elsewhere_are_shown_at_once(make: Make, begin: str) -> None:
+    blank = {"jobName": "a", "image": "", "taskRoles": [{"name": "worker", "command": ""}]}
+    form = make(blank if begin == "given" else None)
+    if begin == "pasted":
+        form.text.entry.value = json.dumps(blank)
+    assert "must not be empty" in form.form.field("image").problem
+    assert "$.image" in form.text.problem.value
+    assert form.needed.value == ""
+
+
+async def test_what_is_added_is_asked_for_too_and_keeps_its_place(make: Make) -> None:
+    form = make()
+    form.form.roles.add.click()
+    form.form.roles.add.click()
+    form.form.roles.boxes[2].ports.add.click()
+    assert form.needed.value == (
+        "Still needed: command of task role 2, command of task role 3, label of port range 1 of task role 3"
+    )
+    form.form.roles.boxes[1].remove.click()
+    assert form.needed.value == ("Still needed: command of task role 2, label of port range 1 of task role 2")
     assert form.problems.value == ""
+
+
+async def test_images_used_before_are_offered(peer: Peer, make: Make) -> None:
+    peer.add("before").config["image"] = "pytorch:2"
+    form = make(None)
+    await until(lambda: form.form.image.entry.options == ("pytorch:2",))
+    assert form.form.image.entry.value == form.form.image.hint == ""
+
+
+async def test_where_images_are_not_used_an_empty_form_says_so_and_has_one(peer: Peer, make: Make) -> None:
+    peer.engine = "process"
+    form = make(None)
+    await until(lambda: form.form.image.hint)
+    assert "Not used here" in form.form.image.hint
+    assert form.config["image"] == "local/python"
+    assert form.needed.value == "Still needed: command of task role 1"
+
+
+async def test_an_image_that_somebody_has_given_stays(peer: Peer, make: Make) -> None:
+    peer.engine = "process"
+    form = make()
+    await until(lambda: form.form.image.hint)
+    assert form.config == JOB
 
 
 async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_kept(make: Make) -> None:

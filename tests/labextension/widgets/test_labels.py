@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pai_labextension.widgets.labels import job_label, port_label, role_label
+import pytest
+
+from pai_labextension.widgets.labels import job_label, place, port_label, role_label
 from pai_labextension.widgets.language import Language
 
 EN = Language("en")
@@ -25,3 +27,12 @@ def test_a_null_or_missing_default_is_blank() -> None:
 def test_shared_definitions_are_followed() -> None:
     assert job_label(EN, "codeDir").title == "Code folder"
     assert job_label(Language("zh_CN"), "codeDir").title == "代码目录"
+
+
+def test_an_input_is_named_within_a_sentence() -> None:
+    english, chinese = Language("en"), Language("zh_CN")
+    assert place(english, ("jobName",)) == "job name"
+    assert place(english, ("taskRoles", 1, "command")) == "command of task role 2"
+    assert place(chinese, ("taskRoles", 0, "portList", 2, "label")) == "任务角色 1 的端口范围 3 的标签"
+    with pytest.raises(ValueError, match=r"\$\.taskRoles\[0\]"):
+        place(english, ("taskRoles", 0))

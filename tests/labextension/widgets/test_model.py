@@ -88,7 +88,7 @@ def test_what_only_the_form_finds_wrong_keeps_the_job_from_being_sound() -> None
     model, sources = _model()
     model.set_form_errors({"$.jobEnvs": Message("twice")}, "form")
     assert not model.sound
-    assert [error.path for error in model.all_errors] == ["$.jobEnvs"]
+    assert [error.path for error in model.mistakes] == ["$.jobEnvs"]
     model.set_form_errors({"$.jobEnvs": Message("twice")}, "form")
     assert len(sources) == 1
     model.set_form_errors({}, "form")

@@ -12,7 +12,12 @@ from pai_scheduler.client import ApiError, Client
 
 async def test_the_service_tells_what_it_is(alice: Client) -> None:
     about = await alice.about()
-    assert about == {"name": "PAI for Jupyter", "version": version("pai-for-jupyter"), "frontDoor": None}
+    assert about == {
+        "name": "PAI for Jupyter",
+        "version": version("pai-for-jupyter"),
+        "engine": "process",
+        "frontDoor": None,
+    }
 
 
 async def test_programs_are_told_how_to_log_in(http: httpx.AsyncClient) -> None:
