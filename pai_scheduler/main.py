@@ -9,6 +9,7 @@ import fcntl
 import ipaddress
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -268,6 +269,9 @@ def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:
     if options.engine == "docker":
         from .engine.docker import DockerEngine
 
+        # the log of each running container is a connection and three files
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         return DockerEngine(data_dir, front_door=options.front_door_port)
     from .engine.process import ProcessEngine
 

@@ -49,6 +49,7 @@ Result = TypeVar("Result")
 _log = logging.getLogger(__name__)
 
 _READERS = 4
+_FEW_ROLES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ class Service:
         """
         self._check_owner(caller, owner)
         try:
-            spec = parse_job(config)
+            spec = await self._parse(config)
         except InvalidJobError as error:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
@@ -161,7 +162,7 @@ class Service:
     async def validate(self, caller: Caller, config: object) -> Forecast:
         """Say what submitting this would do."""
         try:
-            spec = parse_job(config)
+            spec = await self._parse(config)
         except InvalidJobError as error:
             return Forecast(error.errors, "never", _summary(error.errors))
         try:
@@ -236,23 +237,29 @@ class Service:
             if not self._watchers[job_id]:
                 del self._watchers[job_id]
 
-    async def task_log(
+    async def find_task(
         self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
-    ) -> TaskLog:
-        """Find a task's log (attempt None: the last)."""
-        return self._engine.log(await self._find_task(caller, owner, name, role, index, attempt))
+    ) -> TaskRef:
+        """Find a task of a job (attempt None: the last)."""
+        job = await self._find(caller, owner, name)
+        last = job.attempt.number if job.attempt else 0
+        known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
+        if not known or (attempt is not None and not 0 <= attempt <= last):
+            raise no_job(owner, f"{name}/{role}-{index}")
+        return TaskRef(job.id, last if attempt is None else attempt, role, index)
 
-    async def task_ended(
-        self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
-    ) -> bool:
-        """Tell whether a task will write no more."""
-        ref = await self._find_task(caller, owner, name, role, index, attempt)
-        job = self._core.jobs.get(ref.job_id)
+    def task_log(self, task: TaskRef) -> TaskLog:
+        """Give the log of a task that `find_task` found."""
+        return self._engine.log(task)
+
+    def task_ended(self, task: TaskRef) -> bool:
+        """Tell whether a task will write no more; cheap, as every follower of a log asks often."""
+        job = self._core.jobs.get(task.job_id)
         if job is None:
             return True
         if job.attempt is None:
             return False
-        return job.attempt.number != ref.attempt or job.attempt.tasks[role, index].state.ended
+        return job.attempt.number != task.attempt or job.attempt.tasks[task.role, task.index].state.ended
 
     def nodes(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
@@ -298,6 +305,12 @@ class Service:
         shares = self._engine.shares_host_ports
         cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
         return Core(cluster, self._settings)
+
+    async def _parse(self, config: object) -> JobSpec:
+        """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""
+        if _takes_long(config):
+            return await asyncio.to_thread(parse_job, config)
+        return parse_job(config)
 
     async def _read(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
@@ -354,20 +367,18 @@ class Service:
             raise no_job(owner, name)
         return job
 
-    async def _find_task(
-        self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None
-    ) -> TaskRef:
-        job = await self._find(caller, owner, name)
-        last = job.attempt.number if job.attempt else 0
-        known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
-        if not known or (attempt is not None and not 0 <= attempt <= last):
-            raise no_job(owner, f"{name}/{role}-{index}")
-        return TaskRef(job.id, last if attempt is None else attempt, role, index)
-
 
 def _new_id() -> str:
     """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
     return "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(16))
+
+
+def _takes_long(config: object) -> bool:
+    """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
+    if not isinstance(config, Mapping):
+        return False
+    roles = config.get("taskRoles")
+    return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
 
 
 def _summary(errors: Sequence[SpecError]) -> Message:

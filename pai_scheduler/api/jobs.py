@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -91,7 +92,8 @@ class ConfigHandler(ApiHandler):
             raise
         if _prefers_yaml(self.request.headers.get("Accept", "")):
             self.set_header("Content-Type", "application/yaml; charset=UTF-8")
-            self.finish(yaml.safe_dump(config, allow_unicode=True, sort_keys=False))
+            # a large one takes seconds to write, which is nobody else's business
+            self.finish(await asyncio.to_thread(_yaml, config))
         else:
             self.answer(config)
 
@@ -133,6 +135,11 @@ class ValidateHandler(ApiHandler):
         """Check."""
         forecast = await self.service.validate(self.caller, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
+
+
+def _yaml(config: dict[str, Any]) -> str:
+    text: str = yaml.safe_dump(config, allow_unicode=True, sort_keys=False)
+    return text
 
 
 def _prefers_yaml(accept: str) -> bool:

@@ -10,10 +10,8 @@ from .stream import StreamHandler
 
 #: Bytes read and sent at once: a log of any length passes through without being held.
 CHUNK = 256 * 1024
-#: How often (seconds) a followed log is looked at …
-POLL_SECONDS = 0.05
-#: … and how often, at most, whether its task has ended.
-END_POLL_SECONDS = 0.25
+#: How soon (seconds) a followed log is looked at again: at first, and at the latest when it stays silent.
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.15
 
 
 class LogHandler(StreamHandler):
@@ -23,11 +21,9 @@ class LogHandler(StreamHandler):
         """Give bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
-        if attempt is None:
-            # the same one throughout, also when another attempt begins meanwhile
-            job = await self.service.job(self.caller, user, name)
-            attempt = job.attempt.number if job.attempt else 0
-        log = await self.service.task_log(self.caller, user, name, role, int(index), attempt)
+        # the same attempt throughout, also when another one begins meanwhile
+        task = await self.service.find_task(self.caller, user, name, role, int(index), attempt)
+        log = self.service.task_log(task)
         size = await asyncio.to_thread(log.size, stream)
         start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)
         self.set_header("Content-Type", "text/plain; charset=UTF-8")
@@ -39,8 +35,7 @@ class LogHandler(StreamHandler):
             return
         await self.send(b"")
         position, last_look = start, False
-        next_look = 0.0
-        clock = asyncio.get_running_loop().time
+        poll = POLL_SECONDS
         while not self.gone.is_set():
             sent = await self._copy(
                 log, stream, position, None if limit is None else start + limit - position
@@ -48,12 +43,11 @@ class LogHandler(StreamHandler):
             position += sent
             if last_look or (limit is not None and position >= start + limit):
                 return
-            if clock() >= next_look:
-                next_look = clock() + END_POLL_SECONDS
-                # what was written before its end is read once more, after it is known to have ended
-                last_look = await self.service.task_ended(self.caller, user, name, role, int(index), attempt)
+            # what was written before its end is read once more, after it is known to have ended
+            last_look = self.service.task_ended(task)
             if not last_look and not sent:
-                await self.pause(POLL_SECONDS)
+                await self.pause(poll)
+            poll = POLL_SECONDS if sent else min(2 * poll, LONGEST_POLL_SECONDS)
 
     async def _copy(self, log: TaskLog, stream: str, position: int, length: int | None) -> int:
         """Send what there is from `position` on, at most `length` bytes, in pieces; give how much it was."""

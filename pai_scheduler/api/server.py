@@ -1,10 +1,14 @@
-"""The HTTP server: listens, and answers a body that is too large in a way that every client understands."""
+"""The HTTP server: listens, bounds what clients hold of it, and refuses bodies so that all understand it."""
 
 from __future__ import annotations
 
 import json
+import logging
+import resource
 import socket
 from collections.abc import Awaitable, Sequence
+from http.client import responses
+from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
@@ -15,27 +19,43 @@ from tornado.httputil import (
     RequestStartLine,
     ResponseStartLine,
 )
+from tornado.iostream import IOStream
 from tornado.web import Application
 
-from ..job.messages import choose_locale, msg
+from ..job.messages import Message, choose_locale, msg
 
 #: Bytes of the largest body that is read.
 MAX_BODY = 8 * 1024 * 1024
+#: Bytes of all bodies that are on their way: whoever sends many, without a token too, fills no memory.
+MAX_BODIES = 32 * MAX_BODY
 #: Seconds in which a body must have arrived, one that is thrown away too.
 _BODY_SECONDS = 120.0
+#: Seconds in which a request must have begun and its head arrived, else the connection is closed.
+_IDLE_SECONDS = 75.0
 #: tornado's own limit, out of the way: its answer is no JSON, and cuts the connection before it can be read.
 _NO_LIMIT = 1 << 50
 
 
+_log = logging.getLogger(__name__)
+
+
 class BoundedServer(HTTPServerConnectionDelegate):
-    """Hands requests to the application unless their body is too large."""
+    """Hands requests to the application unless their body, or all bodies together, are too large."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
+        self._held = 0
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         """Begin a request."""
-        return _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn)
+        return _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn, self)
+
+    def hold(self, size: int) -> bool:
+        """Make room for a piece of a body (a negative `size`: give it back); False where there is none."""
+        if size > 0 and self._held + size > MAX_BODIES:
+            return False
+        self._held += size
+        return True
 
 
 class _BoundedRequest(HTTPMessageDelegate):
@@ -44,9 +64,9 @@ class _BoundedRequest(HTTPMessageDelegate):
     A connection that is closed while the client still sends loses the answer on its way.
     """
 
-    def __init__(self, inner: HTTPMessageDelegate, connection: HTTPConnection) -> None:
-        self._inner, self._connection = inner, connection
-        self._received = 0
+    def __init__(self, inner: HTTPMessageDelegate, connection: HTTPConnection, server: BoundedServer) -> None:
+        self._inner, self._connection, self._server = inner, connection, server
+        self._received = self._held = 0
         self._refused = False
 
     def headers_received(
@@ -56,7 +76,7 @@ class _BoundedRequest(HTTPMessageDelegate):
         answer = self._inner.headers_received(start_line, headers)
         length = headers.get("Content-Length", "0")
         if length.isdigit() and int(length) > MAX_BODY:
-            self._refuse()
+            self._refuse(413, "BodyTooLargeError", _too_large())
             if headers.get("Expect", "").lower() == "100-continue":
                 self._connection.finish()  # the client waits with the body, so nothing is on its way
         return answer
@@ -64,25 +84,37 @@ class _BoundedRequest(HTTPMessageDelegate):
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
         self._received += len(chunk)
         if self._received > MAX_BODY:
-            self._refuse()
-        return None if self._refused else self._inner.data_received(chunk)
+            self._refuse(413, "BodyTooLargeError", _too_large())
+        elif not self._refused and not self._server.hold(len(chunk)):
+            busy = msg("The scheduler is receiving too much at once. Nothing was accepted; try again soon.")
+            self._refuse(503, "TooBusyError", busy)
+        if self._refused:
+            return None
+        self._held += len(chunk)
+        return self._inner.data_received(chunk)
 
     def finish(self) -> None:
+        self._let_go()
         if self._refused:
             self._connection.finish()
         else:
             self._inner.finish()
 
     def on_connection_close(self) -> None:
+        self._let_go()
         self._inner.on_connection_close()
 
-    def _refuse(self) -> None:
+    def _let_go(self) -> None:
+        self._server.hold(-self._held)
+        self._held = 0
+
+    def _refuse(self, status: int, code: str, message: Message) -> None:
         if self._refused:
             return
         self._refused = True
-        message = msg("The body is too large: {limit} MiB at most.", limit=MAX_BODY // 1024 // 1024)
+        self._let_go()
         body = json.dumps(
-            {"code": "BodyTooLargeError", "message": message.in_locale(self._language)}, ensure_ascii=False
+            {"code": code, "message": message.in_locale(self._language)}, ensure_ascii=False
         ).encode()
         headers = HTTPHeaders(
             {
@@ -91,13 +123,45 @@ class _BoundedRequest(HTTPMessageDelegate):
                 "Connection": "close",
             }
         )
-        self._connection.write_headers(ResponseStartLine("HTTP/1.1", 413, "Payload Too Large"), headers, body)
+        self._connection.write_headers(
+            ResponseStartLine("HTTP/1.1", status, responses[status]), headers, body
+        )
+
+
+class _Server(HTTPServer):
+    """Takes at most half as many connections as files may be open: with none left, nothing works at all."""
+
+    _connected = 0
+
+    def handle_stream(self, stream: IOStream, address: tuple[Any, ...]) -> None:
+        """Take a connection, or close it at once."""
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        if self._connected >= most:
+            stream.close()
+            return
+        self._connected += 1
+        if self._connected == most:
+            _log.warning("there are %d connections, half as many as open files: no more are taken", most)
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        """Forget a connection that was closed."""
+        self._connected -= 1
+        super().on_close(server_conn)
+
+
+def _too_large() -> Message:
+    return msg("The body is too large: {limit} MiB at most.", limit=MAX_BODY // 1024 // 1024)
 
 
 def serve(app: Application, sockets: Sequence[socket.socket]) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
-    server = HTTPServer(
-        BoundedServer(app), max_body_size=_NO_LIMIT, body_timeout=_BODY_SECONDS, xheaders=True
+    server = _Server(
+        BoundedServer(app),
+        max_body_size=_NO_LIMIT,
+        body_timeout=_BODY_SECONDS,
+        idle_connection_timeout=_IDLE_SECONDS,
+        xheaders=True,
     )
     server.add_sockets(sockets)
     return server

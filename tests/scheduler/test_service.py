@@ -76,7 +76,7 @@ class OpenService(Service):
         return await self.job(ROOT, user, name)
 
     async def log_of(self, name: str, index: int = 0) -> bytes:
-        return (await self.task_log(ALICE, "alice", name, "main", index)).read("all")
+        return self.task_log(await self.find_task(ALICE, "alice", name, "main", index)).read("all")
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ async def test_a_failing_job_is_tried_again_and_every_attempt_keeps_its_log(serv
     attempts = ran(await service.attempts(ALICE, "alice", "again"))
     assert [attempt.verdict and attempt.verdict.exit_code for attempt in attempts] == [3, 3, 3]
     for attempt in attempts:
-        log = await service.task_log(ALICE, "alice", "again", "main", 0, attempt.number)
+        log = service.task_log(TaskRef(job.id, attempt.number, "main", 0))
         assert log.read("stdout").decode() == TaskRef(job.id, attempt.number, "main", 0).name + "\n"
 
 
@@ -223,7 +223,7 @@ async def test_a_running_job_is_stopped(service: OpenService) -> None:
 
 async def test_a_deleted_running_job_is_gone_at_once_and_its_name_is_free(service: OpenService) -> None:
     running = await service.begin("same")
-    log = await service.task_log(ALICE, "alice", "same", "main", 0)
+    log = service.task_log(TaskRef(running.id, 0, "main", 0))
     await service.delete_job(ALICE, "alice", "same")
     with refused(404, "NoJobError"):
         await service.job(ALICE, "alice", "same")
@@ -253,8 +253,7 @@ async def test_another_users_job_is_not_found_whether_it_exists_or_not(service: 
             service.config(BOB, "alice", name),
             service.attempts(BOB, "alice", name),
             service.story(BOB, "alice", name),
-            service.task_log(BOB, "alice", name, "main", 0),
-            service.task_ended(BOB, "alice", name, "main", 0),
+            service.find_task(BOB, "alice", name, "main", 0),
             service.stop_job(BOB, "alice", name),
             service.delete_job(BOB, "alice", name),
             anext(service.follow(BOB, "alice", name)),
@@ -340,19 +339,22 @@ async def test_there_is_no_task_but_those_of_the_job(service: OpenService) -> No
     await service.run("job")
     for role, index, attempt in (("other", 0, None), ("main", 1, None), ("main", 0, 1)):
         with refused(404, "NoJobError"):
-            await service.task_log(ALICE, "alice", "job", role, index, attempt)
+            await service.find_task(ALICE, "alice", "job", role, index, attempt)
 
 
 async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_one_may_not(
     service: OpenService,
 ) -> None:
+    async def ended(name: str, attempt: int | None = None) -> bool:
+        return service.task_ended(await service.find_task(ALICE, "alice", name, "main", 0, attempt))
+
     await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
-    assert not await service.task_ended(ALICE, "alice", "waits", "main", 0)
+    assert not await ended("waits")
     await service.begin("runs")
-    assert not await service.task_ended(ALICE, "alice", "runs", "main", 0)
+    assert not await ended("runs")
     await service.run("over", retryCount=1, command="exit 1")
-    assert await service.task_ended(ALICE, "alice", "over", "main", 0, 0)
-    assert await service.task_ended(ALICE, "alice", "over", "main", 0)
+    assert await ended("over", 0)
+    assert await ended("over")
 
 
 # -- following

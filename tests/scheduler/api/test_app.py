@@ -93,7 +93,7 @@ async def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(
 ) -> None:
     await http.post("/services/p.i/api/v1/jobs", json=hello_job("a", "sleep 60"))
 
-    async def ended(*_args: object) -> bool:
+    def ended(*_args: object) -> bool:
         raise ZeroDivisionError
 
     monkeypatch.setattr(service, "task_ended", ended)
