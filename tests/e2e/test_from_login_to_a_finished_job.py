@@ -123,10 +123,11 @@ def choose_and_start(page: Page, camera: Camera) -> None:
 
 def open_notebook(page: Page) -> None:
     page.locator(".jp-LauncherCard[data-category='Notebook']").first.click()
+    # a cell that is run before there is a kernel is not run at all
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
     cell = page.locator(".jp-Notebook .cm-content").first
     cell.click()
     page.keyboard.type("from pai_labextension import JobForm; form = JobForm(); form")
-    # a kernel that is still starting takes the cell all the same
     page.keyboard.press("Shift+Enter")
 
 
