@@ -14,7 +14,7 @@ from .core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAtte
 from .core.machine import Core
 from .core.model import Attempt, Job, Task
 from .engine.protocol import Engine, EngineError, Gang, Launch, Member
-from .job.environment import task_environment
+from .job.environment import gang_environment, task_environment
 from .job.messages import Message, msg
 from .job.task import TaskRef
 
@@ -130,6 +130,7 @@ class Launcher:
         keyed = {(ref.role, ref.index): address for ref, address in addresses.items()}
         ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
         hosts = {ref.hostname: address for ref, address in addresses.items()}
+        shared = gang_environment(job.spec, keyed, ports)
 
         def describe(task: Task, gpus: tuple[Gpu, ...]) -> Launch:
             role = job.spec.role(task.ref.role)
@@ -143,6 +144,7 @@ class Launcher:
                 default_fs_uri=self._default_fs_uri,
                 work_dir=self._engine.work_dir(task.ref),
                 container_id=task.ref.name,
+                shared=shared,
             )
             return Launch(
                 task=task.ref,

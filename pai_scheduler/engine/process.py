@@ -240,9 +240,7 @@ class ProcessEngine:
             if asked:
                 sight = await self._in_thread(process_files.look, task.folder)
             else:
-                spec = self._spec(task.launch)
-                ports = self._ports.get(task.ref, ())
-                sight = await self._in_thread(process_files.prepare, task.folder, spec, ports)
+                sight = await self._in_thread(self._prepare, task.folder, task.launch)
             self._report(task, sight)
             if asked or sight.running or sight.phase is not Phase.PREPARED:
                 return
@@ -266,6 +264,9 @@ class ProcessEngine:
                 return
             cause, reason = cause_and_reason(record)
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
+
+    def _prepare(self, folder: TaskFolder, launch: Launch) -> Sight:
+        return process_files.prepare(folder, self._spec(launch), self._ports.get(launch.task, ()))
 
     def _spec(self, launch: Launch) -> LaunchSpec:
         groups = self._cgroups.plan(

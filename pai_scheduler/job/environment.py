@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, cast
 
 from .rules import MAX_ARGUMENT_BYTES
 from .spec import JobSpec, Scalar, TaskRole
@@ -75,23 +76,37 @@ def task_environment(
     default_fs_uri: str,
     work_dir: str,
     container_id: str,
-) -> dict[str, str]:
+    shared: Mapping[str, str] | None = None,
+) -> Mapping[str, str]:
     """Give the environment of one task.
 
     `addresses` and `ports` hold every task of the gang, `ports` by label and with `http` and `ssh`.
     `gpus` are those that this task may see, in the order in which it sees them. `work_dir` is the task's
     working folder as the task sees it; `container_id` what a person finds it by. KeyError where a member of
-    the gang is missing.
+    the gang is missing. `shared` is what `gang_environment` gave for the gang: for thousands of tasks it is
+    nearly everything, so it is made once and the environments refer to it.
     """
+    if shared is None:
+        shared = gang_environment(spec, addresses, ports)
     role, own_ports = spec.role(task.role), ports[task.role, task.index]
-    environment = _gang_variables(spec, addresses, ports)
-    environment |= _job_variables(spec, user, default_fs_uri)
+    environment = _job_variables(spec, user, default_fs_uri)
     environment |= _role_variables(role)
     environment |= _task_variables(role, task.index, addresses[task.role, task.index], own_ports)
     environment |= _gpu_variables(gpus)
     environment |= {"PAI_WORK_DIR": work_dir, "PAI_CONTAINER_ID": container_id}
     environment = {name: value for name, value in environment.items() if _fits(name, value)}
-    return environment | {name: scalar_text(value) for name, value in spec.envs.items()}
+    environment |= {name: scalar_text(value) for name, value in spec.envs.items()}
+    return ChainMap(environment, cast(MutableMapping[str, str], shared))
+
+
+def gang_environment(
+    spec: JobSpec,
+    addresses: Mapping[MemberKey, str],
+    ports: Mapping[MemberKey, Mapping[str, Sequence[int]]],
+) -> Mapping[str, str]:
+    """Give what all tasks of a gang are told about each other; the parameters are `task_environment`'s."""
+    variables = _gang_variables(spec, addresses, ports)
+    return {name: value for name, value in variables.items() if _fits(name, value)}
 
 
 def scalar_text(value: Scalar) -> str:

@@ -17,6 +17,9 @@ from ..job.task import TaskRef
 
 Row = RowMapping
 
+#: Characters of a job JSON whose spec is kept for the next time.
+_SMALL = 16 * 1024
+
 
 def job_row(job: Job) -> dict[str, Any]:
     """Give a job's row, without its config, which never changes."""
@@ -142,9 +145,16 @@ def read_story(row: Row) -> StoryEntry:
     )
 
 
-@lru_cache(maxsize=4096)
 def _spec(config: str) -> JobSpec:
+    # large ones would make the cache as large as their number times 8 MiB
+    return _small_spec(config) if len(config) <= _SMALL else _build(config)
+
+
+def _build(config: str) -> JobSpec:
     return build_spec(json.loads(config))
+
+
+_small_spec = lru_cache(maxsize=4096)(_build)
 
 
 def _dump(value: object) -> str:

@@ -146,11 +146,13 @@ class Store:
         if user is not None:
             query = query.where(jobs.c.user_name == user)
         with self._reading() as connection:
-            found = [row._mapping for row in connection.execute(query)]
-        return [
-            rows.read_job(row, None if row["attempt"] is None else Attempt(row["attempt"], row["created"]))
-            for row in found
-        ]
+            # row by row: their job JSONs all at once may be gigabytes
+            return [
+                rows.read_job(
+                    row._mapping, None if row.attempt is None else Attempt(row.attempt, row.created)
+                )
+                for row in connection.execute(query)
+            ]
 
     def job(self, user: str, name: str) -> Job | None:
         """Find a job that nobody has deleted, with its last attempt and its tasks."""

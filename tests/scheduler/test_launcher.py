@@ -250,3 +250,12 @@ async def test_closing_leaves_what_is_under_way(pad: Pad) -> None:
     await pad.launcher.close()
     assert pad.reported == []
     assert not pad.launcher._running
+
+
+async def test_what_all_tasks_are_told_alike_is_held_once(pad: Pad) -> None:
+    pad.submit(make_role(tasks=8))
+    await pad.idle()
+    environments = [launch.env for launch in pad.engine.launches]
+    assert [env["PAI_TASK_INDEX"] for env in environments] == [str(number) for number in range(8)]
+    about_others = {id(env["PAI_PORT_LIST_main_7_http"]) for env in environments}
+    assert len(about_others) == 1

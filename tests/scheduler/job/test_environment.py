@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,7 @@ SPEC = JobSpec(
 )
 
 
-def environment_of(spec: JobSpec, role: str, index: int, **options: Any) -> dict[str, str]:
+def environment_of(spec: JobSpec, role: str, index: int, **options: Any) -> Mapping[str, str]:
     """Give a task's environment; the gang's n-th task has the address 10.0.0.n and ports from 1000 n on."""
     addresses, ports = {}, {}
     number = 0

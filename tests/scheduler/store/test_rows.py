@@ -132,3 +132,14 @@ def test_an_attempt_is_read_back_as_it_was(attempt: Attempt) -> None:
 def test_a_story_entry_is_read_back_as_it_was(entry: StoryEntry) -> None:
     row: Any = rows.story_row(entry)
     assert rows.read_story(row) == entry
+
+
+def test_only_small_job_jsons_are_kept_for_the_next_time() -> None:
+    def config(pad: int) -> str:
+        job = {"jobName": "j", "image": "i", "taskRoles": [{"name": "m", "command": "c"}]}
+        return json.dumps({**job, "extras": {"pad": "x" * pad}})
+
+    for pad, kept in ((10, True), (100_000, False)):
+        first, second = (rows._spec(config(pad)) for _ in range(2))
+        assert first == second
+        assert (first is second) is kept
