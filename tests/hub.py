@@ -28,7 +28,8 @@ class Hub:
 
     def __init__(self, folder: Path, *arguments: str, environment: dict[str, str] | None = None) -> None:
         self.folder = folder
-        self.port = _free_port()
+        self.port = free_port()
+        use_own_ports(folder)
         self.url = f"http://127.0.0.1:{self.port}"
         self._arguments = arguments
         self._environment = environment or {}
@@ -224,7 +225,15 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _free_port() -> int:
+def use_own_ports(folder: Path) -> None:
+    """Keep an installation away from the usual inner ports, which another test's Hub may take meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT")
+    (folder / "ports.json").write_text(json.dumps({name: free_port() for name in names}))
+
+
+def free_port() -> int:
+    """Give a port that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -11,6 +11,7 @@ import pytest
 from hub_config.leftovers import end_leftovers
 from hub_config.run import main
 from hub_config.settings import port_is_free
+from tests.hub import free_port, use_own_ports
 
 
 def test_a_taken_port_is_one_clear_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,9 +56,8 @@ def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behin
 ) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text("nodes:\n  - {name: a, cpus: many}\n")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
+    use_own_ports(tmp_path / "run")
 
     assert main(["--folder", str(tmp_path / "run"), "--port", str(port), "--cluster", str(cluster)]) == 1
 
