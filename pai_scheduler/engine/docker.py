@@ -44,7 +44,6 @@ class DockerEngine:
     """
 
     name = "docker"
-    name = "docker"
     shares_host_ports = False
 
     def __init__(
