@@ -49,6 +49,11 @@ def conflict(message: Message) -> RequestError:
     return RequestError(409, "ConflictJobError", message)
 
 
+def storage_unreadable(message: Message) -> RequestError:
+    """The service cannot read what it wrote down."""
+    return RequestError(503, "StorageUnavailableError", message)
+
+
 def storage_full(message: Message) -> RequestError:
     """The service cannot write down what it would have to promise."""
     return RequestError(507, "InsufficientStorageError", message)

@@ -31,14 +31,22 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import RequestError, conflict, forbidden, invalid_parameters, no_job, no_virtual_cluster
+from .errors import (
+    RequestError,
+    conflict,
+    forbidden,
+    invalid_parameters,
+    no_job,
+    no_virtual_cluster,
+    storage_unreadable,
+)
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
 from .job.task import TaskRef
 from .job.validate import SpecError
 from .launcher import Launcher
-from .store.store import Store, StoredStory
+from .store.store import Store, StoredStory, StoreError
 from .writer import Committed, Writer
 
 __all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse"]
@@ -102,7 +110,8 @@ class Service:
         """
         await self._engine.start()
         self._nodes = merge_nodes(self._definition, await self._engine.nodes())
-        self._last_order = await self._read(self._store.last_order)
+        # not a request: StoreError keeps it from starting
+        self._last_order = await asyncio.to_thread(self._store.last_order)
         outcome = await self._writer.start()
         jobs = self._core.jobs.values()
         for job in jobs:
@@ -313,7 +322,13 @@ class Service:
         return parse_job(config)
 
     async def _read(self, function: Callable[..., Result], *args: Any) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+        except StoreError as error:
+            message = msg(
+                "The scheduler cannot read its database ({error}). What runs goes on.", error=error.reason
+            )
+            raise storage_unreadable(message) from error
 
     async def _read_story(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[Story]:
         user = None if caller.admin or job_id is not None else caller.name

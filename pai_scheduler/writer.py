@@ -169,8 +169,11 @@ class Writer:
         while not self._closing:
             try:
                 self.core, _ = await self._run(self._restored)
+            except StoreError as error:
+                _log.error("the database cannot be read, trying again: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
             except Exception:
-                _log.exception("the database cannot be read, trying again")
+                _log.exception("what the database holds cannot be taken up, trying again")
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -58,11 +59,15 @@ class Store:
             _migrate(self.engine)
         except DBAPIError as error:
             raise StoreError(str(error.orig)) from error
+        self._file = _DatabaseFile(self.engine.url.database) if self.engine.dialect.name == "sqlite" else None
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
         """Open (or make) the embedded SQLite database in a folder."""
         folder.mkdir(parents=True, exist_ok=True)
+        # everybody's jobs, and the secrets in their jobEnvs; SQLite's other files get the same mode
+        (folder / "scheduler.sqlite").touch(mode=0o600)
+        (folder / "scheduler.sqlite").chmod(0o600)
         return cls(f"sqlite:///{folder / 'scheduler.sqlite'}")
 
     def close(self) -> None:
@@ -76,6 +81,7 @@ class Store:
 
         Gives the tasks of the deleted jobs, whose logs may go now. StoreError: nothing was written.
         """
+        self._check_file()
         try:
             with self.engine.begin() as connection:
                 self._write_jobs(connection, outcome.jobs.values(), configs)
@@ -212,8 +218,13 @@ class Store:
         with self._reading() as connection:
             return {row[0]: row[1] for row in connection.execute(query)}
 
+    def _check_file(self) -> None:
+        if self._file is not None:
+            self._file.check()
+
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
+        self._check_file()
         try:
             with self.engine.connect() as connection:
                 yield connection
@@ -244,6 +255,34 @@ class Store:
                 by_attempt[row.job_id, row.attempt].append(row._mapping)
         for key, found in by_attempt.items():
             present[key].tasks = {(row["role"], row["idx"]): rows.read_task(row) for row in found}
+
+
+class _DatabaseFile:
+    """SQLite's file. Where it is deleted, SQLite goes on as if nothing were, into a file without a name."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._identity = self._look()
+
+    def check(self) -> None:
+        """StoreError where the file is not the one that was opened."""
+        if self._look() != self._identity:
+            raise StoreError(
+                msg(
+                    "its file {file} was deleted or replaced while the scheduler ran; "
+                    "restore it, and start the scheduler again",
+                    file=self._path,
+                )
+            )
+
+    def _look(self) -> tuple[int, int] | None:
+        if not self._path:
+            return None
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - at every commit and every read
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
 
 def describe(error: StoreError) -> Message:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -223,3 +224,34 @@ async def test_who_follows_a_log_asks_the_database_once(
         path = "/user/alice/jobs/quiet/taskRoles/main/tasks/0/logs/all?follow=1"
         assert (await alice.get(path)).content == b""
     assert len(looks) == 1
+
+
+# -- a bad day
+
+
+async def test_a_data_folder_that_is_deleted_is_said_and_nothing_is_promised(
+    desktop: Desktop, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with desktop.client("a") as alice:
+        waits = [{"name": "main", "command": "true", "cpuNumber": 10**6}]
+        assert (await alice.post("/jobs", json=hello_job("before", taskRoles=waits))).status_code == 202
+        shutil.rmtree(tmp_path, ignore_errors=True)
+        for _ in range(3):  # not only the first time
+            submitted = await alice.post("/jobs", json=hello_job("after"))
+            assert (submitted.status_code, submitted.json()["code"]) == (503, "StorageUnavailableError")
+            assert "was deleted or replaced while the scheduler ran" in submitted.json()["message"]
+        assert (await alice.get("/jobs")).status_code == 503
+        assert (await alice.get("/healthz")).status_code == 200
+    assert "Traceback" not in caplog.text
+
+
+async def test_what_the_scheduler_writes_is_its_owners_alone(desktop: Desktop, tmp_path: Path) -> None:
+    async with desktop.client("a") as alice:
+        await alice.post("/jobs", json=hello_job("secret", jobEnvs={"KEY": "secret"}))
+        await alice.get("/user/alice/jobs/secret/events?follow=1")
+    shown = {
+        str(path.relative_to(tmp_path))
+        for path in tmp_path.iterdir()
+        if path.stat().st_mode & 0o077 and path.name != "tokens.json"
+    }
+    assert shown == set()
