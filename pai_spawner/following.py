@@ -208,7 +208,8 @@ async def _tell_story(client: Client, user: str, job: str, tell: Tell, news: asy
                     if isinstance(percent, int | float)
                     else None
                 )
-                if event["message"]:
+                # that it was submitted, the person knows; why it waits must not be hidden by it
+                if event["message"] and event["type"] != "submitted":
                     tell(event["message"], bar)
                 news.set()
             return

@@ -122,4 +122,4 @@ def test_nothing_that_came_from_outside_becomes_markup() -> None:
 def test_the_form_speaks_chinese() -> None:
     page = render_form(POLICY, SUPPLY, POLICY.defaults, "zh_CN")
     assert 'lang="zh-CN"' in page
-    assert "P100:6 块中 3 块空闲" in Fields(page).text
+    assert "P100：6 块中 3 块空闲" in Fields(page).text

@@ -92,4 +92,4 @@ def test_a_hub_without_images_asks_for_one() -> None:
 def test_problems_are_told_in_chinese() -> None:
     with pytest.raises(InvalidOptions) as caught:
         parse_options({"cpus": 0}, POLICY)
-    assert caught.value.in_locale("zh_CN") == "CPU 数至少为 1,不能是 0。"
+    assert caught.value.in_locale("zh_CN") == "CPU 数至少为 1，不能是 0。"

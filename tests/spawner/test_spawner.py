@@ -208,6 +208,10 @@ async def test_time_in_the_queue_is_free(make: Make) -> None:
     assert not done
     await holder.stop()
     await start
+    told = [event["message"] for event in waiting._story]
+    assert any("TITANX" in message for message in told[1:])
+    # it would stand in the place of the reason, as the latest news
+    assert "Submitted by alice." not in told
 
 
 async def test_progress_is_told_from_its_beginning_in_the_users_language(make: Make) -> None:
