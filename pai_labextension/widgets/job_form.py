@@ -140,6 +140,7 @@ class JobForm(TopWidget):
             self._show_submit_state()
         self._submitted = version
         self._show_submit_state()
+        self.fit.value = ""  # what it needs is its own now: the monitor says how it goes on
         self._tell(notice(self.say("Submitted: {name}", name=name), "success"))
         self._checker.ask()
         return self._watch(name)
@@ -235,6 +236,8 @@ class JobForm(TopWidget):
         if answer["errors"]:
             self._server_errors = answer["errors"]
             self._show_errors()
+            return
+        if self._submitted == self.model.version:
             return
         say = self.say
         if answer["fits"] == "now":

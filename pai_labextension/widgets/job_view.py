@@ -76,7 +76,8 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
         return ""
     parts: list[str] = []
     spec = status["appExitSpec"]
-    if status["appExitCode"] is not None and status["state"] != "SUCCEEDED":
+    said_already = spec is not None and spec["phrase"] in status["appExitDiagnostics"]
+    if status["appExitCode"] is not None and status["state"] != "SUCCEEDED" and not said_already:
         code = say("Exit code {code}", code=status["appExitCode"])
         parts.append(escape(f"{code} ({spec['phrase']})" if spec else code))
     if status["appExitTriggerTaskRoleName"] and not status["appExitDiagnostics"]:

@@ -83,7 +83,9 @@ class JobWatch:
             self._client.job(self._user, self._name), self._client.attempts(self._user, self._name)
         )
         self._on_trouble(None)
-        self._ended = detail["jobStatus"]["state"] in ENDED
+        status = detail["jobStatus"]
+        # the outcome is known before the last tasks have been stopped
+        self._ended = status["state"] in ENDED and status["subState"] != "ENDING"
         self._on_job(detail, attempts)
 
     async def _until_something_happens(self) -> None:

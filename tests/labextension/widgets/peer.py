@@ -43,6 +43,7 @@ class Job:
     def __init__(self, name: str, config: dict[str, Any]) -> None:
         self.name, self.config = name, config
         self.state: JobState = "WAITING"
+        self.sub_state = ""
         self.waiting_reason = "2 × P100 wanted, 1 free on node-a."
         self.diagnostics = ""
         self.exit_code: int | None = None
@@ -70,7 +71,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return self.state in ("SUCCEEDED", "FAILED", "STOPPED")
+        return self.state in ("SUCCEEDED", "FAILED", "STOPPED") and self.sub_state != "ENDING"
 
     def roles(self, *, with_node: bool) -> dict[str, TaskRoleStatus]:
         result: dict[str, TaskRoleStatus] = {}
@@ -100,7 +101,7 @@ class Job:
                 "username": user,
                 "virtualCluster": "default",
                 "state": self.state,
-                "subState": "",
+                "subState": self.sub_state,
                 "executionType": "START",
                 "retries": self.attempt,
                 "retryDetails": {"user": self.attempt, "platform": 0, "resource": 0},

@@ -177,6 +177,7 @@ async def test_a_submitted_job_is_watched_beneath(peer: Peer, make: Make) -> Non
     assert monitor is not None
     assert peer.submitted == [JOB]
     assert "demo" in form.outcome.value
+    assert form.fit.value == ""  # whether it fits is no question any more
     await until(lambda: monitor.state == "WAITING")
     peer.jobs["demo"].happen("done", state="SUCCEEDED", exit_code=0)
     assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"

@@ -66,6 +66,14 @@ def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None
     assert "<pre>Traceback &lt;x&gt;</pre>" in markup
 
 
+def test_what_the_diagnostics_say_already_is_not_said_twice() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.trigger = "FAILED", 3, ("worker", 1)
+    job.diagnostics = "Task worker-1 ended with exit code 3 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)."
+    markup = job_view.ending(EN, job.detail("alice"), "")
+    assert markup.count("CONTAINER_RUNTIME_UNKNOWN_FAILURE") == markup.lower().count("exit code 3") == 1
+
+
 def test_without_diagnostics_the_task_that_decided_is_named() -> None:
     job = job_of("demo")
     job.state, job.exit_code, job.trigger = "FAILED", 3, ("worker", 1)

@@ -33,6 +33,6 @@ def test_an_input_is_named_within_a_sentence() -> None:
     english, chinese = Language("en"), Language("zh_CN")
     assert place(english, ("jobName",)) == "job name"
     assert place(english, ("taskRoles", 1, "command")) == "command of task role 2"
-    assert place(chinese, ("taskRoles", 0, "portList", 2, "label")) == "任务角色 1 的端口范围 3 的标签"
+    assert place(chinese, ("taskRoles", 0, "portList", 2, "label")) == "任务角色 1 的端口段 3 的标签"
     with pytest.raises(ValueError, match=r"\$\.taskRoles\[0\]"):
         place(english, ("taskRoles", 0))

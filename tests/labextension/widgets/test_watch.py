@@ -54,6 +54,21 @@ async def watching(peer: Peer) -> Any:
         await seen.client.close()
 
 
+async def test_it_watches_until_the_last_task_has_been_stopped(peer: Peer, watching: Any) -> None:
+    job = peer.add("demo")
+    seen = watching("demo")
+    await until(lambda: seen.states)
+    job.happen("Stopped by alice.", state="STOPPED", sub_state="ENDING")
+    await until(lambda: seen.states[-1] == "STOPPED")
+    looks = len(seen.states)
+    assert not seen.task.done()
+    # nothing tells of this but the end of the story
+    job.sub_state = "ENDED"
+    job.wake()
+    await seen.task
+    assert len(seen.states) > looks
+
+
 async def test_each_event_brings_a_look_and_the_end_ends_the_watch(peer: Peer, watching: Any) -> None:
     job = peer.add("demo")
     seen = watching("demo")

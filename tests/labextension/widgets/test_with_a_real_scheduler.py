@@ -67,7 +67,7 @@ async def test_a_failure_is_explained(client: Client) -> None:
     monitor = JobMonitor("fails", client=client, locale="en", pace=PACE)
     try:
         assert await asyncio.wait_for(monitor.wait(), 60) == "FAILED"
-        assert "Exit code 3" in monitor.ending.value
+        assert "exit code 3" in monitor.ending.value
         assert "ValueError" in monitor.ending.value
     finally:
         monitor.close()
