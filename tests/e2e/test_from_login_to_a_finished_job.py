@@ -146,4 +146,10 @@ def read_the_log(page: Page, camera: Camera) -> None:
     printed = page.get_by_text(PRINTED, exact=True).first
     expect(printed).to_be_visible()
     printed.scroll_into_view_if_needed()
+    # a short log stands at the top of a box that is no larger than it has to be
+    box, line = page.locator(".pai-log").bounding_box(), printed.bounding_box()
+    assert box is not None
+    assert line is not None
+    assert line["y"] - box["y"] < 20
+    assert box["height"] < 100
     camera.shoot("finished")
