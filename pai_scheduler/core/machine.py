@@ -37,6 +37,10 @@ class Settings:
     default_storage_gb: int = DEFAULT_STORAGE_GB
 
 
+#: So much may the clocks of two machines (or of an engine and the service) differ without meaning anything.
+_CLOCKS_DIFFER_MS = 60_000
+
+
 class Core:
     """All jobs that have not ended, or still hold something; and the cluster they run on."""
 
@@ -183,12 +187,21 @@ class Core:
         self.queue.unblock()
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
-        due = [job_id for job_id, time in self._sleeping.items() if time <= event.time]
+        due = [
+            job_id
+            for job_id, time in self._sleeping.items()
+            if time <= event.time or self._slept_later(job_id, event.time)
+        ]
         for job_id in due:
             outcome.jobs[job_id] = self.jobs[job_id]
             self._enqueue(self.jobs[job_id])
         if self._sleeping:
             outcome.instructions.append(WakeAt(min(self._sleeping.values())))
+
+    def _slept_later(self, job_id: str, now: int) -> bool:
+        """Tell whether a job fell asleep later than now: the clock was set back, so its time is no use."""
+        attempt = self.jobs[job_id].attempt
+        return attempt is not None and (attempt.completed or 0) > now + _CLOCKS_DIFFER_MS
 
     # -- transitions ----------------------------------------------------------------------------------------
 
