@@ -69,6 +69,8 @@ def _run(settings: Settings) -> int:
     if len(settings.password) < LEAST_PASSWORD:
         raise CannotStart(f"PASSWORD must have at least {LEAST_PASSWORD} characters.")
     (settings.folder / "hub").mkdir(parents=True, exist_ok=True)
+    # the Hub's database and log are nobody else's business on this machine
+    (settings.folder / "hub").chmod(0o700)
     with open(settings.folder / "lock", "a+") as lock, open(settings.folder / "hub" / "hub.log", "ab") as log:
         _take(lock, settings)
         for what in end_leftovers(settings.folder):

@@ -109,6 +109,9 @@ class ForwardHandler(APIHandler):
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Write the API's shape of an error, in the reader's language where the sentence is ours."""
         error = (kwargs.get("exc_info") or (None, None))[1]
+        # Tornado closes the connection of a request that is refused before it was read through. Unless the
+        # Hub's proxy is told, it sends the next request there, and that one fails.
+        self.set_header("Connection", "close")
         status = HTTPStatus(status_code)
         if isinstance(error, _RefusedError):
             message = error.message.in_locale(choose_locale(self.request.headers.get("Accept-Language", "")))

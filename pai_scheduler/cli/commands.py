@@ -14,6 +14,7 @@ from ..job.messages import msg
 from .files import read_job_file
 from .logs import copy_log, pick_task
 from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
+from .tables import printable_lines
 from .watch import watch
 
 OK, REFUSED = 0, 1
@@ -29,7 +30,7 @@ class Session:
 
     def say(self, template: str, /, **values: Any) -> None:
         """Print a sentence in the user's language."""
-        print(msg(template, **values).in_locale(self.locale))
+        print(printable_lines(msg(template, **values).in_locale(self.locale)))
 
     def print_json(self, value: Any) -> None:
         """Print an answer for programs."""
@@ -145,14 +146,15 @@ async def validate(session: Session, *, file: str) -> int:
         session.print_json(validation)
     elif validation["errors"]:
         for error in validation["errors"]:
-            print(f"{error['path']}: {error['message']}", file=sys.stderr)
+            print(printable_lines(f"{error['path']}: {error['message']}"), file=sys.stderr)
     else:
         fits = {
             "now": msg("The job is right, and fits now."),
             "later": msg("The job is right, and will have to wait."),
             "never": msg("The job is right, but does not fit this cluster at present."),
         }[validation["fits"]]
-        print(" ".join(filter(None, (fits.in_locale(session.locale), validation["reason"]))))
+        said = " ".join(filter(None, (fits.in_locale(session.locale), validation["reason"])))
+        print(printable_lines(said))
     return REFUSED if validation["errors"] else OK
 
 

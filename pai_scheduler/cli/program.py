@@ -12,6 +12,7 @@ from ..job.messages import choose_locale, msg
 from .arguments import make_parser
 from .commands import COMMANDS, Session
 from .files import FileError
+from .tables import printable_lines
 
 REFUSED, USAGE, UNREACHABLE = 1, 2, 3
 #: What a shell reports of a program that was ended by ^C.
@@ -74,4 +75,4 @@ async def _run(
 
 
 def _complain(text: str) -> None:
-    print(text, file=sys.stderr)
+    print(printable_lines(text), file=sys.stderr)

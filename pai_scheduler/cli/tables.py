@@ -39,6 +39,11 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(char).startswith("C") else char for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """Do the same for a text of several lines, which stay apart."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def moment(milliseconds: int | None) -> str:
     """Write a time (ms since the epoch) as this machine's clock shows it."""
     if milliseconds is None:

@@ -8,7 +8,7 @@ import sys
 from ..client import Client, UnreachableError
 from ..job.messages import msg
 from .logs import Patience, pick_task
-from .tables import moment, printable
+from .tables import moment, printable, printable_lines
 
 OK, JOB_FAILED = 0, 4
 #: Bytes of the log shown after a job that failed.
@@ -30,7 +30,7 @@ async def watch(client: Client, user: str, name: str, locale: str, *, as_json: b
             state=status["state"],
             reason=status["appExitDiagnostics"],
         )
-        print(outcome.in_locale(locale).rstrip(), file=sys.stderr)
+        print(printable_lines(outcome.in_locale(locale).rstrip()), file=sys.stderr)
     return OK if status["state"] == "SUCCEEDED" else JOB_FAILED
 
 

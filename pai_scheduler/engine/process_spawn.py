@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,8 @@ _BOOT = (
     "from pai_scheduler.engine.process_zygote import main; main()"
 )
 _ROOT = Path(__file__).parents[2]
+#: What an interpreter may need to start at all.
+_KEPT = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 #: One that lives shorter than this failed to start; so often in a row, and it is given up.
 _EARLY_SECONDS, _EARLY_DEATHS = 2.0, 5
 
@@ -52,6 +55,8 @@ class Spawner:
                     *(str(_ROOT), str(self._tasks), str(self._doorbell)),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.DEVNULL,
+                    # not ours: supervisors outlive the service, and its tokens are no business of theirs
+                    env={name: os.environ[name] for name in _KEPT if name in os.environ},
                     start_new_session=True,
                 )
             except OSError as error:

@@ -64,5 +64,6 @@ def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behin
     said = capsys.readouterr().err
     assert f"pai-scheduler: The cluster file {cluster} cannot be used: " in said
     assert len(said.splitlines()) == 2
+    assert (tmp_path / "run" / "hub").stat().st_mode & 0o077 == 0
     assert end_leftovers(tmp_path / "run") == []
     assert port_is_free(port)

@@ -323,3 +323,12 @@ async def test_an_answer_that_breaks_off_does_not_look_complete(browser, schedul
     scheduler.answers[LOG] = broken
     with pytest.raises(httpx.RemoteProtocolError):
         await browser.get(f"pai/api/v1/{LOG}?follow=1")
+
+
+async def test_whoever_is_refused_is_told_that_the_connection_ends(browser):
+    refusals = [
+        await browser.get("pai/api/v1/secrets"),
+        await browser.post("pai/api/v1/nodes", content=b"x" * 100),
+    ]
+    assert [answer.status_code for answer in refusals] == [404, 405]
+    assert [answer.headers.get("Connection") for answer in refusals] == ["close"] * 2

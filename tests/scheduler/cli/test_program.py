@@ -110,6 +110,18 @@ def test_every_wrong_field_has_a_line_with_its_path(pai: Pai, tmp_path: Path) ->
     assert [line.partition(": ")[0] for line in checked.stderr.splitlines()] == paths
 
 
+def test_what_others_wrote_does_not_steer_the_terminal(pai: Pai, tmp_path: Path) -> None:
+    evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+    file = _file(tmp_path, "evil", **{f"{evil}field": 1, "image": f"{evil}image "})
+    for words in (("validate", file), ("submit", file), ("show", f"{evil}job"), ("stop", f"{evil}job")):
+        said = pai(*words)
+        assert said.returncode == 1, words
+        assert "owned" in said.stderr, words
+        assert not [char for char in said.stdout + said.stderr if char in evil and not char.isprintable()], (
+            words
+        )
+
+
 def test_validate_says_whether_it_fits(pai: Pai, tmp_path: Path) -> None:
     right = pai("validate", _file(tmp_path, "cli-v"))
     assert (right.returncode, right.stdout) == (0, "The job is right, and fits now.\n")

@@ -124,3 +124,15 @@ async def test_what_starts_supervisors_and_always_dies_is_given_up_with_a_senten
         await eventually(lambda: spawner._process is None, "its end is seen")
     with pytest.raises(EngineError, match="ends at once"):
         await spawner.start()
+
+
+async def test_a_supervisor_knows_no_secret_of_the_service(
+    spawner: Spawner, folder: TaskFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_API_TOKEN", "of-the-service")
+    command = "tr '\\0' '\\n' < /proc/$PPID/environ; echo ran"
+    folder.prepare({**SPEC, "argv": ["/bin/sh", "-c", command]})
+    await run(spawner, folder)
+    seen = TaskLog(folder.log).read("stdout")
+    assert seen.endswith(b"ran\n")
+    assert b"of-the-service" not in seen
