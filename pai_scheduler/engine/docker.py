@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiodocker
+import aiohttp
 
 from ..cluster.node import Node
 from ..core.events import NodesChanged
@@ -31,6 +32,8 @@ START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
 #: How long the daemon may be away (a restart) before the node counts as unhealthy.
 AWAY_SECONDS = 5.0
+#: How often the daemon is asked whether it still answers: one that hangs breaks off nothing.
+PULSE_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +69,7 @@ class DockerEngine:
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._info: dict[str, Any] = {}
         self._watching: asyncio.Task[None] | None = None
+        self._pulse: asyncio.Task[None] | None = None
         self._around: Surroundings | None = None
         self._healthy = True
 
@@ -106,15 +110,17 @@ class DockerEngine:
             await self._open_door(self._front_door)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
+        self._pulse = asyncio.create_task(self._feel_pulse())
         await watched.wait()
 
     async def close(self) -> None:
         """Let go of Docker; containers run on."""
         if self._door is not None:
             await self._door.close()
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.gather(self._watching, return_exceptions=True)
+        own = [task for task in (self._watching, self._pulse) if task is not None]
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
         await asyncio.gather(*(task.let_go() for task in self._tasks.values()))
         await self._images.close()
         await self._api.close()
@@ -231,6 +237,27 @@ class DockerEngine:
             if away is None:
                 away = loop.call_later(AWAY_SECONDS, self._set_health, False)
             await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _feel_pulse(self) -> None:
+        """Notice a daemon that hangs: nothing is placed on its node until it answers again."""
+        hangs = False
+        while True:
+            await asyncio.sleep(PULSE_SECONDS)
+            try:
+                async with asyncio.timeout(AWAY_SECONDS):
+                    await self._api.docker.version()
+            except TimeoutError:
+                if not hangs:
+                    _log.warning("Docker has not answered for %g seconds", AWAY_SECONDS)
+                hangs = True
+                self._set_health(False)
+            except (aiodocker.DockerError, aiohttp.ClientError, OSError):
+                continue  # it is away, which its events tell
+            else:
+                if hangs:
+                    _log.warning("Docker answers again")
+                    self._set_health(True)
+                hangs = False
 
     def _hear(self, event: Mapping[str, Any]) -> None:
         ref = TaskRef.parse(str(event["Actor"]["Attributes"].get("name")))

@@ -120,6 +120,11 @@ class Daemon:
         # a new daemon would take a dead process that nobody has waited for yet for a living one
         subprocess.run(as_root("rm", "-f", *map(str, pid_files)), check=False)
 
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, as SIGSTOP, with which it hangs until SIGCONT."""
+        pid = self._pid_file.read_text()
+        subprocess.run(as_root("kill", f"-{number.value}", pid), check=True)
+
     def remove(self) -> None:
         """End it and remove all that it had."""
         self.stop()

@@ -150,3 +150,29 @@ async def test_a_node_is_unhealthy_while_its_daemon_is_away(
     await eventually(lambda: changes() == [False], "the node is said to be unhealthy")
     await asyncio.to_thread(daemon.start)
     await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
+
+
+@pytest.fixture
+def quick_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask the daemon more often, from the engine's start on."""
+    monkeypatch.setattr("pai_scheduler.engine.docker.PULSE_SECONDS", 0.1)
+    monkeypatch.setattr("pai_scheduler.engine.docker.AWAY_SECONDS", 1.0)
+
+
+@pytest.mark.usefixtures("quick_pulse")
+async def test_a_daemon_that_hangs_is_noticed_and_what_was_asked_of_it_happens_once(
+    lab: Lab, daemon: Daemon
+) -> None:
+    def changes() -> list[bool]:
+        return [event.nodes[0].healthy for event in lab.events if isinstance(event, NodesChanged)]
+
+    (launch,) = await lab.prepare(lab.make("echo once"))
+    daemon.signal(signal.SIGSTOP)
+    try:
+        await lab.engine.launch(launch)
+        await eventually(lambda: changes() == [False], "the node is said to be unhealthy")
+    finally:
+        daemon.signal(signal.SIGCONT)
+    await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
+    assert (await lab.ended(launch.task)).exit_code == 0
+    assert lab.output(launch.task) == "once\n"
