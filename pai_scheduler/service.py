@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import secrets
 import shutil
@@ -385,7 +386,7 @@ class Service:
 
 def _new_id() -> str:
     """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
-    return "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(16))
+    return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
 
 
 def _takes_long(config: object) -> bool:
