@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-c = get_config()  # noqa: F821 - given by JupyterHub
+c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by JupyterHub
 
 # ── what was decided outside ──────────────────────────────────────────────────────────────────────────
 

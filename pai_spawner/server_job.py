@@ -12,9 +12,11 @@ from .options import Options
 
 ROLE = "notebook"
 
-#: The port is known in the task only. Nothing that a person typed stands in this line: the server's own
-#: prefix and everything else about it come in the environment.
+#: The port is known in the task only. A server begins in its person's home folder, where there is one. Nothing
+#: that a person typed stands in this line: the server's own prefix and everything else about it come in the
+#: environment.
 _COMMAND = (
+    "cd 2>/dev/null\n"
     'export JUPYTERHUB_SERVICE_URL="http://{address}:$PAI_CONTAINER_HOST_http_PORT_LIST$JUPYTERHUB_SERVICE_PREFIX"\n'
     "exec {server}"
 )

@@ -41,6 +41,9 @@ _PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeou
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
 _NOT_SHIPPED = ("__pycache__", "ui")
+#: What the tutorials draw and train with.
+_FOR_TUTORIALS = ("matplotlib>=3.8,<4", "scikit-learn>=1.5,<2")
+TUTORIALS = REPOSITORY / "notebooks"
 
 
 class BuildError(Exception):
@@ -57,7 +60,7 @@ class Recipe:
     @property
     def requirements(self) -> list[str]:
         """List what pip installs beside the project itself."""
-        return [*_project()["dependencies"], *self.packages]
+        return [*_project()["dependencies"], *_FOR_TUTORIALS, *self.packages]
 
     def fingerprint(self, base_id: str) -> str:
         """Sum up everything that decides what is in the image."""
@@ -161,6 +164,8 @@ def _context(recipe: Recipe, wheels: Path) -> bytes:
     with tarfile.open(fileobj=archive, mode="w") as tar:
         tar.add(RECIPE / "Dockerfile", "Dockerfile")
         tar.add(wheels, "wheels")
+        for notebook in _tutorials():
+            tar.add(notebook, f"tutorials/{notebook.name}")
         _add(tar, "requirements.txt", "\n".join(recipe.requirements) + "\n")
         for name, text in pip_settings(_pip_config(), os.environ).items():
             _add(tar, f"settings/{name}", text)
@@ -210,9 +215,13 @@ def _project() -> dict[str, Any]:
     return project
 
 
+def _tutorials() -> list[Path]:
+    return sorted(TUTORIALS.glob("*.ipynb"))
+
+
 def _sources() -> list[Path]:
     """List the files of the project that come into the image."""
-    found = [RECIPE / "Dockerfile", REPOSITORY / "pyproject.toml"]
+    found = [RECIPE / "Dockerfile", REPOSITORY / "pyproject.toml", *_tutorials()]
     for package in _PACKAGES:
         for folder, folders, files in os.walk(REPOSITORY / package):
             folders[:] = [name for name in folders if name not in _NOT_SHIPPED]

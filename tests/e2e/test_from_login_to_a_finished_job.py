@@ -96,6 +96,7 @@ def test_from_login_to_a_finished_job(hub: Hub, page: Page, engine: str) -> None
         open_notebook(page)
         submit(page, camera)
         read_the_log(page, camera)
+        walk_through_the_tutorial(page, hub.url, camera)
     except BaseException:
         camera.shoot("where-it-stopped")
         raise
@@ -153,3 +154,15 @@ def read_the_log(page: Page, camera: Camera) -> None:
     assert line["y"] - box["y"] < 20
     assert box["height"] < 100
     camera.shoot("finished")
+
+
+def walk_through_the_tutorial(page: Page, url: str, camera: Camera) -> None:
+    # without what was open before, whose kernel is ready already
+    page.goto(f"{url}/user/alice/lab/tree/tutorials/01-hello-world.ipynb?reset")
+    expect(page.get_by_role("heading", name="Hello, world — your first jobs")).to_be_visible()
+    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible()
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    # a cell that fails ends the run; the tenth is the last
+    expect(page.locator(".jp-InputPrompt", has_text="[10]:")).to_be_visible()
+    camera.shoot("tutorial")

@@ -63,3 +63,21 @@ def test_the_server_is_told_its_address_by_the_task_and_nothing_is_read_by_the_s
     )
     assert done.stdout.splitlines() == [f"http://127.0.0.1:4321{prefix}", "--a=$HOME b"]
     assert list(tmp_path.iterdir()) == [program]
+
+
+@pytest.mark.parametrize("home", ["{tmp}/home", "{tmp}/missing", ""])
+def test_the_server_begins_in_its_persons_home_folder_where_there_is_one(tmp_path: Path, home: str) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    home = home.format(tmp=tmp_path)
+    job = server_job("n", "", OPTIONS, {}, command=["/bin/pwd"], address="127.0.0.1", shm_mb=64)
+    done = subprocess.run(
+        ["sh", "-c", job["taskRoles"][0]["command"]],
+        env={"HOME": home} if home else {},
+        cwd=tmp_path / "work",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = tmp_path / ("home" if home.endswith("/home") else "work")
+    assert (done.stdout, done.stderr) == (f"{expected}\n", "")
