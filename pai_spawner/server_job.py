@@ -12,7 +12,7 @@ from .options import Options
 
 ROLE = "notebook"
 
-#: The port is known in the task only. A server begins in its person's home folder, where there is one. Nothing
+#: The port is known in the task only. A server begins in its person's home folder, if there is one. Nothing
 #: that a person typed stands in this line: the server's own prefix and everything else about it come in the
 #: environment.
 _COMMAND = (
