@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -15,33 +16,51 @@ _GRACE = 10.0
 def end_leftovers(folder: Path) -> list[str]:
     """End the proxy and the scheduler of an installation whose Hub is gone; gives what was ended, in words.
 
-    A process is known by what it was started with: this installation's own folder stands in its command line
-    (the scheduler's data folder, the proxy's pid file).
+    A process is known by what belongs to this installation alone: the scheduler by its data folder, the proxy
+    by the Hub's folder, which it works in.
     """
     ended = []
     for name, pid in _processes(folder):
-        os.kill(pid, signal.SIGTERM)
+        _signal(pid, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE
         while _runs(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         if _runs(pid):
-            os.kill(pid, signal.SIGKILL)
+            _signal(pid, signal.SIGKILL)
         ended.append(f"{name} (process {pid})")
     return ended
 
 
 def _processes(folder: Path) -> Iterator[tuple[str, int]]:
-    scheduler_folder = str(folder / "scheduler")
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            words = _command_line(int(entry.name))
-            if "--admin-service" in words and scheduler_folder in words:
-                yield "the scheduler", int(entry.name)
-    pid_file = folder / "hub" / "proxy.pid"
-    if pid_file.exists():
-        pid = int(pid_file.read_text() or 0)
-        if any("configurable-http-proxy" in word for word in _command_line(pid)):
+    scheduler_folder, hub_folder = str(folder / "scheduler"), folder / "hub"
+    for pid in _others():
+        words = _command_line(pid)
+        if "--admin-service" in words and scheduler_folder in words:
+            yield "the scheduler", pid
+    for pid in _others():
+        words = _command_line(pid)
+        if any("configurable-http-proxy" in word for word in words) and _works_in(pid) == hub_folder:
             yield "the proxy", pid
+
+
+def _others() -> list[int]:
+    return [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and int(entry.name) != os.getpid()
+    ]
+
+
+def _works_in(pid: int) -> Path | None:
+    try:
+        return (Path("/proc") / str(pid) / "cwd").readlink()
+    except OSError:
+        return None
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it ended by itself meanwhile
+        os.kill(pid, number)
 
 
 def _command_line(pid: int) -> list[str]:

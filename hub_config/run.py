@@ -37,8 +37,9 @@ class CannotStart(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the Hub and stay until it ends; gives the exit status."""
     settings = _settings(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    # SIGINT too: whoever starts this in the background of a script has told it to ignore that
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     try:
         return _run(settings)
     except CannotStart as error:
