@@ -1,4 +1,4 @@
-"""What the engine tests share: a disk that is quickly full, Docker; assertions that explain themselves."""
+"""What the engine tests share: a disk that is quickly full, Docker."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
 
-pytest.register_assert_rewrite("tests.scheduler.engine.conformance", "tests.scheduler.engine.lab")
-
-from .lab import Lab  # noqa: E402 - only now its assertions are rewritten
+from .lab import Lab
 
 
 @pytest.fixture

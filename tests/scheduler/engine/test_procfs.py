@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from pai_scheduler.engine import procfs
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if true():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it does not come true")
 
 
 @pytest.fixture
@@ -22,6 +32,8 @@ def family() -> Iterator[tuple[int, int]]:
     )
     assert child.stdout is not None
     grandchild = int(child.stdout.readline())
+    # between its fork and its `sleep` it has, for a moment, no memory at all
+    wait_for(lambda: Path(f"/proc/{grandchild}/cmdline").read_bytes() == b"sleep\x001000\x00")
     yield child.pid, grandchild
     os.kill(grandchild, 9)
     child.kill()
