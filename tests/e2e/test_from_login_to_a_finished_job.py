@@ -6,7 +6,6 @@ Once on the process engine and once on Docker. Screenshots are kept in test-arti
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +14,9 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, REPOSITORY, Hub
-from tests.testbed.machine import CannotError, apt_install
+from tests.testbed.browser import CHROMIUM_FLAGS
 
 GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 90_000
 PRINTED = "hello from the job"
@@ -52,15 +42,9 @@ def hub(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator
 
 
 @pytest.fixture
-def page() -> Iterator[Page]:
-    try:
-        apt_install({"chromium": "chromium"})
-    except CannotError as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(error))
-        pytest.skip(str(error))
+def page(chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=CHROMIUM_FLAGS)
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         page = browser.new_page(viewport={"width": 1440, "height": 1000}, locale="en-GB")
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)

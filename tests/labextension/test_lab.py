@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -17,18 +16,11 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 from tornado.testing import bind_unused_port
 
+from tests.testbed.browser import CHROMIUM_FLAGS
+
 TOKEN = "lab-token"
 OWN_SERVER = "notebook_0a1b2c3d"
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
-CHROMIUM_FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 def needed(found: str | None, name: str) -> str:
@@ -144,9 +136,8 @@ async def answers(url: str, process: asyncio.subprocess.Process) -> None:
 
 
 @pytest.fixture
-async def page(lab: str, request) -> AsyncIterator[Page]:
+async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
     """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
-    chromium = needed(shutil.which("chromium"), "chromium (Debian package `chromium`)")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         page = await browser.new_page(viewport={"width": 1280, "height": 800})

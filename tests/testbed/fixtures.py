@@ -13,6 +13,7 @@ import pytest
 
 from hub_config.images.build import Recipe, build
 from pai_scheduler.engine.docker import DockerEngine
+from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
@@ -27,6 +28,12 @@ def provide(make: Callable[..., str], *arguments: str) -> str:
         if os.environ.get("CI") == "true":
             pytest.fail(str(error))
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Give the path of a real browser."""
+    return provide(chromium_path)
 
 
 @pytest.fixture(scope="session")
