@@ -81,6 +81,10 @@ class Launcher:
         if job.attempt is not None and job.attempt.tasks:
             self._flights[job.id, job.attempt.number] = _Flight(_gang(job, job.attempt))
 
+    def forget(self, task: TaskRef) -> None:
+        """Begin to remove what the engine keeps of an ended task whose job was deleted."""
+        self._begin(_insist(lambda: self._engine.forget(task)))
+
     async def close(self) -> None:
         """Stop what is under way here; what the engine has begun goes on."""
         if self._wake is not None:

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import logging
 import secrets
-import shutil
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -352,8 +351,7 @@ class Service:
         for instruction in committed.outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
         for ref in committed.deleted:
-            folder = self._engine.log(ref).folder
-            self._readers.submit(shutil.rmtree, folder, ignore_errors=True)
+            self._launcher.forget(ref)
         changed = {entry.job_id for entry in committed.outcome.story} | set(committed.outcome.jobs)
         for job_id in changed:
             for news in self._watchers.get(job_id, ()):

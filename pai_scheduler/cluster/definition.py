@@ -23,6 +23,13 @@ class VirtualCluster:
     max_capacity: float = 100.0
     groups: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
+    #: time limit of jobs that name none, and the longest that one may name; None: none
+    default_run_seconds: int | None = None
+    max_run_seconds: int | None = None
+    #: GPUs that one user's jobs may hold here at once; None: no limit
+    gpus_per_user: int | None = None
+    #: nothing of it starts
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from .model import Attempt, State, Task, Verdict
 EXIT_CODE_LOST = 154
 START_FAILED = 193
 OOM = 196
+DISK = 198
 PORT_CONFLICT = -7103
 REFUSED = -7300
 STOPPED_BY_USER = -7351
@@ -23,6 +24,7 @@ _PLATFORM_ROWS = {
     EndCause.REFUSED: REFUSED,
     EndCause.LOST: EXIT_CODE_LOST,
     EndCause.OOM: OOM,
+    EndCause.DISK: DISK,
 }
 
 
@@ -35,7 +37,7 @@ def exit_row(event: Ended) -> int:
 
 def reported_exit(event: Ended) -> int:
     """Give the exit code that a person sees: the real one, or the table's where the platform ended it."""
-    if event.cause in (EndCause.EXITED, EndCause.OOM) and event.exit_code is not None:
+    if event.cause in (EndCause.EXITED, EndCause.OOM, EndCause.DISK) and event.exit_code is not None:
         return event.exit_code
     return exit_row(event)
 
@@ -94,6 +96,11 @@ def _failure(task: Task, event: Ended) -> Message:
     if event.cause is EndCause.OOM:
         return msg(
             "Task {task} was ended because it used more memory than it asked for (memoryMB).", task=where
+        )
+    if event.cause is EndCause.DISK:
+        return msg(
+            "Task {task} was ended because it wrote more to its disk than it asked for (storageGB).",
+            task=where,
         )
     if event.cause is EndCause.LOST:
         return msg("Task {task} was lost: how it ended is not known.", task=where)

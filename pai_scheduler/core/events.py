@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..cluster.definition import VirtualCluster
 from ..cluster.node import Node
 from ..job.messages import Message
 from ..job.spec import JobSpec
@@ -16,6 +17,7 @@ class EndCause(StrEnum):
 
     EXITED = "exited"  # the command ended by itself or by a signal; `exit_code` is set
     OOM = "oom"  # the kernel ended it for its memory limit; `exit_code` is set
+    DISK = "disk"  # ended because it wrote more than its storageGB; `exit_code` is set
     KILLED = "killed"  # ended because the scheduler asked for it; `exit_code` may be None (never started)
     LAUNCH_FAILED = "launch-failed"  # it never ran, another try may work; `reason` says why
     PORT_CONFLICT = "port-conflict"  # it never ran: one of its ports is taken by another program
@@ -32,6 +34,19 @@ class Started:
     address: str
     #: Docker's container id, or the process id: what a person would look for.
     container_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The command of a task launched with `hold_on_failure` has failed; its container stays until a kill.
+
+    `cause` and `exit_code` as an `Ended` would have had them.
+    """
+
+    task: TaskRef
+    time: int
+    cause: EndCause
+    exit_code: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +100,45 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class Reordered:
+    """A waiting job gets another priority, or another place in its queue; None: as it is.
+
+    `place` counts from 1 among the waiting jobs of the same virtual cluster and priority; with `owner_only`
+    among those of the job's owner only, so that nobody else's job moves back.
+    """
+
+    time: int
+    job_id: str
+    by: str
+    priority: int | None = None
+    place: int | None = None
+    owner_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SharesChanged:
+    """An administrator changed the virtual clusters; the whole list as it is now."""
+
+    time: int
+    virtual_clusters: tuple[VirtualCluster, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; sent at the time that a `WakeAt` instruction named."""
 
     time: int
 
 
-Event = Started | Ended | Progress | NodesChanged | Submitted | StopRequested | Tick
+Event = (
+    Started
+    | Held
+    | Ended
+    | Progress
+    | NodesChanged
+    | Submitted
+    | StopRequested
+    | Reordered
+    | SharesChanged
+    | Tick
+)

@@ -18,8 +18,11 @@ from . import completion, retry
 from .events import (
     Ended,
     Event,
+    Held,
     NodesChanged,
     Progress,
+    Reordered,
+    SharesChanged,
     Started,
     StopRequested,
     Submitted,
@@ -88,6 +91,8 @@ class Core:
                 self._on_nodes(event)
             case Tick():
                 self._on_tick(event, outcome)
+            case Held() | Reordered() | SharesChanged():
+                raise NotImplementedError(type(event).__name__)
         self._schedule(event.time, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:

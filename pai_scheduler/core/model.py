@@ -14,6 +14,7 @@ from ..cluster.placement import Assignment
 from ..job.messages import Message
 from ..job.spec import JobSpec
 from ..job.task import TaskRef
+from .events import EndCause
 
 
 class State(StrEnum):
@@ -57,6 +58,9 @@ class Task:
     container_id: str = ""
     #: The scheduler has asked for its end.
     killing: bool = False
+    #: since when, and with which end of its command, a failed task of a debugged job keeps its container
+    held: int | None = None
+    held_cause: EndCause | None = None
     reason: Message | None = None
 
 
@@ -117,8 +121,12 @@ class Job:
     user: str
     spec: JobSpec
     created: int
-    #: position in the queue: submission order, kept over retries
+    #: place among those of the same priority: submission order, kept over retries, unless somebody moved it
     order: int = 0
+    #: 0–100, higher comes first; None: as the job says
+    priority: int | None = None
+    #: how often a job behind it has started before it
+    overtaken: int = 0
     state: State = State.WAITING
     sub_state: SubState = SubState.QUEUED
     completed: int | None = None
@@ -138,6 +146,11 @@ class Job:
     def name(self) -> str:
         """Give the jobName."""
         return self.spec.name
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Give the place in the queue of its virtual cluster: lower comes first."""
+        return -(self.spec.priority if self.priority is None else self.priority), self.order
 
 
 @dataclass(frozen=True, slots=True)

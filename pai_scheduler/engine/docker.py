@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from pathlib import Path
@@ -167,6 +168,10 @@ class DockerEngine:
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log."""
         return TaskLog(self._data_dir / "logs" / task.name)
+
+    async def forget(self, task: TaskRef) -> None:
+        """Remove an ended task's log."""
+        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
 
     def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
         """Give the folder in which a task's command starts, as seen from inside its container."""

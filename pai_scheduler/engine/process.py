@@ -213,6 +213,10 @@ class ProcessEngine:
         """Give a task's log."""
         return TaskLog(self._folders / task.name / "log")
 
+    async def forget(self, task: TaskRef) -> None:
+        """Remove an ended task's folder."""
+        await asyncio.to_thread(shutil.rmtree, self._folders / task.name, ignore_errors=True)
+
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""
         known = self._tasks.get(task)

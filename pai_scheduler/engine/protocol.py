@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..cluster.node import Gpu, Node
-from ..core.events import EndCause, Ended, NodesChanged, Progress, Started
+from ..core.events import EndCause, Ended, Held, NodesChanged, Progress, Started
 from ..job.messages import Message
 from ..job.task import TaskRef
 from .logs import TaskLog
@@ -36,6 +36,15 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryLogin:
+    """Who pulls an image from a registry that wants to know."""
+
+    registry: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything needed to run one task. MB and GB; `storage_gb` None: no limit known."""
 
@@ -56,6 +65,10 @@ class Launch:
     address: str = ""
     #: host names of the whole gang and their addresses
     hosts: Mapping[str, str] = field(default_factory=dict)
+    #: A command that fails does not end the task: `Held` is told, and everything stays until it is killed.
+    hold_on_failure: bool = False
+    #: for the image's registry, where it wants one
+    login: RegistryLogin | None = None
 
 
 __all__ = [
@@ -65,26 +78,32 @@ __all__ = [
     "EngineError",
     "EngineEvent",
     "Gang",
+    "Held",
     "Launch",
     "Member",
     "NodesChanged",
     "Progress",
+    "RegistryLogin",
     "Started",
     "Usage",
 ]
 
-EngineEvent = Started | Ended | Progress | NodesChanged
+EngineEvent = Started | Held | Ended | Progress | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a task uses now: per cent of one core, MB, bytes since its start."""
+    """What a task uses now: per cent of one core, MB, bytes since its start; None: not known here."""
 
     time: int
     cpu_percent: float
     memory_mb: float
-    net_rx_bytes: int = 0
-    net_tx_bytes: int = 0
+    net_rx_bytes: int | None = None
+    net_tx_bytes: int | None = None
+    disk_mb: float | None = None
+    #: mean of its GPUs; None where it has none, or simulated ones only
+    gpu_percent: float | None = None
+    gpu_memory_mb: float | None = None
 
 
 class EngineError(Exception):
@@ -145,6 +164,9 @@ class Engine(Protocol):
 
     def events(self) -> AsyncIterator[EngineEvent]:
         """Give events as they come, for as long as the engine is open; after a break it resumes by itself."""
+
+    async def forget(self, task: TaskRef) -> None:
+        """Remove the log of an ended task, and whatever else is kept of it. Idempotent."""
 
     def work_dir(self, task: TaskRef) -> str:
         """Give a task's working folder as the task sees it (`PAI_WORK_DIR`)."""

@@ -13,6 +13,8 @@ Scalar = str | int | float | bool | None
 
 #: Every role has these ports, listed in its `portList` or not.
 STANDARD_PORTS = ("http", "ssh")
+#: `extras.priority` of a job that does not say.
+DEFAULT_PRIORITY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,21 @@ class JobSpec:
     def is_debug(self) -> bool:
         """Tell whether a failed task keeps its container (`jobEnvs.isDebug`)."""
         return self.envs.get("isDebug") in (True, "true")
+
+    @property
+    def priority(self) -> int:
+        """Give `extras.priority`: 0–100, higher comes first within its virtual cluster."""
+        return int(self.extras.get("priority", DEFAULT_PRIORITY))
+
+    @property
+    def max_run_seconds(self) -> int | None:
+        """Give `extras.maxRunSeconds`: how long an attempt may run; None: as the virtual cluster has it."""
+        return self.extras.get("maxRunSeconds")
+
+    @property
+    def preemptible(self) -> bool:
+        """Tell whether the job may be stopped for others, and so may borrow (`extras.preemptible`)."""
+        return bool(self.extras.get("preemptible", True))
 
     @property
     def total_tasks(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from ..cluster.placement import Assignment
+from ..core.events import EndCause
 from ..core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
 from ..job.messages import Message
 from ..job.parse import build_spec
@@ -38,6 +39,8 @@ def job_row(job: Job) -> dict[str, Any]:
         "not_before": job.not_before,
         "verdict": _dump_verdict(job.verdict),
         "doomed": job.doomed,
+        "priority": job.priority,
+        "overtaken": job.overtaken,
     }
 
 
@@ -57,6 +60,8 @@ def read_job(row: Row, attempt: Attempt | None) -> Job:
         not_before=row["not_before"],
         verdict=_read_verdict(row["verdict"]),
         doomed=row["doomed"],
+        priority=row["priority"],
+        overtaken=row["overtaken"],
     )
 
 
@@ -96,6 +101,8 @@ def task_row(task: Task) -> dict[str, Any]:
         "container_id": task.container_id,
         "killing": task.killing,
         "reason": _dump_message(task.reason),
+        "held": task.held,
+        "held_cause": task.held_cause,
     }
 
 
@@ -113,6 +120,8 @@ def read_task(row: Row) -> Task:
         container_id=row["container_id"],
         killing=row["killing"],
         reason=_read_message(row["reason"]),
+        held=row["held"],
+        held_cause=EndCause(row["held_cause"]) if row["held_cause"] else None,
     )
 
 

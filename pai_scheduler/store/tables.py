@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0001"
+HEAD = "0002"
 
 metadata = MetaData()
 
@@ -41,6 +41,8 @@ jobs = Table(
     Column("not_before", BigInteger),
     Column("verdict", Text),
     Column("doomed", Boolean, nullable=False),
+    Column("priority", Integer),
+    Column("overtaken", Integer, nullable=False, server_default="0"),
     # a job that is being deleted leaves its name to the next one at once
     Index(
         "uq_jobs_user_name",
@@ -82,6 +84,8 @@ tasks = Table(
     Column("container_id", String(255), nullable=False),
     Column("killing", Boolean, nullable=False),
     Column("reason", Text),
+    Column("held", BigInteger),
+    Column("held_cause", String(16)),
     ForeignKeyConstraint(["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"),
 )
 
@@ -100,4 +104,12 @@ story = Table(
     Column("data", Text, nullable=False),
     Index("ix_story_job", "job_id", "id"),
     sqlite_autoincrement=True,
+)
+
+#: what administrators changed of the virtual clusters; `document` NULL: deleted, though the file has it
+virtual_clusters = Table(
+    "virtual_clusters",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("document", Text),
 )

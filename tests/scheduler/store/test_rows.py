@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.placement import Assignment
+from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import config_of, parse_job
@@ -50,6 +51,8 @@ TASKS = st.builds(
     TEXT,
     TEXT,
     st.booleans(),
+    st.none() | TIME,
+    st.none() | st.sampled_from(EndCause),
     st.none() | MESSAGES,
 )
 ATTEMPTS = st.builds(
@@ -74,6 +77,8 @@ def test_a_job_is_read_back_from_its_json_as_it_was_submitted(config: dict[str, 
     st.sampled_from(SubState),
     st.booleans(),
     st.none() | TIME,
+    st.none() | st.integers(0, 100),
+    st.integers(0, 1000),
 )
 def test_a_jobs_state_is_read_back_as_it_was(
     config: dict[str, Any],
@@ -84,6 +89,8 @@ def test_a_jobs_state_is_read_back_as_it_was(
     sub_state: SubState,
     doomed: bool,
     time: int | None,
+    priority: int | None,
+    overtaken: int,
 ) -> None:
     job = Job(
         "j",
@@ -91,13 +98,15 @@ def test_a_jobs_state_is_read_back_as_it_was(
         parse_job(config),
         5,
         7,
-        state,
-        sub_state,
-        time,
-        attempt,
-        retries,
-        time,
-        verdict,
+        priority=priority,
+        overtaken=overtaken,
+        state=state,
+        sub_state=sub_state,
+        completed=time,
+        attempt=attempt,
+        retries=retries,
+        not_before=time,
+        verdict=verdict,
         doomed=doomed,
     )
     row: Any = rows.job_row(job) | {"config": json.dumps(config_of(config))}
