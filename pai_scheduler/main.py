@@ -59,7 +59,7 @@ class HubPlace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C; give the exit code."""
-    options = _parser().parse_args(argv)
+    options = make_parser().parse_args(argv)
     logging.basicConfig(
         level=options.log_level.upper(),
         stream=sys.stderr,
@@ -76,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line; the documentation is made from it too."""
     parser = argparse.ArgumentParser(
         prog="pai-scheduler",
         description="The scheduler of PAI for Jupyter. As a service of JupyterHub it reads the JUPYTERHUB_… "
