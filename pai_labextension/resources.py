@@ -77,6 +77,7 @@ _RESOURCES = (
     _resource("user/{name}"),
     _resource("authn/info"),
     _resource("openapi.yaml"),
+    _resource("openapi.json"),
     _resource("jobs", "GET POST", "username"),
     _resource("user/{name}/jobs", "GET POST"),
     _resource(_JOB, "GET PUT DELETE"),

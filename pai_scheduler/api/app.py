@@ -7,21 +7,22 @@ import re
 
 from tornado.web import Application, RequestHandler
 
-from . import account, cluster, events, jobs, logs
-from .desk import Desk, UnknownPath
+from . import account, cluster, events, jobs, logs, openapi
+from .desk import Desk, Route, UnknownPath
 
 _access_log = logging.getLogger("pai_scheduler.access")
+
+#: Every address below `/api/v1`; openapi.yaml describes each.
+ROUTES: tuple[Route, ...] = tuple(
+    route for part in (account, openapi, jobs, events, logs, cluster) for route in part.ROUTES
+)
 
 
 def make_app(desk: Desk) -> Application:
     """Make the application that answers under `desk.prefix`."""
     settings = {"desk": desk}
     prefix = re.escape(desk.prefix)
-    routes = [
-        (rf"{prefix}api/v1{path}/?", handler, settings)
-        for part in (account, jobs, events, logs, cluster)
-        for path, handler in part.ROUTES
-    ]
+    routes = [(rf"{prefix}api/v1{path}/?", handler, settings) for path, handler in ROUTES]
     routes.append((rf"{prefix}healthz", account.HealthHandler, settings))
     return Application(
         routes,

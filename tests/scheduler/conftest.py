@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client import Client
+from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler
 
 
@@ -19,24 +20,30 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSched
     running.close()
 
 
+def checked(client: Client) -> Client:
+    """Hold every answer that a client gets against the API's document."""
+    client._http.event_hooks = {"response": [check_answer]}
+    return client
+
+
 @pytest.fixture
 async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
     """Be alice, an ordinary user."""
-    async with Client(scheduler.url, "token-of-alice") as client:
+    async with checked(Client(scheduler.url, "token-of-alice")) as client:
         yield client
 
 
 @pytest.fixture
 async def bob(scheduler: RunningScheduler) -> AsyncIterator[Client]:
     """Be bob, another user."""
-    async with Client(scheduler.url, "token-of-bob") as client:
+    async with checked(Client(scheduler.url, "token-of-bob")) as client:
         yield client
 
 
 @pytest.fixture
 async def root(scheduler: RunningScheduler) -> AsyncIterator[Client]:
     """Be an administrator."""
-    async with Client(scheduler.url, "token-of-root") as client:
+    async with checked(Client(scheduler.url, "token-of-root")) as client:
         yield client
 
 
@@ -48,5 +55,6 @@ async def http(scheduler: RunningScheduler) -> AsyncIterator[httpx.AsyncClient]:
         headers={"Authorization": "Bearer token-of-alice"},
         trust_env=False,
         timeout=30,
+        event_hooks={"response": [check_answer]},
     ) as client:
         yield client

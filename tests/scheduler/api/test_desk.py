@@ -41,7 +41,9 @@ async def test_cookies_and_query_strings_are_no_tokens(scheduler: RunningSchedul
     assert "Set-Cookie" not in answer.headers
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/user/alice/jobs/x/ssh", "/user/alice/jobs/x/y/z", "/openapi"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/user/alice/jobs/x/keys", "/user/alice/jobs/x/y/z", "/openapi"]
+)
 async def test_an_unknown_path_is_no_api(http: httpx.AsyncClient, path: str) -> None:
     answer = await http.get(path)
     assert (answer.status_code, answer.json()["code"]) == (404, "NoApiError")
