@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from .engine.protocol import Engine, EngineError, Gang, Launch, Member
 from .job.environment import gang_environment, task_environment
 from .job.messages import Message, msg
 from .job.task import TaskRef
+from .journal import about
 
 _log = logging.getLogger(__name__)
 
@@ -53,6 +55,8 @@ class Launcher:
         #: by job and attempt; needed for the release, when the core has forgotten them
         self._flights: dict[tuple[str, int], _Flight] = {}
         self._wake: asyncio.TimerHandle | None = None
+        #: calls of the engine that failed, by call
+        self.errors: Counter[str] = Counter()
 
     def carry_out(self, instruction: Instruction, core: Core) -> None:
         """Begin what an instruction says; returns at once."""
@@ -66,13 +70,16 @@ class Launcher:
                         for task in job.attempt.tasks.values()
                         if task.started is None and not task.state.ended
                     ]
-                    flight.launching = self._begin(self._launch(job, pending, flight))
+                    with about(job=job_id, jobName=job.name, user=job.user, attempt=job.attempt.number):
+                        flight.launching = self._begin(self._launch(job, pending, flight))
             case KillTask(task=ref, grace_seconds=grace):
                 if (ref.job_id, ref.attempt) in self._flights:
                     self._flights[ref.job_id, ref.attempt].killed.add(ref)
-                self._begin(_insist(lambda: self._engine.kill(ref, grace)))
+                with about(ref):
+                    self._begin(self._insist("kill", lambda: self._engine.kill(ref, grace)))
             case ReleaseAttempt(job_id=job_id, attempt=number):
-                self._begin(self._release(self._flights.pop((job_id, number))))
+                with about(job=job_id, attempt=number):
+                    self._begin(self._release(self._flights.pop((job_id, number))))
             case WakeAt(time=time):
                 self._wake_at(time)
 
@@ -83,7 +90,8 @@ class Launcher:
 
     def forget(self, task: TaskRef) -> None:
         """Begin to remove what the engine keeps of an ended task whose job was deleted."""
-        self._begin(_insist(lambda: self._engine.forget(task)))
+        with about(task):
+            self._begin(self._insist("forget", lambda: self._engine.forget(task)))
 
     async def close(self) -> None:
         """Stop what is under way here; what the engine has begun goes on."""
@@ -120,14 +128,15 @@ class Launcher:
         # a launch that is still under way would bring back what the release removes
         if flight.launching is not None:
             await asyncio.wait([flight.launching])
-        await _insist(lambda: self._engine.release(flight.gang))
+        await self._insist("release", lambda: self._engine.release(flight.gang))
 
     async def _launch(self, job: Job, pending: list[tuple[Task, tuple[Gpu, ...]]], flight: _Flight) -> None:
         gang = flight.gang
         try:
             addresses = await self._engine.prepare(gang)
         except Exception as error:
-            _log.warning("job=%s attempt=%d: no preparing", gang.job_id, gang.attempt, exc_info=error)
+            self.errors["prepare"] += 1
+            _log.warning("the network of the tasks cannot be prepared", exc_info=error)
             await asyncio.gather(*(self._give_up(task, error) for task, _ in pending))
             return
         slots = asyncio.Semaphore(_PARALLEL_LAUNCHES)
@@ -171,35 +180,37 @@ class Launcher:
             async with slots:
                 if task.ref in flight.killed:
                     return
-                try:
-                    await self._engine.launch(describe(task, gpus))
-                except Exception as error:
-                    _log.warning("task=%s: no launching", task.ref.name, exc_info=error)
-                    await self._give_up(task, error)
+                with about(task.ref, node=task.assignment.node):
+                    try:
+                        await self._engine.launch(describe(task, gpus))
+                    except Exception as error:
+                        self.errors["launch"] += 1
+                        _log.warning("the task cannot be launched", exc_info=error)
+                        await self._give_up(task, error)
 
         await asyncio.gather(*(launch(task, gpus) for task, gpus in pending))
 
     async def _give_up(self, task: Task, error: Exception) -> None:
         """Report that a task could not be started, and make sure that it was not started all the same."""
         self._report(Ended(task.ref, self._now(), EndCause.LAUNCH_FAILED, None, _reason(error)))
-        await _insist(lambda: self._engine.kill(task.ref, 0))
+        await self._insist("kill", lambda: self._engine.kill(task.ref, 0))
+
+    async def _insist(self, call: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do what must not be left undone, whatever it takes: a task's end, the release of what it held."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await step()
+            except Exception as error:
+                self.errors[call] += 1
+                _log.warning("%s failed; trying again in %g s", call, pause, exc_info=error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _gpus(self, core: Core, task: Task) -> tuple[Gpu, ...]:
         use = core.cluster.uses.get(task.assignment.node)
         by_index = {gpu.index: gpu for gpu in use.node.gpus} if use is not None else {}
         return tuple(by_index[index] for index in task.assignment.gpus if index in by_index)
-
-
-async def _insist(step: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Do what must not be left undone, whatever it takes: a task's end, the release of what it held."""
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return await step()
-        except Exception as error:
-            _log.warning("trying again in %g s", pause, exc_info=error)
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PAUSE)
 
 
 def _gang(job: Job, attempt: Attempt) -> Gang:

@@ -21,6 +21,7 @@ from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, WORK_DIR, network_name
 from .docker_door import FrontDoor
+from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
 from .docker_network import DEFAULT_POOL, GangNetworks
@@ -104,6 +105,7 @@ class DockerEngine:
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
             ),
+            holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
             emit=self._queue.put_nowait,
         )

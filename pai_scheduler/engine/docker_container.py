@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
+from .docker_hold import ENTRY as HOLD_ENTRY
+from .docker_hold import PIPE as HOLD_PIPE
 from .protocol import Launch
 
 #: Where a task's command starts: made by the engine, writable by whoever the image runs as.
@@ -34,12 +37,13 @@ def network_name(job_id: str, attempt: int) -> str:
 
 
 def container_config(
-    launch: Launch, *, instance: str, node_cpus: int, limits_storage: bool
+    launch: Launch, *, instance: str, node_cpus: int, limits_storage: bool, hold: Path | None = None
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
     `instance` tells this scheduler's containers from another's. More CPUs than the machine has
     (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a disk.
+    `hold`: the pipe through which a task that is to be held tells that its command failed.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -63,12 +67,14 @@ def container_config(
         host["DeviceRequests"] = [{"Driver": "nvidia", "DeviceIDs": devices, "Capabilities": [["gpu"]]}]
     if limits_storage and launch.storage_gb is not None:
         host["StorageOpt"] = {"size": f"{launch.storage_gb}G"}
+    if hold is not None:
+        host["Mounts"] = [{"Type": "bind", "Source": str(hold), "Target": HOLD_PIPE}]
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
     config: dict[str, Any] = {
         "Image": launch.image,
-        "Entrypoint": ["/bin/sh", "-c", _ENTRY, "pai", launch.command],
+        "Entrypoint": ["/bin/sh", "-c", _ENTRY if hold is None else HOLD_ENTRY, "pai", launch.command],
         "Cmd": [],
         "Env": [f"{name}={value}" for name, value in _environment(launch, devices).items()],
         "WorkingDir": WORK_DIR,

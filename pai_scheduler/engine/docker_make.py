@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import time
+from pathlib import Path
 from typing import Any
 
 import aiodocker
@@ -34,12 +35,15 @@ class Maker:
         self._api, self._instance = api, instance
         self._node_cpus, self._limits_storage = node_cpus, limits_storage
 
-    async def make(self, launch: Launch, image: dict[str, Any]) -> dict[str, Any]:
-        """Make a task's container, or find the one that was made before; give its description."""
+    async def make(self, launch: Launch, image: dict[str, Any], hold: Path | None = None) -> dict[str, Any]:
+        """Make a task's container, or find the one that was made before; give its description.
+
+        `hold`: as for `container_config`.
+        """
         if too_long := find_too_long(launch):
             raise NotMadeError(EndCause.REFUSED, too_long)
         name = launch.task.name
-        await self._create(launch)
+        await self._create(launch, hold)
         found = await self._find(name)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
@@ -63,9 +67,13 @@ class Maker:
             if answered or has_run(found):
                 return found
 
-    async def _create(self, launch: Launch) -> None:
+    async def _create(self, launch: Launch, hold: Path | None) -> None:
         config = container_config(
-            launch, instance=self._instance, node_cpus=self._node_cpus, limits_storage=self._limits_storage
+            launch,
+            instance=self._instance,
+            node_cpus=self._node_cpus,
+            limits_storage=self._limits_storage,
+            hold=hold,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
@@ -74,7 +82,7 @@ class Maker:
                 return
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
-                await self._create(launch)
+                await self._create(launch, hold)
                 return
             # 400: Docker does not accept what the job asks for, and never will
             cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED

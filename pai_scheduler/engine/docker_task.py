@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import aiodocker
 
-from ..core.events import EndCause, Ended, Progress, Started
+from ..core.events import EndCause, Ended, Held, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi
 from .docker_container import network_name
+from .docker_hold import HoldReport, Holds
 from .docker_images import ImageError, Images
 from .docker_logs import LogFollower
 from .docker_make import Maker, NotMadeError, has_run
@@ -46,6 +47,7 @@ class Surroundings:
     api: DockerApi
     images: Images
     maker: Maker
+    holds: Holds
     data_dir: Path
     emit: Callable[[EngineEvent], None]
 
@@ -72,7 +74,8 @@ class Surroundings:
 
 
 class DockerTask:
-    """One task. Its events come in order: `Progress`…, `Started`, `Ended` (the last exactly once)."""
+    """One task. Its events come in order: `Progress`…, `Started`, `Held` where it is, `Ended`
+    (the last two at most once)."""
 
     def __init__(self, ref: TaskRef, around: Surroundings) -> None:
         self.ref, self._around, self._api = ref, around, around.api
@@ -83,6 +86,7 @@ class DockerTask:
         self._container = ""
         self._seen_exit: int | None = None
         self._died = self._oom = self._started = self._ended = False
+        self._held: HoldReport | None = None
         self._killed_at = around.killed_at(ref)
         #: Loop time of the next SIGKILL.
         self._kill_by: float | None = None
@@ -126,6 +130,7 @@ class DockerTask:
     def forget(self) -> None:
         """Drop what was kept for the case that it is launched after all."""
         self._around.forget_kill(self.ref)
+        self._around.holds.forget(self.ref)
 
     async def let_go(self) -> None:
         """Stop following it; the container is left as it is."""
@@ -168,7 +173,8 @@ class DockerTask:
             image = await self._unless_killed(self._around.images.ensure(launch.image, self._progress))
         except ImageError as error:
             raise NotMadeError(error.cause, error.reason) from error
-        found = await self._around.maker.make(launch, image)
+        hold = self._around.holds.make(self.ref) if launch.hold_on_failure else None
+        found = await self._around.maker.make(launch, image, hold)
         if has_run(found):
             return found
         if self._killed_at is not None:
@@ -187,6 +193,7 @@ class DockerTask:
             self.container_died(container)
         log = LogFollower(self._api, container, self._log_folder, self._log_dropped)
         following = asyncio.create_task(log.follow())
+        holding = asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"])))
         try:
             ended = await self._death(container)
             await asyncio.wait({following}, timeout=_LOG_END_SECONDS)
@@ -195,11 +202,24 @@ class DockerTask:
             await log.drain()
         finally:
             following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            holding.cancel()
+            await asyncio.gather(following, holding, return_exceptions=True)
             log.close()
         if ended is not None and ended["State"]["ExitCode"] == _UNSEEN_EXIT:
             await self._wait_for_witness()
         self._judge(ended)
+
+    async def _hold(self, started: int) -> None:
+        """Hear that the command of a task that is to be held has failed."""
+        if not self._around.holds.may_hold(self.ref):
+            return
+        report = await self._around.holds.heard(self.ref)
+        self._held = HoldReport(max(report.time, started), report.cause, report.exit_code)
+        if self._killed_at is None or self._held.time < self._killed_at:
+            self._around.emit(Held(self.ref, self._held.time, self._held.cause, self._held.exit_code))
+        else:  # it was to end, and did: there is nothing to wait for
+            self._kill_by = asyncio.get_running_loop().time()
+            self._changed.set()
 
     async def _death(self, container: str) -> dict[str, Any] | None:
         """Wait until the container has ended, and see to it where it is to; describe it (None: gone)."""
@@ -252,6 +272,8 @@ class DockerTask:
             code, oom = int(state["ExitCode"]), oom or bool(state["OOMKilled"])
             # Docker notes a start a moment after it, so a short task may seem to end before
             when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
+        if self._held is not None:  # what ended later was the hold
+            code, oom = self._held.exit_code, self._held.cause is EndCause.OOM
         if self._killed_at is not None and self._killed_at <= when:
             self._end(EndCause.KILLED, code, None, when)
         elif code is None:
@@ -259,7 +281,7 @@ class DockerTask:
             self._end(EndCause.LOST, None, reason)
         elif code and oom:
             self._end(EndCause.OOM, code, None, when)
-        elif code == _UNSEEN_EXIT and self._seen_exit is None:
+        elif code == _UNSEEN_EXIT and self._seen_exit is None and self._held is None:
             reason = msg("The machine or its Docker Engine went down while the task ran.")
             self._end(EndCause.LOST, None, reason, when)
         else:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Started
 
 from .lab import Lab, eventually, make_gang, make_task, processes_running, processes_with
 
@@ -28,6 +28,9 @@ FOREVER = "echo ready; exec sleep 100000"
 
 class EngineConformance:
     """The engine protocol's promises, one test each."""
+
+    #: whether the engine keeps what failed, as `Launch.hold_on_failure` says
+    can_hold = False
 
     @pytest.fixture
     async def lab(self, engine: Engine, image: str) -> AsyncIterator[Lab]:
@@ -333,6 +336,91 @@ class EngineConformance:
         await later.adopt([])
         await eventually(lambda: not processes_with(marker), "the unexpected task is ended")
         later.gangs.clear()
+
+    # a task that is held
+
+    @pytest.fixture
+    def hold_lab(self, lab: Lab) -> Lab:
+        if not self.can_hold:
+            pytest.skip("this engine holds no failed tasks")
+        return lab
+
+    @pytest.mark.parametrize(
+        ("command", "code"),
+        [("exit 7", 7), ("kill -SEGV $$", 139), ("kill -KILL $$", 137), ("kill 0; sleep 100000", 143)],
+    )
+    async def test_a_command_that_fails_is_held_with_its_exit_code_until_it_is_killed(
+        self, hold_lab: Lab, command: str, code: int
+    ) -> None:
+        task = await hold_lab.start(f"echo out; echo err >&2; {command}", hold_on_failure=True)
+        held = await hold_lab.held(task)
+        assert (held.cause, held.exit_code) == (EndCause.EXITED, code)
+        await hold_lab.engine.kill(task, 60)
+        ended = await hold_lab.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, code)
+        assert [type(event) for event in hold_lab.told(task)] == [Started, Held, Ended]
+        assert hold_lab.output(task, "stdout") == "out\n"
+        assert hold_lab.output(task, "stderr") == "err\n"
+
+    async def test_a_command_that_succeeds_is_not_held(self, hold_lab: Lab) -> None:
+        task, ended = await hold_lab.run("echo done", hold_on_failure=True)
+        assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 0)
+        assert [type(event) for event in hold_lab.told(task)] == [Started, Ended]
+        assert hold_lab.output(task) == "done\n"
+
+    async def test_the_command_of_a_task_that_may_be_held_is_handed_over_untouched(
+        self, hold_lab: Lab
+    ) -> None:
+        command = "printf '%s|' 'a  b' \"it's\" '$HOME' '`id`' \"\\\\n\"; kill -l >/dev/null; cat; echo end"
+        task, _ = await hold_lab.run(command, hold_on_failure=True)
+        assert hold_lab.output(task) == "a  b|it's|$HOME|`id`|\\n|end\n"
+
+    async def test_a_task_that_may_be_held_is_killed_with_a_signal_it_can_handle(self, hold_lab: Lab) -> None:
+        command = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+        task = await hold_lab.start(command, hold_on_failure=True)
+        await hold_lab.printed(task, "ready")
+        await hold_lab.engine.kill(task, 100_000)
+        ended = await hold_lab.ended(task)
+        assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 3)
+        assert [type(event) for event in hold_lab.told(task)] == [Started, Ended]
+        assert "bye" in hold_lab.output(task)
+
+    async def test_what_a_held_command_left_running_runs_on_until_the_kill(self, hold_lab: Lab) -> None:
+        marker = str(uuid.uuid4().int)[:9]
+        task = await hold_lab.start(f"sleep 1{marker} & echo ready; exit 3", hold_on_failure=True)
+        await hold_lab.held(task)
+        assert processes_running(f"sleep 1{marker}")
+        await hold_lab.engine.kill(task, 0)
+        await hold_lab.ended(task)
+        await eventually(lambda: not processes_with(marker), "what the command left behind is gone")
+
+    async def test_a_held_task_is_told_again_as_it_was_after_a_restart(
+        self, hold_lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        task = await hold_lab.start("exit 7", hold_on_failure=True)
+        first = await hold_lab.held(task)
+        later = await restarted(hold_lab)
+        await later.adopt([task])
+        assert await later.held(task) == first
+        await later.engine.kill(task, 0)
+        await later.ended(task)
+        assert [type(event) for event in later.told(task)] == [Started, Held, Ended]
+
+    async def test_a_command_that_fails_while_nobody_looks_is_found_held(
+        self, hold_lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+    ) -> None:
+        marker = str(uuid.uuid4().int)[:9]
+        task = await hold_lab.start(f"sleep 0.5; sleep 1{marker} & exit 5", hold_on_failure=True)
+        await hold_lab.started(task)
+        later = await restarted(hold_lab)
+        await eventually(
+            lambda: len(processes_running(f"sleep 1{marker}")) > 0, "the command comes to its end"
+        )
+        await later.adopt([task])
+        held = await later.held(task)
+        assert (held.cause, held.exit_code) == (EndCause.EXITED, 5)
+        await later.engine.kill(task, 0)
+        assert (await later.ended(task)).cause is EndCause.KILLED
 
     # what is used
 

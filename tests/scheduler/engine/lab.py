@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pai_scheduler.engine.protocol import Ended, Engine, EngineEvent, Gang, Launch, Member, Started
+from pai_scheduler.engine.protocol import Ended, Engine, EngineEvent, Gang, Held, Launch, Member, Started
 from pai_scheduler.job.task import TaskRef
 
 #: Longer than anything takes on a busy machine: who waits this long waits for what never comes.
 PATIENCE = 30.0
 
-E = TypeVar("E", Started, Ended)
+E = TypeVar("E", Started, Held, Ended)
 
 
 def new_job_id() -> str:
@@ -122,13 +122,18 @@ class Lab:
         """Wait for a task's start."""
         return await self._wait(task, Started)
 
+    async def held(self, task: TaskRef) -> Held:
+        """Wait until a task is held after the failure of its command."""
+        return await self._wait(task, Held)
+
     async def ended(self, task: TaskRef) -> Ended:
         """Wait for a task's end."""
         return await self._wait(task, Ended)
 
     def told(self, task: TaskRef) -> list[EngineEvent]:
-        """Give what the engine reported of a task's start and end."""
-        return [event for event in self.events if isinstance(event, Started | Ended) and event.task == task]
+        """Give what the engine reported of a task's start, hold and end."""
+        kinds = Started | Held | Ended
+        return [event for event in self.events if isinstance(event, kinds) and event.task == task]
 
     def output(self, task: TaskRef, stream: str = "all") -> str:
         """Give what a task wrote so far."""
