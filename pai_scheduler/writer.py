@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,10 +40,16 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What has just become durable: the changes, and the tasks of deleted jobs."""
+    """What has just become durable: the changes, the tasks of deleted jobs, and the events it came from.
+
+    `handled_seconds` is what the core took for them, `commit_seconds` the database.
+    """
 
     outcome: Outcome
     deleted: list[TaskRef]
+    events: list[Event]
+    handled_seconds: float
+    commit_seconds: float
 
 
 class Writer:
@@ -63,6 +70,10 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, "store-writer")
         self._task: asyncio.Task[None] | None = None
         self.core = make_core()
+        #: why the database did not take what it was given last; None: it did
+        self.trouble: StoreError | None = None
+        #: how many groups of events it did not take
+        self.failures = 0
 
     async def start(self) -> Outcome:
         """Make the core from the store; gives what is to be done again about what was under way."""
@@ -91,6 +102,10 @@ class Writer:
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait(_Entry(event, config, durable))
         await durable
+
+    async def check(self) -> None:
+        """Make sure that the database takes writes: StoreError where it does not."""
+        await self._run(self._store.check_writable)
 
     async def _run(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
@@ -128,16 +143,21 @@ class Writer:
             return
         outcome = Outcome()
         configs = {}
+        begin = time.perf_counter()
         for entry in entries:
             self.core.handle(entry.event, outcome)
             if entry.config is not None:
                 configs[entry.event.job_id] = entry.config  # type: ignore[union-attr]
+        handled = time.perf_counter()
         deleted = await self._run(self._store.commit, outcome, configs)
+        committed = time.perf_counter()
+        self.trouble = None
         for entry in entries:
             if entry.durable is not None and not entry.durable.done():
                 entry.durable.set_result(None)
         try:
-            self._on_commit(Committed(outcome, deleted))
+            events = [entry.event for entry in entries]
+            self._on_commit(Committed(outcome, deleted, events, handled - begin, committed - handled))
         except Exception:
             # it is durable: handling the events again would make them happen twice
             _log.exception("not everything could be done that was written down")
@@ -158,6 +178,8 @@ class Writer:
 
     async def _start_over(self, entries: list[_Entry], error: StoreError) -> list[_Entry]:
         """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
+        self.trouble = error
+        self.failures += 1
         _log.error("the database did not take %d events, trying again: %s", len(entries), error)
         _refuse(entries, storage_full(describe(error)))
         await self._restore()

@@ -96,6 +96,15 @@ class Store:
         except (OperationalError, InterfaceError, InternalError) as error:
             raise StoreError(str(error.orig)) from error
 
+    def check_writable(self) -> None:
+        """Write something that changes nothing; StoreError where the database does not take it (disk full)."""
+        self._check_file()
+        try:
+            with self.engine.begin() as connection:
+                connection.execute(sa.text("UPDATE alembic_version SET version_num = version_num"))
+        except (OperationalError, InterfaceError, InternalError) as error:
+            raise StoreError(str(error.orig)) from error
+
     def _write_jobs(
         self, connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
     ) -> None:
