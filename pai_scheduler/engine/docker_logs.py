@@ -20,7 +20,8 @@ import aiodocker
 import aiohttp
 
 from .docker_api import DockerApi, UnreachableError
-from .logs import STREAMS, TaskLog, TaskLogWriter
+from .log_writer import TaskLogWriter
+from .logs import STREAMS, TaskLog
 
 #: stream number (1 stdout, 2 stderr), length of what follows
 _HEADER = struct.Struct(">BxxxL")
@@ -155,7 +156,7 @@ def _open_line(log: TaskLog, stream: int) -> int | None:
     """Find the time of a stream's last piece, where that is an unfinished line (`LogFollower._write`)."""
     if log.read(STREAMS[stream], -1) in (b"", b"\n"):
         return None
-    last = next((piece for piece in log.newest_pieces() if piece.stream == stream), None)
+    last = log.last_piece(STREAMS[stream])
     return None if last is None or last.length == _PIECE else last.time_ns
 
 

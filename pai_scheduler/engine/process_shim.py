@@ -20,7 +20,7 @@ import traceback
 from pathlib import Path
 
 from . import procfs
-from .logs import TaskLogWriter
+from .log_writer import TaskLogWriter
 from .task_folder import Failure, LaunchSpec, Phase, Record, TaskFolder, ring
 from .task_group import TaskGroup
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.engine.logs import Piece, TaskLog, TaskLogWriter
+from pai_scheduler.engine.log_writer import TaskLogWriter
+from pai_scheduler.engine.logs import STAMP_LENGTH, Piece, TaskLog, stamp_lines
 
 OUT, ERR = 0, 1
 
@@ -134,3 +135,53 @@ def test_writing_goes_on_when_a_full_disk_has_room_again(tiny_disk: Path) -> Non
     ballast.unlink()
     writer.append(ERR, b"end", 2)
     assert log.read("all") == b"begin end"
+
+
+def test_each_line_can_be_read_with_the_time_at_which_it_began(log: TaskLog) -> None:
+    second = 10**9
+    writer = TaskLogWriter(log.folder)
+    writer.append(OUT, b"one\ntwo\nthr", 1_700_000_000 * second)
+    writer.append(ERR, b"warning\n", 1_700_000_001 * second + 5_999_999)
+    writer.append(OUT, b"ee\n\nlast", 1_700_000_002 * second)
+    first, middle, third = (f"2023-11-14T22:13:2{n}.00{5 * (n == 1)}Z " for n in range(3))
+    part, stamped = log.read_lines("stdout", 0, 1000, line_begins=True)
+    assert part.data == b"one\ntwo\nthree\n\nlast"
+    assert stamped.decode() == f"{first}one\n{first}two\n{first}three\n{third}\n{third}last"
+    assert len(first) == STAMP_LENGTH
+    assert log.read_lines("stderr", 0, 1000, line_begins=True)[1].decode() == f"{middle}warning\n"
+    # in order of arrival, `warning` goes on in the line that stdout began
+    assert log.read_lines("all", 8, 20, line_begins=True)[1].decode() == (
+        f"{first}thrwarning\n{third}ee\n{third}\n{third}last"
+    )
+    assert log.read_lines("all", 9, 4, line_begins=False)[1] == b"hrwa"
+
+
+@given(
+    pieces=st.lists(st.text("ab\n", min_size=1, max_size=6).map(str.encode), min_size=1, max_size=8),
+    cut=st.integers(0, 48),
+)
+def test_times_of_two_halves_are_the_times_of_the_whole(pieces: list[bytes], cut: int) -> None:
+    text = b"".join(pieces)
+    timed = list(enumerate(pieces))
+    whole = stamp_lines(timed, line_begins=True)
+    assert whole.count(b"1970-01-01T") == len(text.splitlines())
+    halves: tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]] = ([], [])
+    position = 0
+    for time, data in timed:
+        inside = max(0, min(len(data), cut - position))
+        position += len(data)
+        halves[0].append((time, data[:inside]))
+        halves[1].append((time, data[inside:]))
+    left, right = ([(time, data) for time, data in half if data] for half in halves)
+    begins = cut == 0 or text[cut - 1 : cut] == b"\n" or cut > len(text)
+    assert whole == stamp_lines(left, line_begins=True) + stamp_lines(right, line_begins=begins)
+
+
+def test_a_log_that_moves_while_it_is_followed_is_found_at_its_new_place(tmp_path: Path) -> None:
+    log = TaskLog(tmp_path / "running" / "log", tmp_path / "ended" / "log")
+    write(log, (OUT, b"one "), (ERR, b"two"))
+    assert log.read("all", 4) == b"two"
+    (tmp_path / "running").rename(tmp_path / "ended")
+    assert log.exists
+    assert log.read("all") == b"one two"
+    assert log.folder == tmp_path / "ended" / "log"
