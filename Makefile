@@ -2,6 +2,7 @@
 #             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text)
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
+# make docs   the pages of docs/ that are made from the schema, the tables and the parsers
 
 # the first Python that is new enough
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -19,7 +20,7 @@ ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 
 .DELETE_ON_ERROR:
-.PHONY: run test lint clean image
+.PHONY: run test lint docs clean image
 
 run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
@@ -41,7 +42,11 @@ lint: build/tools
 	$(bin)/ruff format --check
 	$(bin)/mypy
 	$(bin)/mypy hub_config --exclude 'jupyterhub_config\.py'
+	$(bin)/mypy --package docs.generate
 	$(bin)/lint-imports
+
+docs: build/installed
+	@$(bin)/python -m docs.generate
 
 # everything that was made, not what runs keep in .run
 clean:

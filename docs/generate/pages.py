@@ -1,0 +1,51 @@
+"""Fills the templates: a page's prose stands in its template, its facts come from the code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from . import command_lines, environment, exits, job_fields, limits
+
+DOCS = Path(__file__).parent.parent
+_TEMPLATES = Path(__file__).parent / "templates"
+
+Facts = Callable[[str], Mapping[str, Any]]
+
+
+def pages() -> Mapping[str, str]:
+    """Give every generated page: its path within docs/ and its text."""
+    return {
+        "job-json.md": _page("job-json.md", "en", job_fields.facts),
+        "zh/job-json.md": _page("job-json.zh_CN.md", "zh_CN", job_fields.facts),
+        "states-and-exit-codes.md": _page("states-and-exit-codes.md", "en", exits.facts),
+        "zh/states-and-exit-codes.md": _page("states-and-exit-codes.zh_CN.md", "zh_CN", exits.facts),
+        "environment.md": _page("environment.md", "en", environment.facts),
+        "virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
+        "cli.md": _page("cli.md", "en", command_lines.facts),
+    }
+
+
+def cell(text: object) -> str:
+    """Write a text so that it stays within its cell of a Markdown table, and `<…>` is no HTML."""
+    parts = str(text).replace("|", "\\|").replace("\n", " ").split("`")
+    # every second part stands between backquotes, where < is what it is
+    return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+
+
+def _page(template: str, locale: str, facts: Facts) -> str:
+    # Markdown, not HTML: nothing is escaped but what would end a table's cell
+    jinja = Environment(  # noqa: S701
+        loader=FileSystemLoader(_TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    jinja.filters["cell"] = cell
+    jinja.filters["number"] = "{:,}".format
+    note = f"<!-- Made by `make docs` from docs/generate/templates/{template}: change that, not this. -->\n\n"
+    return note + jinja.get_template(template).render(facts(locale))
