@@ -75,12 +75,7 @@ class ApiHandler(RequestHandler):
     async def prepare(self) -> None:
         """Refuse a wrong method, then find out who asks."""
         if self.request.method not in self.allowed_methods():
-            message = msg(
-                "{method} is not possible here, only {allowed}.",
-                method=self.request.method,
-                allowed=", ".join(self.allowed_methods()),
-            )
-            raise RequestError(405, "MethodNotAllowedError", message)
+            raise self._wrong_method()
         if not self.anonymous:
             token = bearer_token(self.request.headers.get("Authorization", ""))
             caller = await self.desk.authenticator.identify(token)
@@ -164,7 +159,17 @@ class ApiHandler(RequestHandler):
         elif isinstance(self.request.connection, HTTP1Connection):
             self.request.connection.close()
 
+    def _wrong_method(self) -> RequestError:
+        message = msg(
+            "{method} is not possible here, only {allowed}.",
+            method=self.request.method,
+            allowed=", ".join(self.allowed_methods()),
+        )
+        return RequestError(405, "MethodNotAllowedError", message)
+
     def _translate_error(self, status: int, error: BaseException | None) -> RequestError:
+        if isinstance(error, HTTPError) and error.status_code == 405:
+            return self._wrong_method()  # TRACE and the like, refused before `prepare`
         if isinstance(error, HTTPError) and 400 <= error.status_code < 500:
             # tornado's own: a path or query that is not UTF-8, an unreadable form
             return invalid_parameters(

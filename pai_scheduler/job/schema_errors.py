@@ -168,6 +168,7 @@ _EXPECTED: dict[str, Callable[[], Message]] = {
     "integer|null": lambda: msg("a whole number or null"),
     "array": lambda: msg("a list"),
     "object": lambda: msg("an object"),
+    "boolean": lambda: msg("true or false"),
     "string|number|boolean|null": lambda: msg("text, a number, true, false or null"),
 }
 

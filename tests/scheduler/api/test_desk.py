@@ -62,6 +62,7 @@ async def test_outside_of_the_api_there_is_nothing_but_the_health(scheduler: Run
         ("PUT", "/jobs", "GET, POST"),
         ("POST", "/nodes", "GET"),
         ("PATCH", "/user/alice/jobs/x", "GET, PUT, DELETE"),
+        ("TRACE", "/user/alice/jobs/x", "GET, PUT, DELETE"),
         ("GET", "/validate", "POST"),
         ("DELETE", "/virtual-clusters/default", "GET"),
     ],

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.schema_errors import schema_errors
+from tests.scheduler.making import make_config
 
 from .strategies import any_json, jobs, nearly_jobs
 
@@ -40,3 +42,26 @@ def test_the_places_are_those_of_the_jsonschema_library(config: dict[str, Any]) 
     theirs = {tuple(error.absolute_path) for error in reference.iter_errors(config)}
     # the library finds what is missing, unknown or misnamed at the object; ours is one step further down
     assert {path for path in theirs if path not in ours} <= {path[:-1] for path in ours}
+
+
+@given(
+    extras=st.fixed_dictionaries(
+        {},
+        optional={
+            "preemptible": any_json,
+            "priority": any_json,
+            "maxRunSeconds": any_json,
+        },
+    )
+)
+def test_what_is_read_of_the_extras_is_judged_as_by_the_jsonschema_library(extras: dict[str, Any]) -> None:
+    config = make_config(extras=extras)
+    assert {path for path, _ in schema_errors(config)} == {
+        tuple(error.absolute_path) for error in reference.iter_errors(config)
+    }
+
+
+def test_a_flag_that_is_none_is_named() -> None:
+    ((path, message),) = schema_errors(make_config(extras={"preemptible": {}}))
+    assert path == ("extras", "preemptible")
+    assert str(message) == "preemptible must be true or false, but is an object."
