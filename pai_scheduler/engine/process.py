@@ -29,7 +29,7 @@ from .machine import free_disk_gb, this_machine
 from .process_files import Sight
 from .process_messages import cause_and_reason
 from .process_spawn import Spawner
-from .protocol import Ended, EngineError, EngineEvent, Gang, Launch, Started, Usage
+from .protocol import EndCause, Ended, EngineError, EngineEvent, Gang, Held, Launch, Started, Usage
 from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
 from .task_group import TaskGroup
 
@@ -62,6 +62,7 @@ class _Task:
     generation: int = 0
     rung: bool = False
     started: bool = False
+    held: bool = False
     ended: bool = False
     #: nobody expects it: it is ended, and its end is told to nobody
     unexpected: bool = False
@@ -261,6 +262,11 @@ class ProcessEngine:
             if not task.unexpected:
                 event = Started(task.ref, record["started"], ADDRESS, str(record["pid"]))
                 self._events.put_nowait(event)
+        if "held" in record and not task.held:
+            task.held = True
+            if not task.unexpected:
+                cause, code = EndCause(record["held_cause"]), record.get("exit_code") or 0
+                self._events.put_nowait(Held(task.ref, record["held"], cause, code))
         if sight.phase is Phase.ENDED and not task.ended:
             task.ended = True
             if task.unexpected:
@@ -290,6 +296,7 @@ class ProcessEngine:
             "env": env,
             "groups": groups,
             "memory_mb": launch.memory_mb,
+            "hold": launch.hold_on_failure,
         }
 
     # who tells that something happened

@@ -165,7 +165,10 @@ def _settle(folder: TaskFolder) -> Sight:
         _log.warning("processes of %s cannot be ended; trying on", folder.path.name)
         return Sight(phase, record)
     if "ended" not in record:  # else its supervisor was killed between writing that and the rename
-        record.update({"cause": "lost", "exit_code": None, "ended": _now()})
+        if "held" in record:  # how the command ended is known, only its hold was cut short
+            record.update({"cause": record["held_cause"], "ended": _now()})
+        else:
+            record.update({"cause": "lost", "exit_code": None, "ended": _now()})
     folder.finish(record)
     return Sight(Phase.ENDED, record)
 

@@ -17,11 +17,12 @@ import select
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 from . import procfs
-from .log_writer import TaskLogWriter
-from .task_folder import Failure, LaunchSpec, Phase, Record, TaskFolder, ring
+from .log_writer import DEFAULT_LIMIT, TaskLogWriter
+from .task_folder import DISK_ORDER, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
 from .task_group import TaskGroup
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
@@ -71,6 +72,7 @@ class _Task:
         self._pid = 0
         self._status: int | None = None  # of the command, as waitpid gives it
         self._kill_at: float | None = None  # on the monotonic clock, once asked to end the task
+        self._over_storage = False  # that is why it was asked to
         self._pipes: dict[int, int] = {}  # descriptor: stream
         self._group = TaskGroup([])
 
@@ -90,7 +92,13 @@ class _Task:
             self._finish({"cause": "launch-failed", "exit_code": None, "failure": _short(failure)})
             return
         try:
-            self._watch()
+            self._watch(lambda: self._status is not None)
+            end = self._end(spec)
+            if spec.get("hold") and end["exit_code"] and self._kill_at is None:
+                self._hold(end)
+                # it has come to its end: what happens from now on happens to what it left
+                self._watch(lambda: self._kill_at is not None)
+                end["cause"] = self._why_killed(spec, end)
             self._end_tree()
             self._drain()
         except Exception:
@@ -98,18 +106,36 @@ class _Task:
             failure = {"kind": "internal", "errno": 0, "detail": traceback.format_exc()}
             self._finish({"cause": "lost", "exit_code": None, "failure": _short(failure)})
             return
+        self._finish({**end, "dropped": self._log.dropped})
+
+    def _end(self, spec: LaunchSpec) -> Record:
+        """Tell how the command ended."""
         code = os.waitstatus_to_exitcode(self._status or 0)
         code = 128 - code if code < 0 else code
-        end: Record = {"cause": "exited", "exit_code": code, "dropped": self._log.dropped}
+        end: Record = {"cause": "exited", "exit_code": code}
         if self._kill_at is not None:
-            end["cause"] = "killed"
+            end["cause"] = self._why_killed(spec, end)
         elif code and self._group.oom_kills():
             end["cause"], end["memory_mb"] = "oom", spec["memory_mb"]
-        self._finish(end)
+        return end
+
+    def _why_killed(self, spec: LaunchSpec, end: Record) -> str:
+        if not self._over_storage:
+            return "killed"
+        end["storage_gb"] = spec.get("storage_gb") or 0
+        return "disk"
+
+    def _hold(self, end: Record) -> None:
+        """Say that the command has failed and that the task stays."""
+        self._record.update({"held": _now(), "held_cause": end["cause"], "exit_code": end["exit_code"]})
+        if "memory_mb" in end:
+            self._record["memory_mb"] = end["memory_mb"]
+        self._files.note(self._record)
+        ring(self._doorbell, self._files.path.name)
 
     def _start(self, spec: LaunchSpec) -> Failure | None:
         try:
-            self._log = TaskLogWriter(self._files.log)
+            self._log = TaskLogWriter(self._files.log, spec.get("log_bytes", DEFAULT_LIMIT))
         except OSError as error:
             return {"kind": "log", "errno": error.errno or 0}
         try:
@@ -143,13 +169,13 @@ class _Task:
         ring(self._doorbell, self._files.path.name)
         return None
 
-    def _watch(self) -> None:
-        """Pass output on, and wait for the command's end or for the order to end it."""
+    def _watch(self, over: Callable[[], bool]) -> None:
+        """Pass output on and obey orders, until it is over."""
         poll = select.poll()
         for file in (self._control, self._wakeup, *self._pipes):
             poll.register(file, select.POLLIN)
         forced = False
-        while self._status is None:
+        while not over():
             timeout = None
             if self._kill_at is not None and not forced:
                 timeout = min(max(0.0, self._kill_at - time.monotonic()), _MAX_WAIT) * 1000
@@ -169,15 +195,23 @@ class _Task:
             self._reap()
 
     def _obey(self, orders: bytes) -> None:
-        """Each line is a grace in seconds: SIGTERM now, SIGKILL when it is over; the shortest counts."""
-        for line in orders.split():
+        """Each line is a grace in seconds: SIGTERM now, SIGKILL when it is over; the shortest counts.
+
+        A task beyond its storage has none. The first order says why the task ended.
+        """
+        for line in orders.decode().split():
             asked_before = self._kill_at is not None
-            until = time.monotonic() + float(line)
+            if line == DISK_ORDER and not asked_before:
+                self._over_storage = True
+            grace = 0.0 if line == DISK_ORDER else float(line)
+            until = time.monotonic() + grace
             self._kill_at = until if self._kill_at is None else min(self._kill_at, until)
-            if not asked_before and float(line) > 0:
+            if not asked_before and grace > 0:
                 self._signal(signal.SIGTERM)
 
     def _signal(self, number: signal.Signals) -> None:
+        if self._status is not None:  # its number may be another's now
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, number)
         with contextlib.suppress(ProcessLookupError, PermissionError):

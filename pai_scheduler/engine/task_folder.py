@@ -3,7 +3,8 @@
 One small file, never longer than what was reserved for it, changes its name as the task goes on:
 `prepared` → `launched` (the command may run from now on, and never again) → `exit.json`. So the exit code is
 kept on a full disk too. Whoever changes that file holds the folder's `lock`; the supervisor holds it for as
-long as the task runs. Only small modules are imported: every supervisor loads this one.
+long as the task runs, or is held after the failure of its command. Only small modules are imported: every
+supervisor loads this one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import time
 from enum import IntEnum
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 #: Bytes reserved for the record before the start.
 RECORD_SIZE = 4096
@@ -23,6 +24,10 @@ RECORD_SIZE = 4096
 #: Marks a task's processes in their environment, for those that no cgroup holds.
 COOKIE = "PAI_PROCESS_ENGINE_TASK"
 
+
+#: What the supervisor is told through `control`, a line each: the seconds that the task has for its end, or
+#: that it is ended at once because it wrote more than it may.
+DISK_ORDER = "disk"
 
 #: Where a supervisor that fails before it takes the task says why.
 SUPERVISOR_ERROR = "supervisor-error"
@@ -51,17 +56,21 @@ class Failure(TypedDict, total=False):
 class Record(TypedDict, total=False):
     """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
 
-    `dropped`: bytes of output that a full disk lost; `memory_mb`: the limit that ended it.
+    `held`: when its command failed, of a task that stays then, and `held_cause` why; `exit_code` is set too.
+    `dropped`: bytes of output that a full disk lost; `memory_mb`, `storage_gb`: the limit that ended it.
     """
 
     supervisor: int
     pid: int
     started: int
+    held: int
+    held_cause: str
     ended: int
     cause: str
     exit_code: int | None
     dropped: int
     memory_mb: int
+    storage_gb: int
     failure: Failure
 
 
@@ -73,12 +82,19 @@ class GroupSpec(TypedDict):
 
 
 class LaunchSpec(TypedDict):
-    """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill."""
+    """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill.
+
+    `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
+    the working folder gives the order to end a task that wrote more.
+    """
 
     argv: list[str]
     env: dict[str, str]
     groups: list[GroupSpec]
     memory_mb: int
+    hold: NotRequired[bool]
+    log_bytes: NotRequired[int]
+    storage_gb: NotRequired[int | None]
 
 
 class TaskFolder:

@@ -28,6 +28,8 @@ PYTHON = sys.executable
 class TestProcessEngine(EngineConformance):
     """The conformance suite."""
 
+    can_hold = True
+
 
 # what cannot be started
 
