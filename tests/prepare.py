@@ -13,6 +13,7 @@ PROGRAMS = {
     "iptables": "iptables",
     "debootstrap": "debootstrap",
     "chromium": "chromium",
+    "pg_ctlcluster": "postgresql",
 }
 
 

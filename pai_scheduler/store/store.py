@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,28 +12,24 @@ from typing import Any, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from ..core.instructions import Outcome
 from ..core.model import Attempt, Job, StoryEntry, SubState
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import rows
-from .tables import HEAD, attempts, jobs, story, tasks
+from .database import DatabaseFile, StoreError, open_database, store_error
+from .lease import Lease
+from .migrate import migrate
+from .tables import attempts, jobs, story, tasks
+
+__all__ = ["Store", "StoreError", "StoredStory", "describe"]
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
-
-
-class StoreError(Exception):
-    """The database cannot be opened or read, or did not take a change (disk full) and kept nothing of it.
-
-    `reason` is what the database says, or a message of ours.
-    """
-
-    def __init__(self, reason: str | Message) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
+#: rows that are in memory at once where there may be any number
+_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +43,25 @@ class StoredStory:
 
 
 class Store:
-    """The database at an SQLAlchemy `url`, brought up to the present schema; StoreError where that fails."""
+    """The database at an SQLAlchemy `url`, brought up to the present schema; StoreError where that fails.
 
-    def __init__(self, url: str) -> None:
-        self.engine = sa.create_engine(url)
-        if self.engine.dialect.name == "sqlite":
-            sa.event.listen(self.engine, "connect", _set_up_sqlite)
-        self._upsert: Any = sqlite.insert if self.engine.dialect.name == "sqlite" else postgresql.insert
+    With a `lease`, nothing is written once another service has it.
+    """
+
+    def __init__(self, url: str, lease: Lease | None = None) -> None:
+        self._lease = lease
+        self.engine = open_database(url, client=lease.client if lease else "pai-scheduler")
+        on_postgresql = self.engine.dialect.name == "postgresql"
+        self._upsert: Any = postgresql.insert if on_postgresql else sqlite.insert
+        # several queries see one state
+        self._reader = (
+            self.engine.execution_options(isolation_level="REPEATABLE READ") if on_postgresql else self.engine
+        )
         try:
-            _migrate(self.engine)
+            migrate(self.engine, lease.sign if lease else _nobody_else)
         except DBAPIError as error:
-            raise StoreError(str(error.orig)) from error
-        self._file = _DatabaseFile(self.engine.url.database) if self.engine.dialect.name == "sqlite" else None
+            raise store_error(error) from error
+        self._file = None if on_postgresql else DatabaseFile(self.engine.url.database)
 
     @classmethod
     def in_folder(cls, folder: Path) -> Self:
@@ -81,29 +83,20 @@ class Store:
 
         Gives the tasks of the deleted jobs, whose logs may go now. StoreError: nothing was written.
         """
-        self._check_file()
-        try:
-            with self.engine.begin() as connection:
-                self._write_jobs(connection, outcome.jobs.values(), configs)
-                changed = [
-                    rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()
-                ]
-                self._write(connection, attempts, changed)
-                self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
-                if outcome.story:
-                    connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
-                return self._delete(connection, outcome.deleted)
-        except (OperationalError, InterfaceError, InternalError) as error:
-            raise StoreError(str(error.orig)) from error
+        with self._writing() as connection:
+            self._write_jobs(connection, outcome.jobs.values(), configs)
+            changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
+            self._write(connection, attempts, changed)
+            self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
+            if outcome.story:
+                connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
+            gone = self._delete(connection, outcome.deleted)
+        return gone
 
     def check_writable(self) -> None:
-        """Write something that changes nothing; StoreError where the database does not take it (disk full)."""
-        self._check_file()
-        try:
-            with self.engine.begin() as connection:
-                connection.execute(sa.text("UPDATE alembic_version SET version_num = version_num"))
-        except (OperationalError, InterfaceError, InternalError) as error:
-            raise StoreError(str(error.orig)) from error
+        """Write what changes nothing; StoreError where the database does not take it (disk full)."""
+        with self._writing() as connection:
+            connection.execute(sa.text("UPDATE alembic_version SET version_num = version_num"))
 
     def _write_jobs(
         self, connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
@@ -157,6 +150,8 @@ class Store:
 
     def jobs(self, user: str | None = None) -> list[Job]:
         """List jobs that nobody has deleted, newest first, without their tasks."""
+        if user is not None and not _can_be(user):
+            return []
         query = sa.select(jobs).where(~jobs.c.doomed).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
         if user is not None:
             query = query.where(jobs.c.user_name == user)
@@ -166,11 +161,13 @@ class Store:
                 rows.read_job(
                     row._mapping, None if row.attempt is None else Attempt(row.attempt, row.created)
                 )
-                for row in connection.execute(query)
+                for row in connection.execute(query.execution_options(yield_per=_PAGE))
             ]
 
     def job(self, user: str, name: str) -> Job | None:
         """Find a job that nobody has deleted, with its last attempt and its tasks."""
+        if not _can_be(user, name):
+            return None
         with self._reading() as connection:
             query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, ~jobs.c.doomed)
             found = connection.execute(query).first()
@@ -232,13 +229,33 @@ class Store:
             self._file.check()
 
     @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """Write in one transaction, the only way to: as long as no other service has taken the lease."""
+        self._check_file()
+        mark, whole = None, False
+        try:
+            with self.engine.begin() as connection:
+                if self._lease is not None:
+                    mark = self._lease.sign(connection)
+                yield connection
+                whole = True
+        except (IntegrityError, DataError):
+            # what was to be written is wrong, not the database
+            raise
+        except DBAPIError as error:
+            # the connection may have broken after the commit, before its answer
+            if whole and mark is not None and self._lease is not None and self._lease.has_kept(mark):
+                return
+            raise store_error(error) from error
+
+    @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
         self._check_file()
         try:
-            with self.engine.connect() as connection:
+            with self._reader.connect() as connection:
                 yield connection
         except DBAPIError as error:
-            raise StoreError(str(error.orig)) from error
+            raise store_error(error) from error
 
     def _with_attempts(self, connection: sa.Connection, found: list[Any]) -> list[Job]:
         present: dict[tuple[str, int], Attempt] = {}
@@ -266,34 +283,6 @@ class Store:
             present[key].tasks = {(row["role"], row["idx"]): rows.read_task(row) for row in found}
 
 
-class _DatabaseFile:
-    """SQLite's file. Where it is deleted, SQLite goes on as if nothing were, into a file without a name."""
-
-    def __init__(self, path: str | None) -> None:
-        self._path = path
-        self._identity = self._look()
-
-    def check(self) -> None:
-        """StoreError where the file is not the one that was opened."""
-        if self._look() != self._identity:
-            raise StoreError(
-                msg(
-                    "its file {file} was deleted or replaced while the scheduler ran; "
-                    "restore it, and start the scheduler again",
-                    file=self._path,
-                )
-            )
-
-    def _look(self) -> tuple[int, int] | None:
-        if not self._path:
-            return None
-        try:
-            found = os.stat(self._path)  # noqa: PTH116 - at every commit and every read
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
-
-
 def describe(error: StoreError) -> Message:
     """Say what a failed commit means for a person who just submitted something."""
     return msg(
@@ -302,35 +291,10 @@ def describe(error: StoreError) -> Message:
     )
 
 
-def _migrate(engine: sa.Engine) -> None:
-    if _revision(engine) == HEAD:
-        return
-    # a good part of a start: most find the schema as it should be
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, "head")
-        except CommandError as error:
-            raise StoreError(msg("it was written by a newer scheduler; install that one")) from error
+def _can_be(*names: str) -> bool:
+    """Tell whether there can be such names: PostgreSQL takes no NUL, and fails where it is asked for one."""
+    return not any("\0" in name for name in names)
 
 
-def _revision(engine: sa.Engine) -> str | None:
-    """Give the newest migration that a database has; None for an empty one."""
-    with engine.connect() as connection:
-        if not sa.inspect(connection).has_table("alembic_version"):
-            return None
-        return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-
-
-def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers read while one writes; FULL makes a commit survive power loss."""
-    cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+def _nobody_else(_connection: sa.Connection) -> None:
+    """A database in our own folder has no other writer."""

@@ -7,6 +7,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import aiodocker
 import pytest
@@ -17,10 +18,13 @@ from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
+from tests.testbed.postgres import Postgres
 from tests.testbed.registry import registry
 
+Part = TypeVar("Part")
 
-def provide(make: Callable[..., str], *arguments: str) -> str:
+
+def provide(make: Callable[..., Part], *arguments: str) -> Part:
     """Make a part; where this machine cannot, skip by name with the reason (with CI=true: fail)."""
     try:
         return make(*arguments)
@@ -90,3 +94,19 @@ async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
     """Talk to Docker past the engine."""
     async with aiodocker.Docker(url=docker_host) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """Run a PostgreSQL server; who stops it starts it again."""
+    server = provide(Postgres)
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    """Give the address of an empty database, with the password in it."""
+    url = postgres.new_database()
+    yield url
+    postgres.drop(url)

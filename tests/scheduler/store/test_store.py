@@ -19,6 +19,7 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.store import Store, StoreError, describe
 
 from ..making import make_config
+from .conftest import OpenStore
 
 Configs = dict[str, Mapping[str, Any]]
 
@@ -152,19 +153,19 @@ def test_two_jobs_of_one_user_cannot_have_one_name_but_two_users_can(store: Stor
 
 
 @pytest.fixture
-def full(store: Store) -> Iterator[Store]:
+def full(tmp_path: Path) -> Iterator[Store]:
     """Let the database grow no further, as on a full disk."""
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count={pages}")
 
+    store = Store.in_folder(tmp_path)
     add(store, "before")
     store.engine.dispose()
     sa.event.listen(store.engine, "connect", limit)
     yield store
-    sa.event.remove(store.engine, "connect", limit)
-    store.engine.dispose()
+    store.close()
 
 
 def test_on_a_full_disk_a_commit_fails_as_a_whole_and_says_why(full: Store) -> None:
@@ -311,27 +312,24 @@ def test_a_job_is_over_when_it_holds_nothing_or_is_gone(store: Store) -> None:
     assert store.is_over("nobody")
 
 
-def test_everything_is_there_when_the_database_is_opened_again(tmp_path: Path) -> None:
-    store = Store.in_folder(tmp_path)
+def test_everything_is_there_when_the_database_is_opened_again(open_store: OpenStore) -> None:
+    store = open_store()
     (job,) = add(store, "j")
     store.commit(Outcome(story=tell("j", "a")), {})
     store.close()
-    again = Store.in_folder(tmp_path)
+    again = open_store()
     assert again.job("alice", "j") == job
     assert [told.entry.type for told in again.story()] == ["a"]
-    again.close()
 
 
-def test_a_commit_is_on_disk_before_it_returns_even_if_nobody_closes(tmp_path: Path) -> None:
-    store = Store.in_folder(tmp_path)
+def test_a_commit_is_on_disk_before_it_returns_even_if_nobody_closes(open_store: OpenStore) -> None:
+    store = open_store()
     add(store, "j")
-    other = Store.in_folder(tmp_path)
-    assert [job.id for job in other.jobs()] == ["j"]
-    other.close()
-    store.close()
+    assert [job.id for job in open_store().jobs()] == ["j"]
 
 
-def test_sqlite_writes_ahead_and_waits_for_the_disk(store: Store) -> None:
+def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
+    store = Store.in_folder(tmp_path)
     for _ in range(2):
         with store.engine.connect() as connection:
             settings = {
@@ -339,7 +337,7 @@ def test_sqlite_writes_ahead_and_waits_for_the_disk(store: Store) -> None:
                 for name in ("journal_mode", "synchronous", "foreign_keys")
             }
             assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
-        store.engine.dispose()
+        store.close()
 
 
 def test_readers_read_while_one_writes(store: Store) -> None:
@@ -354,3 +352,27 @@ def test_ids_of_many_deleted_jobs_fit_into_one_commit(store: Store) -> None:
     add(store, *ids)
     store.commit(Outcome(deleted=ids), {})
     assert list(itertools.islice(store.jobs(), 1)) == []
+
+
+def test_a_name_that_no_database_can_hold_is_nobodys(store: Store) -> None:
+    add(store, "j")
+    assert store.job("alice", "j\0") is None
+    assert store.job("alice\0", "j") is None
+    assert store.jobs("alice\0") == []
+
+
+def test_any_text_that_json_can_hold_is_kept(store: Store) -> None:
+    job, _ = make_job("j")
+    text = "NUL \0, bell \a, line\u2028, 你好 \U0001f600"
+    config = {**make_config(name="j"), "extras": {text: text}}
+    told = StoryEntry("j", 1, "said", msg("{text}", text=text), data={"text": text})
+    store.commit(Outcome(jobs={"j": job}, story=[told]), {"j": config})
+    assert store.config("j") == config
+    assert store.story()[0].entry == told
+
+
+def test_numbers_of_any_size_that_a_caller_may_give_are_understood(store: Store) -> None:
+    add(store, "j")
+    store.commit(Outcome(story=tell("j", "a")), {})
+    assert store.story(after=2**63 - 1) == []
+    assert len(store.story(after=0, limit=2**31)) == 1

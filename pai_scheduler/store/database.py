@@ -1,0 +1,120 @@
+"""Opens the database: SQLite or PostgreSQL, each set up so that what was committed survives."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from ..job.messages import Message, msg
+
+#: Seconds until a PostgreSQL that is not there is given up, and ms until a connection that died silently is.
+_CONNECT_SECONDS, _SILENCE_MS = 5, 10_000
+
+
+class StoreError(Exception):
+    """The database cannot be opened or read, or did not take a change (disk full) and kept nothing of it.
+
+    `reason` is what the database says, or a message of ours.
+    """
+
+    def __init__(self, reason: str | Message) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+def store_error(error: DBAPIError) -> StoreError:
+    """Give the error that callers know, in one line."""
+    return StoreError(" ".join(str(error.orig).split()))
+
+
+def open_database(url: str, *, client: str = "pai-scheduler", **options: Any) -> sa.Engine:
+    """Make the SQLAlchemy engine for a URL; connects at first use. StoreError where the URL cannot be used.
+
+    `client` is the name that PostgreSQL shows for our sessions; `options` go to SQLAlchemy.
+    """
+    try:
+        place = sa.make_url(url)
+    except ArgumentError:
+        raise StoreError(
+            msg("it is no database's address; one is postgresql://USER@HOST:PORT/DATABASE")
+        ) from None
+    if place.get_backend_name() not in ("sqlite", "postgresql"):
+        raise StoreError(
+            msg("{kind} is no kind of database that is known; use postgresql", kind=place.get_backend_name())
+        )
+    if place.get_backend_name() == "sqlite":
+        engine = sa.create_engine(place, **options)
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+        return engine
+    try:
+        engine = sa.create_engine(
+            place.set(drivername="postgresql+psycopg"),
+            # one whose server was started again is noticed before it is used
+            pool_pre_ping=True,
+            connect_args={
+                "application_name": client,
+                "connect_timeout": _CONNECT_SECONDS,
+                "keepalives_idle": 5,
+                "keepalives_interval": 2,
+                "keepalives_count": 3,
+                "tcp_user_timeout": _SILENCE_MS,
+            },
+            **options,
+        )
+        sa.event.listen(engine, "connect", _set_up_postgresql)
+        return engine
+    except (NoSuchModuleError, ImportError):
+        raise StoreError(
+            msg("the driver for PostgreSQL is missing; install it: {command}", command=_INSTALL)
+        ) from None
+
+
+_INSTALL = "pip install 'pai-for-jupyter[postgresql]'"
+
+
+class DatabaseFile:
+    """SQLite's file. Where it is deleted, SQLite goes on as if nothing were, into a file without a name."""
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+        self._identity = self._look()
+
+    def check(self) -> None:
+        """StoreError where the file is not the one that was opened."""
+        if self._look() != self._identity:
+            raise StoreError(
+                msg(
+                    "its file {file} was deleted or replaced while the scheduler ran; "
+                    "restore it, and start the scheduler again",
+                    file=self._path,
+                )
+            )
+
+    def _look(self) -> tuple[int, int] | None:
+        if not self._path:
+            return None
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 - at every commit and every read
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+
+def _set_up_sqlite(connection: Any, _record: object) -> None:
+    """WAL lets readers read while one writes; FULL makes a commit survive power loss."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    """What was committed survives a crash of the server, also where it is set up to be quicker than that."""
+    connection.execute(
+        "SELECT set_config('synchronous_commit', 'on', false)"
+        " WHERE current_setting('synchronous_commit') = 'off'"
+    )
+    connection.commit()

@@ -1,0 +1,48 @@
+"""Brings a database up to the present schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from ..job.messages import msg
+from .database import StoreError
+from .tables import HEAD
+
+#: of PostgreSQL's advisory locks: who migrates; any number that nobody else uses
+_LOCK = 0x50414901
+
+
+def migrate(engine: sa.Engine, guard: Callable[[sa.Connection], object]) -> None:
+    """Run the migrations that a database lacks, all or none; two at once wait for each other.
+
+    `guard` is called within the transaction. StoreError: a newer scheduler wrote the database.
+    """
+    if revision(engine) == HEAD:
+        return
+    # a good part of a start: most find the schema as it should be
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        guard(connection)
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise StoreError(msg("it was written by a newer scheduler; install that one")) from error
+
+
+def revision(engine: sa.Engine) -> str | None:
+    """Give the newest migration that a database has; None for an empty one."""
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
