@@ -19,6 +19,8 @@ from .job.environment import gang_environment, task_environment
 from .job.messages import Message, msg
 from .job.task import TaskRef
 from .journal import about
+from .registry_login import LoginError, read_login
+from .storage.local import storage_for
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ class Launcher:
     ) -> None:
         self._engine = engine
         self._default_fs_uri = default_fs_uri
+        self._storage = storage_for(default_fs_uri)
         self._report = report
         self._now = now
         self._running: set[asyncio.Task[None]] = set()
@@ -71,7 +74,9 @@ class Launcher:
                         if task.started is None and not task.state.ended
                     ]
                     with about(job=job_id, jobName=job.name, user=job.user, attempt=job.attempt.number):
-                        flight.launching = self._begin(self._launch(job, pending, flight))
+                        flight.launching = self._begin(
+                            self._launch(job, pending, flight, core.settings.default_storage_gb)
+                        )
             case KillTask(task=ref, grace_seconds=grace):
                 if (ref.job_id, ref.attempt) in self._flights:
                     self._flights[ref.job_id, ref.attempt].killed.add(ref)
@@ -130,9 +135,16 @@ class Launcher:
             await asyncio.wait([flight.launching])
         await self._insist("release", lambda: self._engine.release(flight.gang))
 
-    async def _launch(self, job: Job, pending: list[tuple[Task, tuple[Gpu, ...]]], flight: _Flight) -> None:
+    async def _launch(
+        self,
+        job: Job,
+        pending: list[tuple[Task, tuple[Gpu, ...]]],
+        flight: _Flight,
+        default_storage_gb: int,
+    ) -> None:
         gang = flight.gang
         try:
+            login = await read_login(job.spec, job.user, self._default_fs_uri, self._storage)
             addresses = await self._engine.prepare(gang)
         except Exception as error:
             self.errors["prepare"] += 1
@@ -170,10 +182,12 @@ class Launcher:
                 cpus=role.cpu_number,
                 memory_mb=role.memory_mb,
                 shm_mb=role.shm_mb,
-                storage_gb=role.storage_gb,
+                storage_gb=default_storage_gb if role.storage_gb is None else role.storage_gb,
                 gpus=gpus,
                 address=addresses[task.ref],
                 hosts=hosts,
+                hold_on_failure=job.spec.is_debug,
+                login=login,
             )
 
         async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
@@ -192,7 +206,9 @@ class Launcher:
 
     async def _give_up(self, task: Task, error: Exception) -> None:
         """Report that a task could not be started, and make sure that it was not started all the same."""
-        self._report(Ended(task.ref, self._now(), EndCause.LAUNCH_FAILED, None, _reason(error)))
+        # with an authFile that is of no use nothing goes better the next time
+        cause = EndCause.REFUSED if isinstance(error, LoginError) else EndCause.LAUNCH_FAILED
+        self._report(Ended(task.ref, self._now(), cause, None, _reason(error)))
         await self._insist("kill", lambda: self._engine.kill(task.ref, 0))
 
     async def _insist(self, call: str, step: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -221,6 +237,6 @@ def _gang(job: Job, attempt: Attempt) -> Gang:
 
 
 def _reason(error: Exception) -> Message:
-    if isinstance(error, EngineError):
+    if isinstance(error, EngineError | LoginError):
         return error.message
     return msg("The task could not be started: {error}.", error=str(error) or type(error).__name__)

@@ -12,7 +12,7 @@ import pytest
 from pai_scheduler.core.events import EndCause, Ended, Event, Tick
 from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.protocol import EngineError, Gang, Launch
+from pai_scheduler.engine.protocol import EngineError, Gang, Launch, RegistryLogin
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.launcher import Launcher
@@ -60,8 +60,12 @@ class Pad:
         self.engine = FaultyEngine(folder)
         self.reported: list[Event] = []
         self.now = 1000
-        self.launcher = Launcher(self.engine, "hdfs://fs", self.reported.append, lambda: self.now)
+        self.storage = folder / "storage"
+        self.launch_over("hdfs://fs")
         self.world = World(make_node(gpus={"P100": 2}))
+
+    def launch_over(self, default_fs_uri: str) -> None:
+        self.launcher = Launcher(self.engine, default_fs_uri, self.reported.append, lambda: self.now)
 
     def submit(self, *roles: Mapping[str, Any], **fields: Any) -> None:
         for instruction in self.world.submit(*roles, **fields):
@@ -259,3 +263,42 @@ async def test_what_all_tasks_are_told_alike_is_held_once(pad: Pad) -> None:
     assert [env["PAI_TASK_INDEX"] for env in environments] == [str(number) for number in range(8)]
     about_others = {id(env["PAI_PORT_LIST_main_7_http"]) for env in environments}
     assert len(about_others) == 1
+
+
+async def test_a_debugged_job_is_held_when_it_fails_and_no_other(pad: Pad) -> None:
+    pad.submit(make_role(), jobEnvs={"isDebug": True})
+    pad.submit(make_role(), jobName="k")
+    await pad.idle()
+    assert [launch.hold_on_failure for launch in pad.engine.launches] == [True, False]
+
+
+async def test_a_task_that_names_no_disk_has_the_clusters_default(pad: Pad) -> None:
+    role = make_role()
+    del role["storageGB"]
+    pad.submit(role, make_role("none", storage_gb=0))
+    await pad.idle()
+    default = pad.world.core.settings.default_storage_gb
+    assert [launch.storage_gb for launch in pad.engine.launches] == [default, 0]
+
+
+async def test_the_login_of_the_authfile_goes_with_the_launch_and_nowhere_else(pad: Pad) -> None:
+    pad.launch_over(pad.storage.as_uri())
+    (pad.storage / "alice").mkdir(parents=True)
+    (pad.storage / "alice" / "auth").write_text("lab\nal\ntop-secret\n")
+    pad.submit(make_role(), authFile="$PAI_DEFAULT_FS_URI/alice/auth")
+    await pad.idle()
+    (launch,) = pad.engine.launches
+    assert launch.login == RegistryLogin("lab", "al", "top-secret")
+    assert "top-secret" not in repr(launch)
+
+
+async def test_an_authfile_that_cannot_be_read_ends_the_task_for_good_with_the_reason(pad: Pad) -> None:
+    pad.submit(make_role(), authFile="hdfs://fs/alice/auth")
+    await pad.idle()
+    (ended,) = pad.reported
+    assert isinstance(ended, Ended)
+    assert (ended.cause, ended.exit_code) == (EndCause.REFUSED, None)
+    assert str(ended.reason).startswith(
+        "The authFile hdfs://fs/alice/auth cannot be used: the scheduler cannot"
+    )
+    assert pad.engine.asked == [("kill", (A, 0))]
