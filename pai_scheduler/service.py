@@ -313,7 +313,7 @@ class Service:
     def _make_core(self) -> Core:
         shares = self._engine.shares_host_ports
         cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
-        return Core(cluster, self._settings)
+        return Core(cluster, self._settings, self._definition.virtual_clusters.values())
 
     async def _parse(self, config: object) -> JobSpec:
         """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""

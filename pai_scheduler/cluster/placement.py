@@ -31,6 +31,11 @@ class Demand:
     gpu_type: str | None = None
     ports: tuple[PortRequest, ...] = ()
 
+    @property
+    def has_fixed_ports(self) -> bool:
+        """Tell whether the user named a port."""
+        return any(request.begin_at for request in self.ports)
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -73,6 +78,15 @@ class NodeUse:
             and demand.storage_gb <= self.storage_gb
             and not (self.ports and any(port in self.ports for port in fixed_ports(demand.ports)))
         )
+
+    def could_take(self, demand: Demand) -> bool:
+        """Tell whether this node alone has room for a task, GPUs included."""
+        if not self.has_room(demand):
+            return False
+        if not demand.gpus:
+            return True
+        types = (demand.gpu_type,) if demand.gpu_type else self.gpus
+        return any(len(self.gpus.get(gpu_type, ())) >= demand.gpus for gpu_type in types)
 
     def take(self, demand: Demand, assignment: Assignment) -> None:
         """Book an assignment; what the node no longer has is not counted (it shrank under a running task)."""
@@ -141,14 +155,20 @@ class Cluster:
             first_port=self._next_port,
         )
 
-    def place(self, gang: Sequence[Demand]) -> list[Assignment] | None:
-        """Find and book nodes for all demands, None, and nothing booked, where one does not fit."""
+    def place(
+        self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None
+    ) -> list[Assignment] | None:
+        """Find and book nodes for all demands; None, and nothing booked, where one does not fit.
+
+        `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are.
+        """
         placed: dict[int, Assignment] = {}
+        room = None if gpu_room is None else dict(gpu_room)
         hardest_first = sorted(
             range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb)
         )
         for i in hardest_first:
-            assignment = self._place_one(gang[i])
+            assignment = self._place_one(gang[i], room)
             if assignment is None:
                 for j, booked in placed.items():
                     self.release(gang[j], booked)
@@ -156,9 +176,9 @@ class Cluster:
             placed[i] = assignment
         return [placed[i] for i in range(len(gang))]
 
-    def fits(self, gang: Sequence[Demand]) -> bool:
+    def fits(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None) -> bool:
         """Tell whether `place` would succeed; nothing is booked."""
-        placed = self.place(gang)
+        placed = self.place(gang, gpu_room)
         if placed is None:
             return False
         for demand, assignment in zip(gang, placed, strict=True):
@@ -185,18 +205,22 @@ class Cluster:
             use.give_back(demand, assignment)
             self._file(use)
 
-    def _place_one(self, demand: Demand) -> Assignment | None:
-        for use, gpu_type in self._candidates(demand):
+    def _place_one(self, demand: Demand, gpu_room: dict[str, int] | None) -> Assignment | None:
+        for use, gpu_type in self._candidates(demand, gpu_room):
             ports = self._choose_ports(use, demand.ports)
             if ports is None:
                 continue
             gpus = tuple(use.gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
             assignment = Assignment(use.node.name, gpus, ports)
             self.occupy(demand, assignment)
+            if gpu_room is not None and gpu_type is not None:
+                gpu_room[gpu_type] -= demand.gpus
             return assignment
         return None
 
-    def _candidates(self, demand: Demand) -> Iterator[tuple[NodeUse, str | None]]:
+    def _candidates(
+        self, demand: Demand, gpu_room: Mapping[str, int] | None
+    ) -> Iterator[tuple[NodeUse, str | None]]:
         """Give the nodes with room and the GPU type to take there, best fit first."""
         if demand.gpus == 0:
             for room in sorted(room for room in self._by_room if room[1] >= demand.cpus):
@@ -205,6 +229,8 @@ class Cluster:
                         yield self._uses[name], None
             return
         types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+        if gpu_room is not None:
+            types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
         counts = sorted(
             (count, gpu_type)
             for gpu_type in types

@@ -1,96 +1,230 @@
-"""Who is next: first in, first out within a virtual cluster; what does not fit does not block what does.
+"""Who is next: by rank within a virtual cluster; what does not fit does not block what does.
 
-Jobs that ask for the same (their shape) wait behind one another: when the first of a shape does not fit, none
-of that shape does, so a look at the queue costs as many tries as there are shapes, not as there are jobs.
+Jobs that ask for the same under the same limits (their shape) wait behind one another in a line: when the
+first of a line does not fit, none of it does. So a look at the queue costs as many tries as there are lines
+that something has changed for, not as there are jobs.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Generic, TypeVar
+
+from sortedcontainers import SortedList
+
+#: Priority (negated) and order of submission: lower comes first.
+Rank = tuple[int, int]
+Shape = TypeVar("Shape", bound=Hashable)
+
+
+class Standing(Enum):
+    """How a line stands: worth a try, waiting to borrow (later in the same look), or not worth one."""
+
+    OPEN = auto()
+    DEFERRED = auto()
+    BLOCKED = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Line(Generic[Shape]):
+    """The jobs of one shape in one virtual cluster."""
+
+    virtual_cluster: str
+    shape: Shape
+    standing: Standing = Standing.OPEN
+    #: its jobs would be within the guaranteed share
+    within: bool = False
+    members: SortedList = field(default_factory=SortedList)
+    #: how often a job has started before the first of this line, though it came later
+    overtaken: int = 0
+    #: jobs of it for which resources are kept
+    claimed: int = 0
+
+    @property
+    def head(self) -> tuple[Rank, str]:
+        """Give the first job."""
+        first: tuple[Rank, str] = self.members[0]
+        return first
 
 
 @dataclass(slots=True)
-class _Line:
-    """The jobs of one shape in order of submission; removed ones are skipped when they come up."""
-
-    heap: list[tuple[int, str]] = field(default_factory=list)
-    members: dict[str, int] = field(default_factory=dict)
-    blocked: bool = False
-
-    def head(self) -> tuple[int, str] | None:
-        while self.heap and self.members.get(self.heap[0][1]) != self.heap[0][0]:
-            heapq.heappop(self.heap)
-        return self.heap[0] if self.heap else None
+class _Place(Generic[Shape]):
+    line: Line[Shape]
+    rank: Rank
+    #: what `line.overtaken` was when the job came
+    base: int
+    aside: bool = False
 
 
-class Queue:
-    """The waiting jobs. An `order` is a place among all submissions: lower comes first."""
+class Queue(Generic[Shape]):
+    """The waiting jobs of all virtual clusters."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Hashable], _Line] = {}
-        self._where: dict[str, tuple[str, Hashable]] = {}
+        self._lines: dict[tuple[str, Shape], Line[Shape]] = {}
+        self._open: dict[tuple[str, Shape], Line[Shape]] = {}
+        self._deferred: dict[tuple[str, Shape], Line[Shape]] = {}
+        self._places: dict[str, _Place[Shape]] = {}
+        #: all jobs of a virtual cluster in order, so that a place is looked up and not counted
+        self._ranked: dict[str, SortedList] = {}
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._places)
 
     def __contains__(self, job_id: str) -> bool:
-        return job_id in self._where
+        return job_id in self._places
 
-    def add(self, job_id: str, virtual_cluster: str, shape: Hashable, order: int) -> None:
-        """Put a job in line."""
+    def add(self, job_id: str, virtual_cluster: str, shape: Shape, rank: Rank, overtaken: int = 0) -> None:
+        """Put a job in line. `overtaken`: how often that happened to it before."""
         key = (virtual_cluster, shape)
-        line = self._lines.setdefault(key, _Line())
-        line.members[job_id] = order
-        heapq.heappush(line.heap, (order, job_id))
-        self._where[job_id] = key
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = self._open[key] = Line(virtual_cluster, shape)
+        line.members.add((rank, job_id))
+        self._places[job_id] = _Place(line, rank, line.overtaken - overtaken)
+        self._ranked.setdefault(virtual_cluster, SortedList()).add((rank, job_id))
 
     def remove(self, job_id: str) -> None:
         """Take a job out of line; no change where it is not in line."""
-        key = self._where.pop(job_id, None)
-        if key is None:
+        place = self._places.pop(job_id, None)
+        if place is None:
             return
-        line = self._lines[key]
-        del line.members[job_id]
-        if not line.members:
-            del self._lines[key]
+        line = place.line
+        ranked = self._ranked[line.virtual_cluster]
+        ranked.remove((place.rank, job_id))
+        if not ranked:
+            del self._ranked[line.virtual_cluster]
+        if place.aside:
+            line.claimed -= 1
+        else:
+            self._leave(line, place.rank, job_id)
 
-    def unblock(self) -> None:
-        """Something became free: every shape is worth a try again."""
-        for line in self._lines.values():
-            line.blocked = False
+    def set_aside(self, job_id: str) -> None:
+        """Keep a job's place, but try it no more: something is being kept for it."""
+        place = self._places[job_id]
+        place.aside = True
+        place.line.claimed += 1
+        self._leave(place.line, place.rank, job_id)
+
+    def take_back(self, job_id: str) -> None:
+        """Undo `set_aside`."""
+        place = self._places.pop(job_id)
+        place.line.claimed -= 1
+        shape, name = place.line.shape, place.line.virtual_cluster
+        overtaken = place.line.overtaken - place.base
+        self._ranked[name].remove((place.rank, job_id))
+        self.add(job_id, name, shape, place.rank, overtaken)
+        self._set(self._lines[name, shape], Standing.OPEN)
 
     def candidates(self) -> Iterator[str]:
-        """Give the jobs worth a try, first come first; after each, call `remove` or `block`."""
-        heads = [
-            (head, key) for key, line in self._lines.items() if not line.blocked and (head := line.head())
-        ]
-        heap = [(order, job_id, key) for (order, job_id), key in heads]
-        # orders are unique, so keys (which need not be comparable) are never compared
-        heapq.heapify(heap)
-        while heap:
-            _, job_id, key = heapq.heappop(heap)
-            yield job_id
-            line = self._lines.get(key)
-            if line is not None and not line.blocked and (head := line.head()):
-                heapq.heappush(heap, (*head, key))
+        """Give the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`."""
+        return self._merged(self._open, Standing.OPEN)
 
-    def block(self, job_id: str) -> None:
-        """The job does not fit, nor does any other of its shape, until `unblock`."""
-        self._lines[self._where[job_id]].blocked = True
+    def deferred(self) -> Iterator[str]:
+        """Give the first jobs of the deferred lines; after each, call `remove`, `set_aside` or `set`."""
+        return self._merged(self._deferred, Standing.DEFERRED)
+
+    def set(self, job_id: str, standing: Standing, *, within: bool) -> None:
+        """Say how the line of a job stands, which was tried."""
+        line = self._places[job_id].line
+        line.within = within
+        self._set(line, standing)
+
+    def reopen(self, worth: Callable[[Line[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
+        """Something has changed: lines for which it may matter are worth a try again."""
+        for line in self._lines.values():
+            if line.standing is not Standing.OPEN and worth(line):
+                self._set(line, Standing.OPEN)
+
+    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> None:
+        """A job has started: whoever was tried before it and came before it was overtaken.
+
+        Between virtual clusters the order of submission counts; who stays within a guaranteed share
+        overtakes nobody that wants to borrow.
+        """
+        for line in self._lines.values():
+            if line.standing is Standing.OPEN or not line.members:
+                continue
+            head = line.head[0]
+            if line.virtual_cluster == virtual_cluster:
+                line.overtaken += head < rank
+            elif line.within or not within:
+                line.overtaken += head[1] < rank[1]
+
+    def overtaken(self, job_id: str) -> int:
+        """Give how often a job was overtaken, or one that stood before it in its line."""
+        place = self._places[job_id]
+        return place.line.overtaken - place.base
+
+    def has_claim(self, job_id: str) -> bool:
+        """Tell whether resources are kept for one of the jobs in a job's line."""
+        return self._places[job_id].line.claimed > 0
+
+    def is_within(self, job_id: str) -> bool:
+        """Tell whether a job stays within the guaranteed share, as was found when it was tried."""
+        return self._places[job_id].line.within
+
+    @property
+    def anything_open(self) -> bool:
+        """Tell whether there is a line worth a try."""
+        return bool(self._open)
+
+    def shape(self, job_id: str) -> Shape:
+        """Give what a job asks for."""
+        return self._places[job_id].line.shape
+
+    def rank(self, job_id: str) -> Rank:
+        """Give a job's rank."""
+        return self._places[job_id].rank
 
     def position(self, job_id: str) -> int:
         """Give a job's place in its virtual cluster, from 1; KeyError where it is not in line."""
-        virtual_cluster, _ = key = self._where[job_id]
-        order = self._lines[key].members[job_id]
-        return 1 + sum(
-            other < order
-            for (name, _), line in self._lines.items()
-            if name == virtual_cluster
-            for other in line.members.values()
-        )
+        place = self._places[job_id]
+        return 1 + int(self._ranked[place.line.virtual_cluster].index((place.rank, job_id)))
 
     def waiting(self, virtual_cluster: str) -> int:
         """Count the jobs in line of a virtual cluster."""
-        return sum(len(line.members) for (name, _), line in self._lines.items() if name == virtual_cluster)
+        return len(self._ranked.get(virtual_cluster, ()))
+
+    def in_order(self, virtual_cluster: str) -> Iterator[str]:
+        """Give the jobs of a virtual cluster, first come first."""
+        return (job_id for _, job_id in self._ranked.get(virtual_cluster, ()))
+
+    def _leave(self, line: Line[Shape], rank: Rank, job_id: str) -> None:
+        line.members.remove((rank, job_id))
+        if not line.members:
+            key = (line.virtual_cluster, line.shape)
+            del self._lines[key]
+            self._open.pop(key, None)
+            self._deferred.pop(key, None)
+
+    def _set(self, line: Line[Shape], standing: Standing) -> None:
+        key = (line.virtual_cluster, line.shape)
+        line.standing = standing
+        self._open.pop(key, None)
+        self._deferred.pop(key, None)
+        if standing is Standing.OPEN:
+            self._open[key] = line
+        elif standing is Standing.DEFERRED:
+            self._deferred[key] = line
+
+    def _merged(self, lines: dict[tuple[str, Shape], Line[Shape]], standing: Standing) -> Iterator[str]:
+        """Merge lines: by rank within a virtual cluster, the firsts of those by order of submission."""
+        clusters: dict[str, list[tuple[Rank, str, Line[Shape]]]] = {}
+        for line in lines.values():
+            clusters.setdefault(line.virtual_cluster, []).append((*line.head, line))
+        for heads in clusters.values():
+            heapq.heapify(heads)
+        merged = [(heads[0][0][1], heads[0][1], name) for name, heads in clusters.items()]
+        heapq.heapify(merged)
+        while merged:
+            _, _, name = heapq.heappop(merged)
+            heads = clusters[name]
+            _, job_id, line = heapq.heappop(heads)
+            yield job_id
+            if line.standing is standing and line.members:
+                heapq.heappush(heads, (*line.head, line))
+            if heads:
+                heapq.heappush(merged, (heads[0][0][1], heads[0][1], name))

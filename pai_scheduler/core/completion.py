@@ -15,6 +15,7 @@ OOM = 196
 DISK = 198
 PORT_CONFLICT = -7103
 REFUSED = -7300
+PREEMPTED = -7120
 STOPPED_BY_USER = -7351
 STOPPED_ON_COMPLETION = -7400
 
@@ -76,14 +77,42 @@ def stop_verdict(by: str) -> Verdict:
     return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, msg("Stopped by {user}.", user=by))
 
 
+def time_limit_verdict(seconds: int) -> Verdict:
+    """Give the verdict of an attempt that ran for as long as it might: as if its user had stopped it."""
+    reason = msg(
+        "Stopped after running for its time limit of {seconds} s (extras.maxRunSeconds, or the limit of its "
+        "virtual cluster).",
+        seconds=seconds,
+    )
+    return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, reason)
+
+
+def preempt_verdict(virtual_cluster: str) -> Verdict:
+    """Give the verdict of an attempt that was stopped because others need what it had borrowed."""
+    reason = msg(
+        "Preempted: virtual cluster {vc} had borrowed its resources, and those they are guaranteed to need "
+        "them.",
+        vc=virtual_cluster,
+    )
+    return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
+
+
+def as_held(task: Task, event: Ended) -> Ended:
+    """Give the end of a held task as its command had ended, whatever ended its container."""
+    if task.held is None or task.held_cause is None:
+        return event
+    return Ended(task.ref, event.time, task.held_cause, task.exit_code)
+
+
 def end_task(task: Task, event: Ended, attempt_verdict: Verdict | None) -> None:
     """Write a task's end into it; a task that the scheduler ended has the exit code that says why."""
     task.ended = event.time
     task.reason = event.reason
-    if attempt_verdict is not None and event.cause is not EndCause.EXITED:
+    ended_by_us = attempt_verdict is not None and event.cause is not EndCause.EXITED and task.held is None
+    if ended_by_us and attempt_verdict is not None:
         task.state = State.STOPPED
-        by_user = attempt_verdict.exit_row == STOPPED_BY_USER
-        task.exit_code = STOPPED_BY_USER if by_user else STOPPED_ON_COMPLETION
+        of_the_job = attempt_verdict.exit_row in (STOPPED_BY_USER, PREEMPTED)
+        task.exit_code = attempt_verdict.exit_row if of_the_job else STOPPED_ON_COMPLETION
         return
     task.exit_code = reported_exit(event)
     task.state = State.SUCCEEDED if event.cause is EndCause.EXITED and event.exit_code == 0 else State.FAILED

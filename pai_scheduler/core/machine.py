@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..cluster.definition import VirtualCluster
+from ..cluster.dispatch import DEFAULT_OVERTAKE_LIMIT, Dispatcher, Preempt, Shape, Start
 from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from ..cluster.placement import Cluster, Demand
 from ..cluster.queue import Queue
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from . import completion, retry
+from . import completion, order, retry
 from .events import (
     Ended,
     Event,
@@ -30,6 +32,7 @@ from .events import (
 )
 from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
 from .model import Attempt, Job, State, StoryEntry, SubState, Task, Verdict
+from .timers import Timer, Timers
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,10 @@ class Settings:
 
     kill_grace_seconds: float = 10.0
     default_storage_gb: int = DEFAULT_STORAGE_GB
+    #: how often a waiting job may be overtaken before resources are kept for it
+    overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
+    #: how long a failed task of a debugged job keeps its container
+    debug_hold_seconds: int = 7 * 24 * 3600
 
 
 #: So much may the clocks of two machines (or of an engine and the service) differ without meaning anything.
@@ -47,13 +54,28 @@ _CLOCKS_DIFFER_MS = 60_000
 class Core:
     """All jobs that have not ended, or still hold something; and the cluster they run on."""
 
-    def __init__(self, cluster: Cluster, settings: Settings | None = None) -> None:
-        self.cluster = cluster
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: Settings | None = None,
+        virtual_clusters: Iterable[VirtualCluster] = (VirtualCluster("default", 100.0),),
+    ) -> None:
         self.settings = settings or Settings()
-        self.queue = Queue()
+        self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
         self.jobs: dict[str, Job] = {}
-        #: when the next attempt of a job may begin
-        self._sleeping: dict[str, int] = {}
+        self.timers = Timers()
+        #: the latest time that was seen, to notice a clock that was set back
+        self._latest = 0
+
+    @property
+    def cluster(self) -> Cluster:
+        """Give the nodes and what is free on them."""
+        return self.dispatcher.cluster
+
+    @property
+    def queue(self) -> Queue[Shape]:
+        """Give the jobs that wait for resources."""
+        return self.dispatcher.queue
 
     def restore(self, jobs: Iterable[Job]) -> Outcome:
         """Take up what the store knows after a start.
@@ -64,6 +86,8 @@ class Core:
         outcome = Outcome()
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
+            if job.attempt is not None:
+                self._latest = max(self._latest, job.attempt.completed or 0)
             if job.attempt is not None and not _released(job.attempt):
                 self._resume(job, job.attempt, outcome)
             elif not job.state.ended:
@@ -91,8 +115,12 @@ class Core:
                 self._on_nodes(event)
             case Tick():
                 self._on_tick(event, outcome)
-            case Held() | Reordered() | SharesChanged():
-                raise NotImplementedError(type(event).__name__)
+            case Held():
+                self._on_held(event, outcome)
+            case Reordered():
+                self._on_reordered(event, outcome)
+            case SharesChanged():
+                self.dispatcher.set_clusters(event.virtual_clusters)
         self._schedule(event.time, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:
@@ -120,7 +148,7 @@ class Core:
         verdict = completion.stop_verdict(event.by)
         self._tell(outcome, job, event.time, "stop-requested", verdict.reason)
         if job.attempt is None or _released(job.attempt):
-            self.queue.remove(job.id)
+            self.dispatcher.leave(job.id)
             self._end_job(job, verdict, event.time, outcome)
             self._finish(job, outcome)
         elif job.attempt.verdict is not None:
@@ -141,19 +169,41 @@ class Core:
         self._tell(outcome, job, event.time, "task-started", where, task)
         if attempt.verdict is None and all(peer.started is not None for peer in attempt.tasks.values()):
             attempt.launched = event.time
-            job.state, job.sub_state = State.RUNNING, SubState.RUNNING
+            job.state, job.sub_state = State.RUNNING, _running_sub_state(attempt)
             outcome.jobs[job.id] = job
             outcome.attempts[job.id, attempt.number] = attempt
             self._tell(outcome, job, event.time, "running", msg("All tasks run."), attempt=attempt)
+            self._limit_time(job, attempt, outcome)
+
+    def _on_held(self, event: Held, outcome: Outcome) -> None:
+        found = self._find(event.task)
+        if found is None or found[2].state.ended or found[2].held is not None or found[2].killing:
+            return
+        job, _, task = found
+        task.held, task.held_cause, task.exit_code = event.time, event.cause, event.exit_code
+        outcome.tasks[task.ref] = task
+        if job.state is State.RUNNING:
+            job.sub_state = SubState.DEBUG_HELD
+            outcome.jobs[job.id] = job
+        hours = self.settings.debug_hold_seconds / 3600
+        text = msg(
+            "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
+            "stays for {hours:g} hours, or until the job is stopped.",
+            task=task.ref.hostname,
+            code=event.exit_code,
+            hours=hours,
+        )
+        self._tell(outcome, job, event.time, "held", text, task)
+        self._limit_hold(job, task, outcome)
 
     def _on_ended(self, event: Ended, outcome: Outcome) -> None:
         found = self._find(event.task)
         if found is None or found[2].state.ended:
             return
         job, attempt, task = found
+        event = completion.as_held(task, event)
         completion.end_task(task, event, attempt.verdict)
-        self.cluster.release(self.demand(job, task), task.assignment)
-        self.queue.unblock()
+        self.dispatcher.release(job.id, _place(job, task))
         outcome.tasks[task.ref] = task
         self._tell(outcome, job, event.time, "task-ended", _end_message(task), task)
         if attempt.verdict is None:
@@ -184,29 +234,54 @@ class Core:
         outcome.story.append(entry)
 
     def _on_nodes(self, event: NodesChanged) -> None:
-        self.cluster = self.cluster.emptied(event.nodes)
-        for job in self.jobs.values():
-            for task in job.attempt.tasks.values() if job.attempt else ():
-                if not task.state.ended:
-                    self.cluster.occupy(self.demand(job, task), task.assignment)
-        self.queue.unblock()
+        self.dispatcher.set_nodes(event.nodes)
 
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
-        due = [
-            job_id
-            for job_id, time in self._sleeping.items()
-            if time <= event.time or self._slept_later(job_id, event.time)
-        ]
-        for job_id in due:
-            outcome.jobs[job_id] = self.jobs[job_id]
-            self._enqueue(self.jobs[job_id])
-        if self._sleeping:
-            outcome.instructions.append(WakeAt(min(self._sleeping.values())))
+        for job_id, timer in list(self.timers.due(event.time)):
+            self._ring(job_id, timer, event.time, outcome)
+        if event.time + _CLOCKS_DIFFER_MS < self._latest:
+            # the clock was set back: times that were reckoned by the old one are of no use
+            for job_id in self.timers.all(Timer.RETRY):
+                attempt = self.jobs[job_id].attempt
+                if attempt is not None and (attempt.completed or 0) > event.time + _CLOCKS_DIFFER_MS:
+                    self.timers.cancel(job_id, Timer.RETRY)
+                    self._ring(job_id, Timer.RETRY, event.time, outcome)
+        self._latest = event.time
+        if (next_time := self.timers.next()) is not None:
+            outcome.instructions.append(WakeAt(next_time))
 
-    def _slept_later(self, job_id: str, now: int) -> bool:
-        """Tell whether a job fell asleep later than now: the clock was set back, so its time is no use."""
-        attempt = self.jobs[job_id].attempt
-        return attempt is not None and (attempt.completed or 0) > now + _CLOCKS_DIFFER_MS
+    def _ring(self, job_id: str, timer: Timer, time: int, outcome: Outcome) -> None:
+        job = self.jobs[job_id]
+        attempt = job.attempt
+        if timer is Timer.RETRY:
+            outcome.jobs[job_id] = job
+            self._enqueue(job)
+        elif attempt is None or attempt.verdict is not None:
+            return
+        elif timer is Timer.TIME_LIMIT:
+            verdict = completion.time_limit_verdict(self._run_seconds(job) or 0)
+            self._decide(job, attempt, verdict, time, outcome)
+        else:
+            for task in attempt.tasks.values():
+                if task.held is None or task.state.ended:
+                    continue
+                if task.held + self._hold_ms <= time:
+                    self._kill(task, outcome)
+                else:
+                    self._limit_hold(job, task, outcome)
+
+    def _on_reordered(self, event: Reordered, outcome: Outcome) -> None:
+        job = self.jobs.get(event.job_id)
+        if job is None or job.state.ended:
+            return
+        changed = order.reorder(self.jobs, self.dispatcher, job, event)
+        for other in changed:
+            outcome.jobs[other.id] = other
+            if other.id in self.queue:
+                self.dispatcher.rerank(other.id, other.rank)
+        if job in changed:
+            text = order.message(job, event)
+            self._tell(outcome, job, event.time, "reordered", text)
 
     # -- transitions ----------------------------------------------------------------------------------------
 
@@ -215,50 +290,66 @@ class Core:
         outcome.jobs[job.id] = job
         if job.not_before is not None:
             job.sub_state = SubState.RETRY_WAIT
-            self._sleeping[job.id] = job.not_before
-            outcome.instructions.append(WakeAt(job.not_before))
+            self._wake(job, Timer.RETRY, job.not_before, outcome)
         else:
             self._enqueue(job)
 
     def _enqueue(self, job: Job) -> None:
-        self._sleeping.pop(job.id, None)
+        self.timers.cancel(job.id, Timer.RETRY)
         job.sub_state, job.not_before = SubState.QUEUED, None
-        gang = gang_of(job.spec, self.settings.default_storage_gb)
-        self.queue.add(job.id, job.spec.virtual_cluster, tuple(gang), job.order)
+        self.dispatcher.wait(
+            job.id,
+            job.user,
+            job.spec.virtual_cluster,
+            gang_of(job.spec, self.settings.default_storage_gb),
+            job.rank,
+            preemptible=job.spec.preemptible,
+            overtaken=job.overtaken,
+        )
 
     def _schedule(self, time: int, outcome: Outcome) -> None:
-        for job_id in self.queue.candidates():
-            job = self.jobs[job_id]
-            assignments = self.cluster.place(gang_of(job.spec, self.settings.default_storage_gb))
-            if assignments is None:
-                self.queue.block(job_id)
-                continue
-            self.queue.remove(job_id)
-            number = 0 if job.attempt is None else job.attempt.number + 1
-            attempt = job.attempt = Attempt(number, time)
-            refs = [(role.name, index) for role in job.spec.task_roles for index in range(role.task_number)]
-            for (role, index), assignment in zip(refs, assignments, strict=True):
-                task = Task(TaskRef(job.id, number, role, index), assignment)
-                attempt.tasks[role, index] = task
-                outcome.tasks[task.ref] = task
-            job.sub_state, job.progress = SubState.STARTING, None
-            outcome.jobs[job.id] = job
-            outcome.attempts[job.id, number] = attempt
-            outcome.instructions.append(LaunchAttempt(job.id, number))
-            nodes = ", ".join(sorted({assignment.node for assignment in assignments}))
-            self._tell(
-                outcome,
-                job,
-                time,
-                "placed",
-                msg("Has its resources on {nodes}.", nodes=nodes),
-                attempt=attempt,
+        for decision in self.dispatcher.decide(time):
+            match decision:
+                case Start():
+                    self._start(self.jobs[decision.job_id], decision, time, outcome)
+                case Preempt():
+                    for victim in decision.victims:
+                        job = self.jobs[victim]
+                        # (whoever holds something has an attempt, and none that is ending is chosen)
+                        if job.attempt is not None:
+                            verdict = completion.preempt_verdict(job.spec.virtual_cluster)
+                            self._decide(job, job.attempt, verdict, time, outcome)
+
+    def _start(self, job: Job, start: Start, time: int, outcome: Outcome) -> None:
+        number = 0 if job.attempt is None else job.attempt.number + 1
+        attempt = job.attempt = Attempt(number, time)
+        refs = [(role.name, index) for role in job.spec.task_roles for index in range(role.task_number)]
+        for (role, index), assignment in zip(refs, start.assignments, strict=True):
+            task = Task(TaskRef(job.id, number, role, index), assignment)
+            attempt.tasks[role, index] = task
+            outcome.tasks[task.ref] = task
+        job.sub_state, job.progress, job.overtaken = SubState.STARTING, None, 0
+        outcome.jobs[job.id] = job
+        outcome.attempts[job.id, number] = attempt
+        outcome.instructions.append(LaunchAttempt(job.id, number))
+        nodes = ", ".join(sorted({assignment.node for assignment in start.assignments}))
+        text = msg("Has its resources on {nodes}.", nodes=nodes)
+        if start.borrows:
+            text = msg(
+                "Has its resources on {nodes}, beyond the guaranteed share of virtual cluster {vc}: "
+                "it may be stopped for others, and is queued again then.",
+                nodes=nodes,
+                vc=job.spec.virtual_cluster,
             )
+        data: dict[str, object] = {"borrows": True} if start.borrows else {}
+        self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
 
     def _decide(self, job: Job, attempt: Attempt, verdict: Verdict, time: int, outcome: Outcome) -> None:
         """The attempt is decided: end what still runs, and the job with it unless another attempt follows."""
         attempt.verdict = verdict
         outcome.attempts[job.id, attempt.number] = attempt
+        self.dispatcher.ending(job.id)
+        self.timers.cancel(job.id)
         ran = time - attempt.launched if attempt.launched is not None else 0
         another = retry.retry_after(job, verdict, ran)
         if another is None:
@@ -274,9 +365,7 @@ class Core:
         outcome.jobs[job.id] = job
         for task in attempt.tasks.values():
             if not task.state.ended:
-                task.killing = True
-                outcome.tasks[task.ref] = task
-                outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+                self._kill(task, outcome)
         if _released(attempt):
             self._after_attempt(job, attempt, time, outcome)
 
@@ -300,20 +389,73 @@ class Core:
         job.sub_state = SubState.ENDED
         outcome.jobs[job.id] = job
         del self.jobs[job.id]
-        self._sleeping.pop(job.id, None)
+        self.timers.cancel(job.id)
         if job.doomed:
             outcome.deleted.append(job.id)
 
     def _resume(self, job: Job, attempt: Attempt, outcome: Outcome) -> None:
         """Book what an attempt holds, and say again what was being done about it."""
+        held = {
+            place: (self.demand(job, task), task.assignment)
+            for place, task in enumerate(_in_order(job, attempt))
+            if not task.state.ended
+        }
+        self.dispatcher.hold(
+            job.id,
+            job.user,
+            job.spec.virtual_cluster,
+            held,
+            attempt.created,
+            preemptible=job.spec.preemptible,
+            ending=attempt.verdict is not None,
+        )
         for task in attempt.tasks.values():
-            if not task.state.ended:
-                self.cluster.occupy(self.demand(job, task), task.assignment)
-                if task.killing:
-                    outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+            if not task.state.ended and task.killing:
+                outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+            elif not task.state.ended and task.held is not None:
+                self._limit_hold(job, task, outcome)
+        if attempt.launched is not None and attempt.verdict is None:
+            self._limit_time(job, attempt, outcome)
         tasks = attempt.tasks.values()
         if attempt.verdict is None and any(task.started is None and not task.state.ended for task in tasks):
             outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
+
+    def _kill(self, task: Task, outcome: Outcome) -> None:
+        task.killing = True
+        outcome.tasks[task.ref] = task
+        outcome.instructions.append(KillTask(task.ref, self.settings.kill_grace_seconds))
+
+    def _wake(self, job: Job, timer: Timer, time: int, outcome: Outcome) -> None:
+        self.timers.set(job.id, timer, time)
+        outcome.instructions.append(WakeAt(time))
+
+    def _limit_time(self, job: Job, attempt: Attempt, outcome: Outcome) -> None:
+        """Let an attempt end when it has run for as long as it may."""
+        seconds = self._run_seconds(job)
+        if seconds is not None and attempt.launched is not None:
+            end = attempt.launched + 1000 * seconds
+            self._wake(job, Timer.TIME_LIMIT, end, outcome)
+            self.dispatcher.expect(job.id, end)
+
+    def _run_seconds(self, job: Job) -> int | None:
+        """Give how long an attempt may run: as the job says, at most as its virtual cluster allows."""
+        cluster = self.dispatcher.ledger.clusters.get(job.spec.virtual_cluster)
+        asked = job.spec.max_run_seconds
+        if cluster is None:
+            return asked
+        limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    @property
+    def _hold_ms(self) -> int:
+        return 1000 * self.settings.debug_hold_seconds
+
+    def _limit_hold(self, job: Job, task: Task, outcome: Outcome) -> None:
+        """Let a hold end in time; of several the first rings, and sees to the others."""
+        end = (task.held or 0) + self._hold_ms
+        known = self.timers.get(job.id, Timer.HOLD)
+        if known is None or end < known:
+            self._wake(job, Timer.HOLD, end, outcome)
 
     # -- helpers --------------------------------------------------------------------------------------------
 
@@ -344,6 +486,26 @@ class Core:
 def _released(attempt: Attempt) -> bool:
     """Tell whether nothing of an attempt runs or may still be started."""
     return attempt.verdict is not None and all(task.state.ended for task in attempt.tasks.values())
+
+
+def _in_order(job: Job, attempt: Attempt) -> list[Task]:
+    """List an attempt's tasks in the order of the job's gang."""
+    return [attempt.tasks[role.name, i] for role in job.spec.task_roles for i in range(role.task_number)]
+
+
+def _place(job: Job, task: Task) -> int:
+    """Give a task's place in the job's gang."""
+    before = 0
+    for role in job.spec.task_roles:
+        if role.name == task.ref.role:
+            break
+        before += role.task_number
+    return before + int(task.ref.index)
+
+
+def _running_sub_state(attempt: Attempt) -> SubState:
+    held = any(task.held is not None and not task.state.ended for task in attempt.tasks.values())
+    return SubState.DEBUG_HELD if held else SubState.RUNNING
 
 
 def _end_message(task: Task) -> Message:

@@ -30,9 +30,9 @@ class Retry:
 
 def retry_after(job: Job, verdict: Verdict, ran_ms: int) -> Retry | None:
     """Decide about another attempt after `verdict`; None: the job ends with it."""
-    if verdict.state is State.STOPPED:
-        return None
     behavior = exit_spec(verdict.exit_row).behavior
+    if verdict.state is State.STOPPED and behavior is Behavior.NON_TRANSIENT:
+        return None  # by its user, or at its time limit; who was preempted comes back
     limit = job.spec.retry_count
     if ran_ms >= LONG_RUN_MS:
         job.retries.streak = 0

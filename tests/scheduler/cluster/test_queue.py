@@ -1,21 +1,27 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.queue import Queue
+from pai_scheduler.cluster.queue import Queue, Standing
 
 
-def make_queue(*jobs: tuple[str, str, str]) -> Queue:
+def make_queue(*jobs: tuple[str, str, str]) -> Queue[str]:
     """Each job: id, virtual cluster, shape; in the order of submission."""
-    queue = Queue()
+    queue: Queue[str] = Queue()
     for order, (job_id, virtual_cluster, shape) in enumerate(jobs, 1):
-        queue.add(job_id, virtual_cluster, shape, order)
+        queue.add(job_id, virtual_cluster, shape, (0, order))
     return queue
 
 
-def tried(queue: Queue, fitting: str = "") -> list[str]:
+def block(queue: Queue[str], job_id: str) -> None:
+    queue.set(job_id, Standing.BLOCKED, within=True)
+
+
+def tried(queue: Queue[str], fitting: str = "") -> list[str]:
     """Go through the queue; jobs whose id is in `fitting` are placed, the others blocked."""
     seen = []
     for job_id in queue.candidates():
@@ -23,7 +29,7 @@ def tried(queue: Queue, fitting: str = "") -> list[str]:
         if job_id in fitting:
             queue.remove(job_id)
         else:
-            queue.block(job_id)
+            block(queue, job_id)
     return seen
 
 
@@ -41,95 +47,179 @@ def test_jobs_of_several_virtual_clusters_come_in_the_order_of_submission() -> N
     assert tried(queue, "abc") == ["a", "b", "c"]
 
 
+def test_a_higher_priority_comes_first_within_its_virtual_cluster() -> None:
+    queue = make_queue(("a", "vc", "s"), ("b", "vc", "t"))
+    queue.add("urgent", "vc", "u", (-90, 3))
+    queue.add("early", "other", "s", (0, 0))
+    assert tried(queue, "abearlyurgent") == ["early", "urgent", "a", "b"]
+
+
+def test_a_priority_in_one_virtual_cluster_does_not_count_in_another() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("plain", "x", "s", (0, 1))
+    queue.add("urgent", "y", "s", (-100, 2))
+    assert tried(queue) == ["plain", "urgent"]
+
+
 def test_a_job_that_does_not_fit_blocks_its_own_shape_only() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "vc", "large"), ("c", "vc", "small"), ("d", "vc", "small"))
     assert tried(queue, "cd") == ["a", "c", "d"]
     assert len(queue) == 2
 
 
-def test_a_blocked_shape_is_not_tried_again_until_something_became_free() -> None:
+def test_a_blocked_shape_is_not_tried_again_until_something_has_changed() -> None:
     queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
     assert tried(queue) == ["a"]
+    assert not queue.anything_open
     assert tried(queue) == []
-    queue.add("c", "vc", "s", 3)
+    queue.add("c", "vc", "s", (0, 3))
     assert tried(queue) == []
-    queue.unblock()
+    queue.reopen()
+    assert queue.anything_open
     assert tried(queue, "abc") == ["a", "b", "c"]
+
+
+def test_only_the_lines_for_which_something_has_changed_are_reopened() -> None:
+    queue = make_queue(("a", "x", "s"), ("b", "y", "s"))
+    tried(queue)
+    queue.reopen(lambda line: line.virtual_cluster == "y")
+    assert tried(queue) == ["b"]
+
+
+def test_a_deferred_line_comes_in_the_second_round_of_the_same_look() -> None:
+    queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"), ("c", "vc", "t"))
+    first = []
+    for job_id in queue.candidates():
+        first.append(job_id)
+        queue.set(job_id, Standing.DEFERRED, within=False)
+    assert first == ["a", "c"]
+    second = []
+    for job_id in queue.deferred():
+        second.append(job_id)
+        if job_id == "b":
+            block(queue, job_id)
+        else:
+            queue.remove(job_id)
+    assert second == ["a", "b", "c"]
+    assert list(queue.deferred()) == []
+
+
+def test_a_job_set_aside_keeps_its_place_but_is_not_tried() -> None:
+    queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
+    queue.set_aside("a")
+    assert queue.has_claim("b")
+    assert tried(queue) == ["b"]
+    assert [queue.position("a"), queue.position("b")] == [1, 2]
+    queue.take_back("a")
+    assert not queue.has_claim("b")
+    assert tried(queue) == ["a"]
+
+
+def test_a_job_set_aside_may_leave() -> None:
+    queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
+    queue.set_aside("a")
+    queue.remove("a")
+    assert not queue.has_claim("b")
+    assert queue.position("b") == 1
+
+
+def test_who_was_tried_in_vain_is_overtaken_by_whoever_came_later_and_starts() -> None:
+    queue = make_queue(("a", "vc", "large"), ("b", "vc", "small"), ("c", "other", "small"))
+    block(queue, "a")
+    queue.overtook("vc", queue.rank("b"), within=True)
+    queue.overtook("other", queue.rank("c"), within=True)
+    queue.overtook("other", (0, 0), within=True)  # it came before
+    assert queue.overtaken("a") == 2
+
+
+def test_who_stays_within_its_guarantee_does_not_overtake_who_wants_to_borrow_elsewhere() -> None:
+    queue = make_queue(("a", "vc", "large"), ("b", "other", "small"))
+    queue.set("a", Standing.BLOCKED, within=False)
+    queue.overtook("other", queue.rank("b"), within=True)
+    assert queue.overtaken("a") == 0
+    queue.overtook("other", queue.rank("b"), within=False)
+    queue.overtook("vc", (0, 3), within=True)
+    assert queue.overtaken("a") == 2
+
+
+def test_a_job_behind_counts_from_when_it_came() -> None:
+    queue = make_queue(("a", "vc", "large"))
+    block(queue, "a")
+    queue.overtook("vc", (0, 7), within=True)
+    queue.add("b", "vc", "large", (0, 8))
+    queue.overtook("vc", (0, 9), within=True)
+    assert (queue.overtaken("a"), queue.overtaken("b")) == (2, 1)
+    queue.remove("a")
+    assert queue.overtaken("b") == 1
+
+
+def test_how_often_a_job_was_overtaken_before_is_not_forgotten() -> None:
+    queue: Queue[str] = Queue()
+    queue.add("a", "vc", "s", (0, 1), overtaken=5)
+    block(queue, "a")
+    queue.overtook("vc", (0, 2), within=True)
+    assert queue.overtaken("a") == 6
 
 
 def test_a_job_that_comes_back_has_its_old_place() -> None:
     queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
     queue.remove("a")
-    queue.add("a", "vc", "s", 1)
+    queue.add("a", "vc", "s", (0, 1))
     assert tried(queue, "ab") == ["a", "b"]
 
 
-def test_a_job_that_was_removed_is_in_line_no_more() -> None:
+def test_a_job_that_left_is_not_tried() -> None:
     queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
     queue.remove("a")
-    assert "a" not in queue
-    assert "b" in queue
-    assert tried(queue, "ab") == ["b"]
-
-
-def test_removing_what_is_not_in_line_changes_nothing() -> None:
-    queue = make_queue(("a", "vc", "s"))
-    queue.remove("nobody")
-    assert len(queue) == 1
-
-
-def test_the_position_counts_the_jobs_before_it_in_its_virtual_cluster_whatever_their_shape() -> None:
-    queue = make_queue(("a", "x", "s"), ("b", "y", "s"), ("c", "x", "t"), ("d", "x", "s"))
-    assert [queue.position(job) for job in "abcd"] == [1, 1, 2, 3]
     queue.remove("a")
-    assert [queue.position(job) for job in "cd"] == [1, 2]
+    assert "a" not in queue
+    assert tried(queue, "b") == ["b"]
+    assert len(queue) == 0
 
 
-def test_what_is_not_in_line_has_no_position() -> None:
+def test_a_position_counts_the_jobs_of_the_same_virtual_cluster() -> None:
+    queue = make_queue(("a", "x", "s"), ("b", "y", "s"), ("c", "x", "t"), ("d", "x", "s"))
+    assert [queue.position(job_id) for job_id in "abcd"] == [1, 1, 2, 3]
+    assert (queue.waiting("x"), queue.waiting("y"), queue.waiting("z")) == (3, 1, 0)
+    assert list(queue.in_order("x")) == ["a", "c", "d"]
     with pytest.raises(KeyError):
-        make_queue().position("a")
+        queue.position("e")
 
 
-def test_waiting_counts_the_jobs_of_one_virtual_cluster() -> None:
-    queue = make_queue(("a", "x", "s"), ("b", "y", "s"), ("c", "x", "t"))
-    assert (queue.waiting("x"), queue.waiting("y"), queue.waiting("z")) == (2, 1, 0)
-
-
-OPERATIONS = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), st.integers(0, 9), st.sampled_from("st")),
-        st.tuples(st.just("remove"), st.integers(0, 9), st.just("")),
-        st.tuples(st.just("go through"), st.sets(st.integers(0, 9)), st.just("")),
-        st.tuples(st.just("unblock"), st.just(0), st.just("")),
-    )
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("st"), st.integers(0, 2)), max_size=12),
+    st.sets(st.integers(0, 11)),
+    st.sets(st.integers(0, 11)),
 )
-
-
-@given(OPERATIONS)
-def test_it_does_what_a_sorted_list_would_do(operations: list[tuple[str, int | set[int], str]]) -> None:
-    queue, shapes, blocked = Queue(), dict[int, str](), set[str]()
-    for what, value, shape in operations:
-        if what == "add" and isinstance(value, int) and value not in shapes:
-            if shape not in shapes.values():
-                blocked.discard(shape)
-            shapes[value] = shape
-            queue.add(str(value), "vc", shape, value)
-        elif what == "remove" and isinstance(value, int):
-            shapes.pop(value, None)
-            queue.remove(str(value))
-        elif what == "unblock":
-            blocked.clear()
-            queue.unblock()
-        elif isinstance(value, set):
-            expected = []
-            for job in sorted(shapes):
-                if shapes[job] in blocked:
-                    continue
-                expected.append(str(job))
-                if job in value:
-                    del shapes[job]
-                else:
-                    blocked.add(shapes[job])
-            assert tried(queue, "".join(map(str, value))) == expected
-        assert len(queue) == queue.waiting("vc") == len(shapes)
-        assert [queue.position(str(job)) for job in sorted(shapes)] == list(range(1, len(shapes) + 1))
+def test_every_waiting_job_that_fits_is_placed_in_order_whatever_else_waits(
+    jobs: list[tuple[str, str, int]], removed: set[int], unfit: set[int]
+) -> None:
+    queue: Queue[str] = Queue()
+    ranks = {}
+    for number, (virtual_cluster, shape, priority) in enumerate(jobs):
+        ranks[str(number)] = (-priority, number)
+        queue.add(str(number), virtual_cluster, shape, ranks[str(number)])
+    for number in removed:
+        queue.remove(str(number))
+    # a whole shape of a virtual cluster fits or does not
+    bad = {jobs[number][:2] for number in unfit if number < len(jobs)}
+    placed: list[str] = []
+    tries: Counter[tuple[str, str]] = Counter()
+    for job_id in queue.candidates():
+        key = jobs[int(job_id)][:2]
+        tries[key] += 1
+        if key in bad:
+            block(queue, job_id)
+        else:
+            queue.remove(job_id)
+            placed.append(job_id)
+    expected = {
+        str(number)
+        for number, (vc, shape, _) in enumerate(jobs)
+        if number not in removed and (vc, shape) not in bad
+    }
+    assert set(placed) == expected
+    assert all(tries[key] == 1 for key in bad if tries[key])
+    for cluster in "xy":
+        mine = [job_id for job_id in placed if jobs[int(job_id)][0] == cluster]
+        assert mine == sorted(mine, key=ranks.__getitem__)

@@ -21,7 +21,9 @@ from hypothesis.stateful import (
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
+from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job, State, SubState, Task
+from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.task import TaskRef
 
 from .world import EndCause, World, make_node, make_role
@@ -77,6 +79,10 @@ ENDS = st.sampled_from(
         (EndCause.KILLED, None),
     ]
 )
+
+
+def sleeping(core: Core) -> dict[str, int]:
+    return core.timers.all(Timer.RETRY)
 
 
 class RandomLife(RuleBasedStateMachine):
@@ -180,7 +186,7 @@ class RandomLife(RuleBasedStateMachine):
         assert self.alarm is not None
         self.world.now, self.alarm = max(self.world.now, self.alarm), None
         self.after(self.world.tick())
-        assert all(due > self.world.now for due in self.world.core._sleeping.values())
+        assert all(due > self.world.now for due in sleeping(self.world.core).values())
 
     @rule()
     def service_dies_and_comes_back(self) -> None:
@@ -255,7 +261,7 @@ class RandomLife(RuleBasedStateMachine):
         core = self.world.core
         for job in core.jobs.values():
             holds = job.attempt is not None and any(not t.state.ended for t in job.attempt.tasks.values())
-            places = [job.id in core.queue, job.id in core._sleeping, holds]
+            places = [job.id in core.queue, job.id in sleeping(core), holds]
             assert places.count(True) == 1, (job, places)
             expected = {SubState.QUEUED: 0, SubState.RETRY_WAIT: 1}.get(job.sub_state, 2)
             assert places[expected], (job.sub_state, places)
@@ -264,7 +270,7 @@ class RandomLife(RuleBasedStateMachine):
                 assert job.attempt is not None
                 assert all(task.started is not None for task in job.attempt.tasks.values())
         assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
-        assert core._sleeping.keys() <= core.jobs.keys()
+        assert sleeping(core).keys() <= core.jobs.keys()
 
     @invariant()
     def a_gang_is_whole(self) -> None:
@@ -284,9 +290,9 @@ class RandomLife(RuleBasedStateMachine):
 
     @invariant()
     def who_sleeps_is_woken(self) -> None:
-        if self.world.core._sleeping:
+        if sleeping(self.world.core):
             assert self.alarm is not None
-            assert self.alarm <= min(self.world.core._sleeping.values())
+            assert self.alarm <= min(sleeping(self.world.core).values())
 
     @invariant()
     def what_is_durable_is_what_the_core_thinks(self) -> None:

@@ -100,10 +100,10 @@ def test_nodes_show_what_is_taken_and_who_has_which_gpu() -> None:
 
 
 def test_virtual_clusters_show_what_their_jobs_hold() -> None:
-    world = World(make_node(cpus=10, memory_mb=1000, gpus={"P100": 4}))
+    clusters = [VirtualCluster("default", 60), VirtualCluster("vision", 40)]
+    world = World(make_node(cpus=10, memory_mb=1000, gpus={"P100": 4}), virtual_clusters=clusters)
     world.run(make_role(cpus=2, memory_mb=500, gpus=1), id="a", virtualCluster="vision")
     world.submit(make_role(gpus=4), id="b", virtualCluster="vision")
-    clusters = [VirtualCluster("default", 60), VirtualCluster("vision", 40)]
     default, vision = virtual_cluster_uses(world.core, clusters, {"vision": 5})
     assert (default.used, default.used_capacity) == ((0, 0, 0), 0)
     assert (default.active_jobs, default.pending_jobs, default.total_jobs) == (0, 0, 0)

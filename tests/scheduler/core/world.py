@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import (
@@ -27,7 +28,7 @@ from pai_scheduler.core.instructions import (
     ReleaseAttempt,
     WakeAt,
 )
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.machine import Core, Settings
 from pai_scheduler.core.model import Attempt, Job, StoryEntry, Task
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
@@ -84,8 +85,16 @@ class Disk:
 class World:
     """Hands events to a core, checks that each outcome is complete, and gives its instructions."""
 
-    def __init__(self, *nodes: Node, shares_host_ports: bool = False) -> None:
+    def __init__(
+        self,
+        *nodes: Node,
+        shares_host_ports: bool = False,
+        virtual_clusters: Iterable[VirtualCluster] = (VirtualCluster("default", 100),),
+        settings: Settings | None = None,
+    ) -> None:
         self.nodes = nodes or (make_node(),)
+        self.virtual_clusters = tuple(virtual_clusters)
+        self.settings = settings or Settings()
         self.shares_host_ports = shares_host_ports
         self.now = 1_000_000
         self.disk = Disk()
@@ -94,7 +103,8 @@ class World:
         self._orders = 0
 
     def _empty_core(self) -> Core:
-        return Core(Cluster(self.nodes, shares_host_ports=self.shares_host_ports))
+        cluster = Cluster(self.nodes, shares_host_ports=self.shares_host_ports)
+        return Core(cluster, self.settings, self.virtual_clusters)
 
     # -- events ---------------------------------------------------------------------------------------------
 

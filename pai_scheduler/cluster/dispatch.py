@@ -1,0 +1,499 @@
+"""Decides who starts, who is stopped for whom, and for whom resources are kept; a job is a gang here.
+
+A look at the queue has two rounds: first whoever stays within the guaranteed share of their virtual cluster,
+then whoever may borrow. For a job within its guarantee that finds no room, the youngest borrowing jobs of
+other virtual clusters are stopped: as many as are needed, none if all of them would not do. A job that was
+overtaken too often, or for which others are being stopped, has a claim: a place is chosen where it will fit,
+and what becomes free there is kept for it (EASY backfilling, Lifka 1995, without known run times).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .amounts import ANY_GPU, Amounts, of_gang, of_task
+from .claims import Claim, Claims, Target
+from .definition import VirtualCluster
+from .ledger import Bound, Excess, Ledger
+from .node import Node
+from .placement import Assignment, Cluster, Demand
+from .queue import Line, Queue, Rank, Standing
+from .whatif import Holding, WhatIf
+
+#: how often a waiting job may be overtaken before resources are kept for it
+DEFAULT_OVERTAKE_LIMIT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a job asks for, and under which limits. `user`: whose quota counts; None where there is none."""
+
+    gang: tuple[Demand, ...]
+    preemptible: bool
+    user: str | None
+    asked: Amounts = field(compare=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A job has its resources: one assignment per task, in the order of its gang."""
+
+    job_id: str
+    assignments: Sequence[Assignment]
+    borrows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Borrowing jobs are to be stopped, for another's sake."""
+
+    victims: Sequence[str]
+    beneficiary: str
+
+
+Decision = Start | Preempt
+
+
+@dataclass(slots=True)
+class _Waiting:
+    user: str
+    virtual_cluster: str
+
+
+class Dispatcher:
+    """The cluster, its shares, who waits and who holds what.
+
+    Memory is kept for waiting and holding jobs only. Times are ms since the epoch and only compared.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clusters: Iterable[VirtualCluster],
+        overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
+    ) -> None:
+        self.cluster = cluster
+        self.ledger = Ledger(cluster.nodes, clusters)
+        self.queue: Queue[Shape] = Queue()
+        self.holdings: dict[str, Holding] = {}
+        self.claims = Claims()
+        self._overtake_limit = overtake_limit
+        self._waiting: dict[str, _Waiting] = {}
+        self._by_cluster: dict[str, dict[str, Holding]] = {}
+        self._ending: dict[str, Holding] = {}
+        self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
+        #: something has changed for the jobs that have claims
+        self._stirred = False
+        #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
+        self._hopeless: set[tuple[str, Shape]] = set()
+
+    # -- what happens ---------------------------------------------------------------------------------------
+
+    def wait(
+        self,
+        job_id: str,
+        user: str,
+        virtual_cluster: str,
+        gang: Sequence[Demand],
+        rank: Rank,
+        *,
+        preemptible: bool = True,
+        overtaken: int = 0,
+    ) -> None:
+        """Put a job in line."""
+        self._waiting[job_id] = _Waiting(user, virtual_cluster)
+        shape = self._shape(user, virtual_cluster, gang, preemptible)
+        self.queue.add(job_id, virtual_cluster, shape, rank, overtaken)
+
+    def leave(self, job_id: str) -> None:
+        """Take a job out of line, where it is."""
+        if self._waiting.pop(job_id, None) is None:
+            return
+        self.queue.remove(job_id)
+        if self._drop_claim(job_id):
+            self.queue.reopen()
+
+    def rerank(self, job_id: str, rank: Rank) -> None:
+        """Give a waiting job another rank."""
+        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        overtaken = self.queue.overtaken(job_id)
+        self._drop_claim(job_id)
+        self.queue.remove(job_id)
+        self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken)
+        self.queue.reopen()
+
+    def hold(
+        self,
+        job_id: str,
+        user: str,
+        virtual_cluster: str,
+        tasks: Mapping[int, tuple[Demand, Assignment]],
+        since: int,
+        *,
+        preemptible: bool = True,
+        ending: bool = False,
+    ) -> None:
+        """Book what a job holds already; `tasks` by their place in its gang."""
+        holding = Holding(job_id, user, virtual_cluster, preemptible, since, ending=ending)
+        for place, (demand, assignment) in tasks.items():
+            holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
+            self.cluster.occupy(demand, assignment)
+            self.ledger.book(virtual_cluster, user, holding.tasks[place][2])
+        self._file(holding)
+
+    def release(self, job_id: str, place: int) -> None:
+        """A task of a job is over: what it held is free."""
+        holding = self.holdings[job_id]
+        demand, assignment, amounts = holding.tasks.pop(place)
+        self.cluster.release(demand, assignment)
+        self.ledger.unbook(holding.virtual_cluster, holding.user, amounts)
+        if not holding.tasks:
+            del self.holdings[job_id]
+            del self._by_cluster[holding.virtual_cluster][job_id]
+            self._ending.pop(job_id, None)
+        self._stirred = True
+        use = self.cluster.uses.get(assignment.node)
+        anybody_borrows = any(self.ledger.is_over_guarantee(name) for name in self._by_cluster)
+
+        def worth(line: Line[Shape]) -> bool:
+            if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
+                return True
+            if self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless:
+                return True
+            gang = line.shape.gang
+            if self.cluster.shares_host_ports and any(demand.has_fixed_ports for demand in gang):
+                return True
+            return use is not None and any(use.could_take(demand) for demand in set(gang))
+
+        self.queue.reopen(worth)
+
+    def ending(self, job_id: str) -> None:
+        """Know that a job's tasks are being stopped."""
+        holding = self.holdings.get(job_id)
+        if holding is not None:
+            holding.ending = True
+            self._ending[job_id] = holding
+
+    def expect(self, job_id: str, end: int | None) -> None:
+        """Know by when a job will have ended at the latest; None: nobody knows."""
+        holding = self.holdings.get(job_id)
+        if holding is not None:
+            holding.expected_end = end
+
+    def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """Nodes came, went, or changed."""
+        self.cluster = self.cluster.emptied(nodes)
+        self._nodes = {node.name: node for node in nodes}
+        for holding in self.holdings.values():
+            for demand, assignment, _ in holding.tasks.values():
+                self.cluster.occupy(demand, assignment)
+        self.ledger.set_nodes(nodes)
+        self._start_over()
+
+    def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
+        """Shares or quotas changed."""
+        self.ledger.set_clusters(clusters)
+        for job_id, waiting in self._waiting.items():
+            # a quota makes lines of their own for each user
+            shape, rank, overtaken = (
+                self.queue.shape(job_id),
+                self.queue.rank(job_id),
+                self.queue.overtaken(job_id),
+            )
+            new = self._shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
+            if new != shape:
+                self._drop_claim(job_id)
+                self.queue.remove(job_id)
+                self.queue.add(job_id, waiting.virtual_cluster, new, rank, overtaken)
+        self._start_over()
+
+    # -- what follows ---------------------------------------------------------------------------------------
+
+    def decide(self, now: int) -> list[Decision]:
+        """Say what is to be done now, and take it as done: starts are booked, victims are ending."""
+        decisions: list[Decision] = []
+        if not self._stirred and not self.queue.anything_open:
+            return decisions
+        try:
+            self._serve_claims(now, decisions, within=True)
+            for job_id in self.queue.candidates():
+                self._first_round(job_id, now, decisions)
+            self._serve_claims(now, decisions, within=False)
+            for job_id in self.queue.deferred():
+                self._second_round(job_id, now, decisions)
+        finally:
+            for claim in self.claims:
+                self.claims.let_go(self.cluster, claim)
+        self._stirred = False
+        return decisions
+
+    def _first_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
+        shape = self.queue.shape(job_id)
+        found = self._place(job_id, Bound.GUARANTEE)
+        if isinstance(found, list):
+            self._start(job_id, found, now, decisions, borrows=False)
+        elif isinstance(found, Excess):
+            if shape.preemptible and found.user is None:
+                self.queue.set(job_id, Standing.DEFERRED, within=False)
+            else:
+                self._give_way(job_id, within=False)
+        elif not self._preempt(job_id, decisions):
+            if shape.preemptible and ANY_GPU in shape.asked:
+                # there may be room on GPUs of a type of which the guarantee is used up
+                self.queue.set(job_id, Standing.DEFERRED, within=True)
+            else:
+                self._give_way(job_id, within=True)
+
+    def _second_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
+        found = self._place(job_id, Bound.MAXIMUM)
+        if isinstance(found, list):
+            self._start(job_id, found, now, decisions, borrows=True)
+        else:
+            self._give_way(job_id, within=self.queue.is_within(job_id))
+
+    def _give_way(self, job_id: str, *, within: bool) -> None:
+        """A job cannot start: it is not tried again until something changes, or things are kept for it."""
+        if not (self._is_due(job_id) and self._claim(job_id)):
+            self.queue.set(job_id, Standing.BLOCKED, within=within)
+
+    def _start(
+        self,
+        job_id: str,
+        assignments: list[Assignment],
+        now: int,
+        decisions: list[Decision],
+        *,
+        borrows: bool,
+    ) -> None:
+        waiting, shape = self._waiting.pop(job_id), self.queue.shape(job_id)
+        self.queue.overtook(waiting.virtual_cluster, self.queue.rank(job_id), within=not borrows)
+        self.queue.remove(job_id)
+        holding = Holding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
+        for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
+            amounts = of_task(demand, assignment, self._nodes)
+            holding.tasks[place] = (demand, assignment, amounts)
+            self.ledger.book(waiting.virtual_cluster, waiting.user, amounts)
+        self._file(holding)
+        decisions.append(Start(job_id, assignments, borrows))
+
+    def _place(self, job_id: str, bound: Bound) -> list[Assignment] | Excess | None:
+        """Place a waiting job (booked on the cluster only); else the limit it goes beyond, None: no room."""
+        waiting = self._waiting[job_id]
+        return self._try(waiting.user, waiting.virtual_cluster, self.queue.shape(job_id), bound)
+
+    def _try(self, user: str, cluster: str, shape: Shape, bound: Bound) -> list[Assignment] | Excess | None:
+        excess = self.ledger.excess(cluster, user, shape.asked, bound)
+        if excess is not None:
+            return excess
+        return self.cluster.place(shape.gang, self.ledger.gpu_room(cluster, bound))
+
+    def _fits(self, user: str, cluster: str, shape: Shape, bound: Bound) -> bool:
+        placed = self._try(user, cluster, shape, bound)
+        if not isinstance(placed, list):
+            return False
+        for demand, assignment in zip(shape.gang, placed, strict=True):
+            self.cluster.release(demand, assignment)
+        return True
+
+    # -- what is kept for those who cannot start ------------------------------------------------------------
+
+    def _preempt(self, job_id: str, decisions: list[Decision]) -> bool:
+        """Stop borrowing jobs of other virtual clusters for a job within its guarantee, where that helps.
+
+        What is ending anyway comes first: where that will do, nobody else is stopped.
+        """
+        cluster = self._waiting[job_id].virtual_cluster
+        borrowing = [
+            holding
+            for name in self._by_cluster
+            if name != cluster and self.ledger.is_over_guarantee(name)
+            for holding in self.borrowing(name)
+        ]
+        ends = list(self._ending.values())
+        if not borrowing and not ends:
+            return False
+        # (a job id is random: it only makes the order of equals the same every time)
+        borrowing.sort(key=lambda holding: (-holding.since, holding.job_id))
+        needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._claims_within())
+        if needed is None:
+            return False
+        victims = [holding.job_id for holding in needed if not holding.ending]
+        for victim in victims:
+            self.ending(victim)
+        if victims:
+            decisions.append(Preempt(victims, job_id))
+        return True
+
+    def _claim(self, job_id: str) -> bool:
+        """Keep resources for a job that was overtaken too often, wherever it will fit soonest."""
+        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        if (waiting.virtual_cluster, shape) in self._hopeless:
+            return False
+        bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
+        others = list(self.claims)
+        for claim in others:
+            self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+        try:
+            needed = self._plan(job_id, bound, self._by_expected_end(), ())
+        finally:
+            for claim in others:
+                self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+        if needed is None:
+            self._hopeless.add((waiting.virtual_cluster, shape))
+        return needed is not None
+
+    def _plan(
+        self, job_id: str, bound: Bound, ends: Sequence[Holding], kept: Sequence[Claim]
+    ) -> list[Holding] | None:
+        """Find which of `ends` must end for a job to fit beside what is `kept`; claim its places then."""
+        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        user, cluster = waiting.user, waiting.virtual_cluster
+        targets: list[Assignment] = []
+
+        def look() -> bool:
+            for claim in kept:
+                self.claims.keep(self.cluster, claim)
+            placed = self._try(user, cluster, shape, bound)
+            if isinstance(placed, list):
+                targets[:] = placed
+                for demand, assignment in zip(shape.gang, placed, strict=True):
+                    self.cluster.release(demand, assignment)
+            for claim in kept:
+                self.claims.let_go(self.cluster, claim)
+            return isinstance(placed, list)
+
+        booked = [claim for claim in self.claims if claim.kept]
+        for claim in booked:
+            self.claims.let_go(self.cluster, claim)
+        what_if = WhatIf(self.cluster, self.ledger)
+        needed = what_if.needed(look, ends)
+        if needed is not None:
+            what_if.after(needed, look)
+        for claim in booked:
+            self.claims.keep(self.cluster, claim)
+        if needed is None:
+            return None
+        pairs = list(zip(shape.gang, targets, strict=True))
+        amounts = sum((of_task(demand, place, self._nodes) for demand, place in pairs), Counter[str]())
+        claim = Claim(
+            job_id,
+            user,
+            cluster,
+            [Target(demand, place.node, self._type_of(place)) for demand, place in pairs],
+            amounts,
+            frozenset(holding.job_id for holding in needed),
+            self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
+        )
+        self.ledger.book(cluster, user, amounts)
+        self.claims.add(claim)
+        self.queue.set_aside(job_id)
+        self.claims.keep(self.cluster, claim)
+        return needed
+
+    def _serve_claims(self, now: int, decisions: list[Decision], *, within: bool) -> None:
+        """Start the jobs with claims that fit by now; book for the others what is free of their places."""
+        for claim in self.claims:
+            if claim.within is not within or claim.kept:
+                continue
+            if not (self._stirred and self._serve(claim, now, decisions)):
+                self.claims.keep(self.cluster, claim)
+
+    def _serve(self, claim: Claim, now: int, decisions: list[Decision]) -> bool:
+        """Start a job that has a claim, or try it as any other again where its claim is of no use."""
+        job_id = claim.job_id
+        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+        for bound in (Bound.GUARANTEE, Bound.MAXIMUM):
+            if bound is Bound.MAXIMUM and not self.queue.shape(job_id).preemptible:
+                continue
+            found = self._place(job_id, bound)
+            if isinstance(found, list):
+                self.claims.pop(job_id)
+                self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
+                return True
+        self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+        if claim.awaits & self.holdings.keys():
+            return False
+        self._drop_claim(job_id)
+        return True
+
+    def _drop_claim(self, job_id: str) -> bool:
+        """Keep nothing for a job any longer; tell whether something was kept."""
+        claim = self.claims.pop(job_id)
+        if claim is None:
+            return False
+        self.claims.let_go(self.cluster, claim)
+        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+        self._stirred = True
+        if job_id in self.queue:
+            self.queue.take_back(job_id)
+        return True
+
+    def _is_due(self, job_id: str) -> bool:
+        return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_claim(job_id)
+
+    def _claims_within(self) -> list[Claim]:
+        return [claim for claim in self.claims if claim.within]
+
+    def _start_over(self) -> None:
+        self._hopeless.clear()
+        for claim in self.claims:
+            self._drop_claim(claim.job_id)
+        self._stirred = True
+        self.queue.reopen()
+
+    # -- what there is --------------------------------------------------------------------------------------
+
+    def borrowing(self, cluster: str) -> list[Holding]:
+        """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.
+
+        What must not be preempted counts first, then the older before the younger; ending ones do not count.
+        """
+        limits = self.ledger.limits(cluster, Bound.GUARANTEE)
+        if limits is None:
+            return []
+        counted: Counter[str] = Counter()
+        over = []
+        for holding in sorted(self._by_cluster.get(cluster, {}).values(), key=_by_age):
+            if holding.ending:
+                continue
+            amounts = holding.amounts
+            if holding.preemptible and any(
+                counted[key] + count > limits.get(key, 0) for key, count in amounts.items()
+            ):
+                over.append(holding)
+            else:
+                counted.update(amounts)
+        return over
+
+    def _by_expected_end(self) -> list[Holding]:
+        """Order what runs by when it will have ended: who may run for ever (a notebook server) comes last."""
+        never = 1 << 62
+
+        def key(holding: Holding) -> tuple[bool, bool, int, int]:
+            end = never if holding.expected_end is None else holding.expected_end
+            return not holding.ending, not holding.preemptible, end, holding.since
+
+        return sorted(self.holdings.values(), key=key)
+
+    def _type_of(self, place: Assignment) -> str | None:
+        if not place.gpus:
+            return None
+        return self.cluster.uses[place.node].gpu_types[place.gpus[0]]
+
+    def _shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
+        known = self.ledger.clusters.get(cluster)
+        limited = known is not None and known.gpus_per_user is not None
+        return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
+
+    def _file(self, holding: Holding) -> None:
+        if holding.tasks:
+            self.holdings[holding.job_id] = holding
+            self._by_cluster.setdefault(holding.virtual_cluster, {})[holding.job_id] = holding
+            if holding.ending:
+                self._ending[holding.job_id] = holding
+
+
+def _by_age(holding: Holding) -> tuple[bool, int, str]:
+    return holding.preemptible, holding.since, holding.job_id

@@ -1,0 +1,154 @@
+"""Who holds how much, and how much they may: the shares of virtual clusters, and users' quotas.
+
+A virtual cluster is guaranteed `capacity` per cent of every resource, rounded down, and may hold up to
+`maxCapacity` per cent of it; a hundred per cent is no limit at all (contract, section 3).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from .amounts import ANY_GPU, Amounts, gpus_in, is_gpu, of_nodes
+from .definition import VirtualCluster
+from .node import Node
+
+
+class Bound(Enum):
+    """Up to which share: what is guaranteed, or what may be borrowed on top of it."""
+
+    GUARANTEE = auto()
+    MAXIMUM = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """A share or quota that a request goes beyond. `user`: it is that user's quota of GPUs.
+
+    `resource` is a key of an amount; `used` includes what is kept for jobs that come first.
+    """
+
+    virtual_cluster: str
+    bound: Bound
+    resource: str
+    asked: int
+    used: int
+    limit: int
+    user: str | None = None
+
+
+class Ledger:
+    """The accounts of all virtual clusters and their users."""
+
+    def __init__(self, nodes: Iterable[Node], clusters: Iterable[VirtualCluster]) -> None:
+        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._user_gpus: Counter[tuple[str, str]] = Counter()
+        self._total: Amounts = of_nodes(nodes)
+        self.clusters: Mapping[str, VirtualCluster] = {cluster.name: cluster for cluster in clusters}
+        self._limits: dict[tuple[str, Bound], Mapping[str, int] | None] = {}
+
+    def set_nodes(self, nodes: Iterable[Node]) -> None:
+        """Know another cluster, of which the shares are parts."""
+        self._total = of_nodes(nodes)
+        self._limits.clear()
+
+    def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
+        """Know other shares."""
+        self.clusters = {cluster.name: cluster for cluster in clusters}
+        self._limits.clear()
+
+    def book(self, cluster: str, user: str, amounts: Amounts) -> None:
+        """Count what somebody was given, or what is kept for them."""
+        self._used[cluster].update(amounts)
+        self._user_gpus[cluster, user] += gpus_in(amounts)
+
+    def unbook(self, cluster: str, user: str, amounts: Amounts) -> None:
+        """Undo `book`."""
+        used = self._used[cluster]
+        used.subtract(amounts)
+        for key in amounts:
+            if not used[key]:
+                del used[key]
+        self._user_gpus[cluster, user] -= gpus_in(amounts)
+        if not self._user_gpus[cluster, user]:
+            del self._user_gpus[cluster, user]
+
+    def used(self, cluster: str) -> Amounts:
+        """Give what a virtual cluster's jobs hold, and what is kept for them."""
+        return self._used.get(cluster, {})
+
+    def limits(self, cluster: str, bound: Bound) -> Amounts | None:
+        """Give how much a virtual cluster may hold; None: no limit. One that is gone may hold nothing."""
+        key = (cluster, bound)
+        if key not in self._limits:
+            self._limits[key] = self._compute(cluster, bound)
+        return self._limits[key]
+
+    def gpu_room(self, cluster: str, bound: Bound) -> Mapping[str, int] | None:
+        """Give how many GPUs more a virtual cluster may hold, by type; None: no limit."""
+        limits = self.limits(cluster, bound)
+        if limits is None:
+            return None
+        used = self.used(cluster)
+        return {
+            key.removeprefix(ANY_GPU): max(0, limit - used.get(key, 0))
+            for key, limit in limits.items()
+            if is_gpu(key)
+        }
+
+    def excess(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> Excess | None:
+        """Say which limit a request goes beyond, on top of what is used; None: it is within all."""
+        over_quota = self._over_quota(cluster, user, asked, bound, self._user_gpus[cluster, user])
+        return over_quota or self._over(cluster, asked, bound, self.used(cluster))
+
+    def never_within(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> Excess | None:
+        """Say which limit a request goes beyond even when nobody holds anything."""
+        return self._over_quota(cluster, user, asked, bound, 0) or self._over(cluster, asked, bound, {})
+
+    def is_over_guarantee(self, cluster: str) -> bool:
+        """Tell whether a virtual cluster borrows."""
+        limits = self.limits(cluster, Bound.GUARANTEE)
+        if limits is None:
+            return False
+        return any(count > limits.get(key, 0) for key, count in self.used(cluster).items() if count)
+
+    def _over_quota(self, cluster: str, user: str, asked: Amounts, bound: Bound, used: int) -> Excess | None:
+        known = self.clusters.get(cluster)
+        quota = known.gpus_per_user if known is not None else None
+        gpus = gpus_in(asked)
+        if quota is None or not gpus or used + gpus <= quota:
+            return None
+        return Excess(cluster, bound, ANY_GPU, gpus, used, quota, user)
+
+    def _over(self, cluster: str, asked: Amounts, bound: Bound, used: Amounts) -> Excess | None:
+        limits = self.limits(cluster, bound)
+        if limits is None:
+            return None
+        for key, count in asked.items():
+            if not count:
+                continue
+            if key == ANY_GPU:
+                limit, in_use = _of_all_types(limits, used)
+            else:
+                limit, in_use = limits.get(key, 0), used.get(key, 0)
+            if in_use + count > limit:
+                return Excess(cluster, bound, key, count, in_use, limit)
+        return None
+
+    def _compute(self, cluster: str, bound: Bound) -> Mapping[str, int] | None:
+        known = self.clusters.get(cluster)
+        if known is None:
+            return {}
+        share = known.capacity if bound is Bound.GUARANTEE else known.max_capacity
+        if share >= 100:
+            return None
+        # a share may be 33.3: binary fractions must not take away what the decimal ones give
+        return {key: int(total * share / 100 + 1e-9) for key, total in self._total.items()}
+
+
+def _of_all_types(limits: Amounts, used: Amounts) -> tuple[int, int]:
+    """Give the limit on GPUs of whichever type, and how many of it are used up (or beyond its type's)."""
+    types = [key for key in limits if is_gpu(key)]
+    return sum(limits[key] for key in types), sum(min(used.get(key, 0), limits[key]) for key in types)

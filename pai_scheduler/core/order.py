@@ -1,0 +1,52 @@
+"""Moves a waiting job within its queue: another priority, or another place among its like."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..cluster.dispatch import Dispatcher
+from ..job.messages import Message, msg
+from .events import Reordered
+from .model import Job
+
+
+def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Reordered) -> list[Job]:
+    """Change the orders and priorities that make a job's new rank; give the jobs that were changed.
+
+    Those between its old and its new place move up or down by one: each gets its neighbour's order.
+    """
+    changed: dict[str, Job] = {}
+    if event.priority is not None and job.rank[0] != -event.priority:
+        job.priority = event.priority
+        changed[job.id] = job
+    if event.place is None or job.id not in dispatcher.queue:
+        return list(changed.values())
+    ids = dispatcher.queue.in_order(job.spec.virtual_cluster)
+    among = [
+        other
+        for other in map(jobs.__getitem__, ids)
+        if other.id == job.id
+        or (other.rank[0] == job.rank[0] and (not event.owner_only or other.user == job.user))
+    ]
+    # where the job's priority has just changed, it is not among its like yet
+    among.sort(key=lambda other: other.rank)
+    old, new = among.index(job), min(max(event.place, 1), len(among)) - 1
+    if new == 0 and not event.owner_only and old > 0:
+        job.order = among[0].order - 1
+        changed[job.id] = job
+        return list(changed.values())
+    low, high = min(old, new), max(old, new)
+    orders = [other.order for other in among[low : high + 1]]
+    among.insert(new, among.pop(old))
+    for other, order in zip(among[low : high + 1], orders, strict=True):
+        if other.order != order:
+            other.order = order
+            changed[other.id] = other
+    return list(changed.values())
+
+
+def message(job: Job, event: Reordered) -> Message:
+    """Say what was done."""
+    if event.place is None:
+        return msg("{user} gave it priority {priority}.", user=event.by, priority=-job.rank[0])
+    return msg("{user} moved it in the queue.", user=event.by)
