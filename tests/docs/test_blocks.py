@@ -1,0 +1,160 @@
+"""Every link, job, cluster file, command line and quoted sentence in the documentation is right."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pai_scheduler.cli.arguments import make_parser as pai_parser
+from pai_scheduler.cli.commands import COMMANDS
+from pai_scheduler.cluster.definition import parse_definition
+from pai_scheduler.job.jsontext import loads_jsonc
+from pai_scheduler.job.validate import validate
+from pai_scheduler.main import make_parser as scheduler_parser
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/zh").glob("*.md"))]
+
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    page: Path
+    language: str
+    text: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(*languages: str) -> Iterator[Block]:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in _FENCE.finditer(text):
+            if match[2] in languages:
+                content = "\n".join(line.removeprefix(match[1]) for line in match[3].splitlines())
+                yield Block(page, match[2], content, text[: match.start()].count("\n") + 1)
+
+
+def prose(page: Path) -> str:
+    """Give a page without its blocks of code."""
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Give the anchors of a page's headings, as GitHub makes them."""
+    titles = (
+        re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()) for title in _HEADING.findall(prose(page))
+    )
+    return frozenset(title.replace(" ", "-") for title in titles)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in _LINK.findall(prose(page)):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors(target), link
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached, coming = set(), [ROOT / "README.md"]
+    while coming:
+        page = coming.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        coming += [(page.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(prose(page))]
+    assert set(PAGES) <= reached
+
+
+@pytest.mark.parametrize("block", list(blocks("json", "jsonc")), ids=str)
+def test_json_can_be_read_and_a_job_is_valid(block: Block) -> None:
+    value = loads_jsonc(block.text)
+    if isinstance(value, dict) and "taskRoles" in value:
+        assert validate(value) == []
+
+
+@pytest.mark.parametrize("block", list(blocks("yaml")), ids=str)
+def test_a_cluster_file_can_be_used(block: Block) -> None:
+    value = yaml.safe_load(block.text)
+    if value.keys() & {"nodes", "virtualClusters", "defaults"}:
+        parse_definition(value)
+
+
+@pytest.mark.parametrize("block", list(blocks("python")), ids=str)
+def test_python_can_be_read(block: Block) -> None:
+    ast.parse(block.text)
+
+
+def command_lines() -> Iterator[tuple[str, list[str]]]:
+    """Give the calls of our programs, with where they stand: from blocks of shell, and from prose."""
+    for block in blocks("sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            for call in calls_in(line):
+                yield str(block), call
+    for page in PAGES:
+        for code in re.findall(r"`([^`\n]+)`", prose(page)):
+            # a command's bare name stands for the command
+            named = code.removeprefix("pai ") in COMMANDS
+            if code.startswith(("pai ", "pai-scheduler ")) and "…" not in code and not named:
+                for call in calls_in(code):
+                    yield str(page.relative_to(ROOT)), call
+
+
+def calls_in(line: str) -> Iterator[list[str]]:
+    """Give the words of each call of `pai` or `pai-scheduler` in a line of shell."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&")
+    lexer.whitespace_split = True
+    call: list[str] = []
+    for word in [*lexer, ";"]:
+        if word in (";", "|", "&", "&&", "||"):
+            while call and re.fullmatch(r"[A-Z_]+=.*", call[0]):
+                call.pop(0)
+            if call and call[0] in ("pai", "pai-scheduler"):
+                yield call
+            call = []
+        else:
+            call.append(word)
+
+
+@pytest.mark.parametrize(("place", "call"), list(command_lines()), ids=lambda value: str(value))
+def test_a_command_line_is_understood(place: str, call: list[str]) -> None:
+    parser = pai_parser("en") if call[0] == "pai" else scheduler_parser()
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            parser.parse_args(call[1:])
+    except SystemExit as leaving:
+        if leaving.code:
+            pytest.fail(f"{place}: {complaint.getvalue()}")
+
+
+def test_a_wrong_command_line_would_be_noticed() -> None:
+    assert list(calls_in("X=1 pai jobs; echo pai | pai logs -f x # comment")) == [
+        ["pai", "jobs"],
+        ["pai", "logs", "-f", "x"],
+    ]
+    with pytest.raises(pytest.fail.Exception):
+        test_a_command_line_is_understood("here", ["pai", "get", "x"])
