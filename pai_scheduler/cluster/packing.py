@@ -14,16 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd
-from operator import mul
+from operator import gt, mul
 from typing import TYPE_CHECKING
 
-from .patterns import Kind, Pattern, copies, largest_patterns
+from .patterns import Kind, Pattern, copies, fill, largest_patterns
 
 if TYPE_CHECKING:
     from .placement import Demand
 
-#: Steps that a search may take: some ten milliseconds.
-BUDGET = 10_000
+#: Steps that one search may take: some ten milliseconds.
+BUDGET = 4_000
+#: Nodes that can hold more combinations than these are looked at only when it is their turn.
+_FEW_PATTERNS = 20
+#: With so many kinds of task, all but one of them are looked at together too.
+_FEW_KINDS = 6
 
 #: A node, and the type of GPU to take there (None: the task has no GPUs).
 Place = tuple[str, str | None]
@@ -47,18 +51,34 @@ class NoArrangement(Enum):
     UNKNOWN = "not found within the budget"
 
 
-class _BudgetSpent(Exception):
-    pass
+class BudgetSpentError(Exception):
+    """The steps are used up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Budget:
+    """The steps that are left to one or more searches."""
+
+    left: int = BUDGET
+
+    def spend(self, steps: int) -> None:
+        """Take steps off; BudgetSpentError where there are not so many."""
+        if steps > self.left:
+            self.left = 0
+            raise BudgetSpentError
+        self.left -= steps
+
+
+@dataclass(slots=True)
 class _Group:
-    """Nodes on which the same combinations of tasks have room."""
+    """Nodes of one size: cores, memory, storage, GPUs by type, as far as they are of use."""
 
+    size: tuple[int, ...]
     nodes: Sequence[str]
-    patterns: Sequence[Pattern]
-    #: the largest weight of a pattern, for each of the search's weights
+    #: for each of the search's weights, the most that one of these nodes can hold
     most: tuple[int, ...]
+    #: the combinations of tasks that have room on one of them; None: not looked at yet
+    patterns: Sequence[Pattern] | None = None
 
 
 #: how many tasks of each kind are left to place, and how many GPUs may still be used of each limited type
@@ -69,25 +89,24 @@ def arrange(
     rooms: Iterable[Room],
     gang: Sequence[Demand],
     gpu_room: Mapping[str, int] | None = None,
-    budget: int = BUDGET,
+    budget: Budget | None = None,
 ) -> tuple[Place, ...] | NoArrangement:
     """Find a place for every demand at once, in the order of the gang.
 
     Cores, memory, storage and GPUs only: ports are the caller's. `gpu_room`: the gang may use at most so many
-    GPUs of a type; types that it does not name are not limited.
+    GPUs of each type, of others none; None: no limit. `budget`: what it takes is taken off.
     """
-    search = _Search(gang, gpu_room or {}, budget)
     try:
-        return search.run(rooms)
-    except _BudgetSpent:
+        return _Search(gang, gpu_room, budget or Budget()).run(list(rooms))
+    except BudgetSpentError:
         return NoArrangement.UNKNOWN
 
 
 class _Search:
     """One search: the kinds of task, the groups of nodes, and the steps left."""
 
-    def __init__(self, gang: Sequence[Demand], gpu_room: Mapping[str, int], budget: int) -> None:
-        self.steps = budget
+    def __init__(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None, budget: Budget) -> None:
+        self.spend = budget.spend
         self.tasks: dict[Kind, list[int]] = defaultdict(list)
         for index, demand in enumerate(gang):
             self.tasks[_kind(demand)].append(index)
@@ -97,60 +116,29 @@ class _Search:
         self.gpu_room = gpu_room
         self.limited: tuple[str, ...] = ()
 
-    def run(self, rooms: Iterable[Room]) -> tuple[Place, ...] | NoArrangement:
+    def run(self, rooms: Sequence[Room]) -> tuple[Place, ...] | NoArrangement:
         if not self.kinds:
             return ()
-        sizes = self._sizes(rooms)
+        self.types = self._types(rooms)
         room_left = self._room_for_any_type()
-        if room_left is None or not self._enough_by_count(sizes):
+        if room_left is None:
             return NoArrangement.IMPOSSIBLE
-        groups = self._groups(sizes)
-        path = self._search(groups, (self.wanted, room_left))
+        self.weights = list(self._weights())
+        groups = self._groups(rooms)
+        if self._hopeless(self._most_of_all(groups)):
+            return NoArrangement.IMPOSSIBLE
+        path = self._fill_up(groups, room_left) or self._search(groups, (self.wanted, room_left))
         return NoArrangement.IMPOSSIBLE if path is None else self._places(groups, path)
 
-    def spend(self, steps: int = 1) -> None:
-        self.steps -= steps
-        if self.steps < 0:
-            raise _BudgetSpent
+    def _hopeless(self, most: Sequence[Sequence[int]]) -> bool:
+        """Tell whether all nodes together hold too little by some weight."""
+        return any(map(gt, self._weigh(self.wanted), most[0]))
+
+    def _weigh(self, counts: Sequence[int]) -> tuple[int, ...]:
+        """Give the number of tasks of each kind, and their weights."""
+        return *counts, *[sum(map(mul, weight, counts)) for weight in self.weights]
 
     # -- before the search ----------------------------------------------------------------------------------
-
-    def _sizes(self, rooms: Iterable[Room]) -> dict[tuple[int, ...], list[str]]:
-        """Group the nodes by what they have of use: cores, memory, storage, and GPUs of each type."""
-        self.types = self._types(rooms := list(rooms))
-        units = [gcd(*column) or 1 for column in zip(*(kind.sizes for kind in self.kinds), strict=True)]
-        sums = [
-            sum(map(mul, self.wanted, column))
-            for column in zip(*(kind.sizes for kind in self.kinds), strict=True)
-        ]
-        sizes: dict[tuple[int, ...], list[str]] = defaultdict(list)
-        for room in rooms:
-            if room.cpus < 0 or room.memory_mb < 0 or room.storage_gb < 0:
-                continue
-            exact = (
-                *(
-                    min(free // unit * unit, most)
-                    for free, unit, most in zip(
-                        (room.cpus, room.memory_mb, room.storage_gb), units, sums, strict=True
-                    )
-                ),
-                *(room.gpus.get(gpu_type, 0) for gpu_type in self.types),
-            )
-            sizes[exact].append(room.node)
-        useful: dict[tuple[int, ...], list[str]] = defaultdict(list)
-        for exact, names in sizes.items():
-            most = [
-                min(copies(exact, kind, self.types), wanted)
-                for kind, wanted in zip(self.kinds, self.wanted, strict=True)
-            ]
-            if any(most):
-                # more than all of these together could use is of no use
-                capped = (
-                    min(exact[i], sum(n * kind.sizes[i] for n, kind in zip(most, self.kinds, strict=True)))
-                    for i in range(3)
-                )
-                useful[*capped, *exact[3:]].extend(names)
-        return useful
 
     def _types(self, rooms: Sequence[Room]) -> tuple[str, ...]:
         """Give the types of GPU that matter: those named and, where any will do, all."""
@@ -171,84 +159,142 @@ class _Search:
                 fixed[kind.gpu_type] += kind.gpus * wanted
             else:
                 free_choice += kind.gpus * wanted
-        left = {name: self.gpu_room[name] - fixed[name] for name in self.types if name in self.gpu_room}
+        if self.gpu_room is None:
+            return ()
+        left = {name: self.gpu_room.get(name, 0) - fixed[name] for name in self.types}
         if any(left[name] < 0 for name in left if fixed[name]):
             return None
         self.limited = tuple(name for name in left if left[name] < free_choice)
         return tuple(max(0, left[name]) for name in self.limited)
 
-    def _enough_by_count(self, sizes: Mapping[tuple[int, ...], Sequence[str]]) -> bool:
-        """Tell whether all nodes have enough together of everything, and room for each kind by itself."""
-        for i in range(3):
-            asked = sum(n * kind.sizes[i] for n, kind in zip(self.wanted, self.kinds, strict=True))
-            if asked > sum(size[i] * len(names) for size, names in sizes.items()):
-                return False
-        return all(
-            sum(copies(size, kind, self.types) * len(names) for size, names in sizes.items()) >= wanted
-            for kind, wanted in zip(self.kinds, self.wanted, strict=True)
-        )
+    def _groups(self, rooms: Sequence[Room]) -> list[_Group]:
+        """Group the nodes by what they have of use; those with the least choice first."""
+        groups = []
+        for size, names in self._sizes(rooms).items():
+            self.spend(1 + len(self.kinds) // 4)
+            alone = [min(n, most) for n, most in zip(self.wanted, self._copies(size), strict=True)]
+            if any(alone):
+                # no more nodes than there are tasks can be of use
+                groups.append(_Group(size, names[: sum(self.wanted)], self._most(size, alone)))
+        groups.sort(key=lambda group: (-group.most[: len(self.kinds)].count(0), sum(group.most)))
+        return groups
 
-    def _groups(self, sizes: Mapping[tuple[int, ...], list[str]]) -> list[_Group]:
-        """Find the combinations for every size of node; nodes with the same ones make one group."""
-        by_patterns: dict[tuple[Pattern, ...], list[str]] = defaultdict(list)
-        for size, names in sizes.items():
-            found = largest_patterns(size, self.kinds, self.wanted, self.types, self.limited, self.spend)
-            by_patterns[found].extend(names)
-        weights = list(self._weights())
-        groups = [
-            # no more nodes than there are tasks can be of use
-            _Group(
-                names[: sum(self.wanted)],
-                patterns,
-                tuple(
-                    max(sum(map(mul, weight, pattern.counts)) for pattern in patterns) for weight in weights
-                ),
+    def _sizes(self, rooms: Sequence[Room]) -> dict[tuple[int, ...], list[str]]:
+        """Group the nodes by cores, memory, storage, and GPUs of each type, without what is of no use."""
+        self.spend(len(rooms) // 16)
+        columns = list(zip(*(kind.sizes for kind in self.kinds), strict=True))
+        # all that tasks can use is a multiple of their greatest common divisor, and at most their sum
+        cpus, memory_mb, storage_gb = (gcd(*column) or 1 for column in columns)
+        most_cpus, most_mb, most_gb = (sum(map(mul, self.wanted, column)) for column in columns)
+        sizes: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for room in rooms:
+            if room.cpus > 0 and room.memory_mb > 0 and room.storage_gb >= 0:
+                size = (
+                    min(room.cpus // cpus * cpus, most_cpus),
+                    min(room.memory_mb // memory_mb * memory_mb, most_mb),
+                    min(room.storage_gb // storage_gb * storage_gb, most_gb),
+                    *[room.gpus.get(gpu_type, 0) for gpu_type in self.types],
+                )
+                sizes[size].append(room.node)
+        return sizes
+
+    def _copies(self, size: Sequence[int]) -> list[int]:
+        return [copies(size, kind, self.types) for kind in self.kinds]
+
+    def _most(self, size: Sequence[int], alone: Sequence[int]) -> tuple[int, ...]:
+        """Give what a node of this size can hold at most by each weight, found by simple counting."""
+        # the last weights are amounts, of which a node cannot hold more than it has
+        caps = [*size[:3], sum(size[3:]), *size[3:]]
+        weights = self._weigh(alone)
+        return *weights[: -len(caps)], *map(min, weights[-len(caps) :], caps)
+
+    def _look_at(self, group: _Group) -> Sequence[Pattern]:
+        """Find the combinations that a node of a group can hold."""
+        if group.patterns is None:
+            group.patterns = largest_patterns(
+                group.size, self.kinds, self.wanted, self.types, self.limited, self.spend
             )
-            for patterns, names in by_patterns.items()
-        ]
-        # nodes with the least choice first, so that the others can fill the gaps
-        return sorted(groups, key=lambda group: (len(group.patterns), sum(group.most)))
+            group.most = tuple(
+                map(max, zip(*(self._weigh(one.counts) for one in group.patterns), strict=True))
+            )
+        return group.patterns
 
     def _weights(self) -> Iterator[tuple[int, ...]]:
-        """Give weights under which the remaining tasks are compared with the most that nodes can hold."""
+        """Give weights under which the remaining tasks are compared with the most that nodes can hold.
+
+        Last come cores, memory, storage, GPUs, and GPUs of each type.
+        """
         number = len(self.kinds)
-        for i in range(number):
-            yield tuple(int(i == j) for j in range(number))
-        if number > 2:
+        if 2 < number <= _FEW_KINDS:
             for i in range(number):
                 yield tuple(int(i != j) for j in range(number))
         yield (1,) * number
+        yield from zip(*(kind.sizes for kind in self.kinds), strict=True)
         yield tuple(kind.gpus for kind in self.kinds)
-        for i in range(3):
-            yield tuple(kind.sizes[i] for kind in self.kinds)
         for name in self.types:
             yield tuple(kind.gpus if kind.gpu_type == name else 0 for kind in self.kinds)
+
+    # -- quick tries ----------------------------------------------------------------------------------------
+
+    def _fill_up(
+        self, groups: Sequence[_Group], room_left: Sequence[int]
+    ) -> list[tuple[int, Pattern]] | None:
+        """Fill node after node and never go back, in a few orders: where much is free, that will do."""
+        by_cpus = sorted(
+            range(len(self.kinds)), key=lambda i: (-self.kinds[i].cpus, -self.kinds[i].memory_mb)
+        )
+        for order in (range(len(groups)), range(len(groups) - 1, -1, -1)):
+            for kinds in (range(len(self.kinds)), by_cpus):
+                path = self._fill(groups, order, kinds, room_left)
+                if path is not None:
+                    return path
+        return None
+
+    def _fill(
+        self,
+        groups: Sequence[_Group],
+        order: Iterable[int],
+        kinds: Sequence[int],
+        room_left: Sequence[int],
+    ) -> list[tuple[int, Pattern]] | None:
+        left, room = list(self.wanted), dict(zip(self.limited, room_left, strict=True))
+        path: list[tuple[int, Pattern]] = []
+        for j in order:
+            here = [i for i in kinds if left[i] and groups[j].most[i]]
+            for _ in groups[j].nodes if here else ():
+                self.spend(1 + len(here) // 4)
+                pattern = fill(groups[j].size, self.kinds, self.types, here, left, room)
+                if not pattern.parts:
+                    break
+                path.append((j, pattern))
+                if not any(left):
+                    return path
+        return None
 
     # -- the search -----------------------------------------------------------------------------------------
 
     def _search(self, groups: Sequence[_Group], start: _State) -> list[tuple[int, Pattern]] | None:
         """Choose a combination for one node after another; give the choices as (group, pattern)."""
-        weights = list(self._weights())
-        after = [(0,) * len(weights)]
-        for group in reversed(groups):
-            rest = after[-1]
-            after.append(
-                tuple(more + most * len(group.nodes) for more, most in zip(rest, group.most, strict=True))
-            )
-        after.reverse()  # after[j]: what groups j and later hold at most
+        # small nodes' combinations are few and tell more than counting does; all of large ones' may be many
+        for group in groups:
+            if len(self._look_at(group)) > _FEW_PATTERNS:
+                break
+        after = self._most_of_all(groups)
+        if self._hopeless(after):
+            return None
 
         def hopeless(j: int, left: int, counts: tuple[int, ...]) -> bool:
-            most, rest = groups[j].most, after[j + 1]
             return any(
-                sum(map(mul, weight, counts)) > most[i] * left + rest[i] for i, weight in enumerate(weights)
+                asked > here * left + there
+                for asked, here, there in zip(self._weigh(counts), groups[j].most, after[j + 1], strict=True)
             )
 
         def choices(j: int, left: int, state: _State) -> Iterator[tuple[int, int, _State, int, Pattern]]:
             """Give what may follow: the next group, its nodes left, what is left to place, and the choice."""
             counts, room = state
             following: dict[_State, Pattern] = {}
-            for pattern in groups[j].patterns:
-                self.spend()
+            for pattern in self._look_at(groups[j]):
+                self.spend(1)
                 if any(map(int.__gt__, pattern.use, room)):
                     continue
                 rest = tuple(max(0, n - held) for n, held in zip(counts, pattern.counts, strict=True))
@@ -261,8 +307,6 @@ class _Search:
                 there = (j, left - 1) if left > 1 and after_this != state else next_group
                 yield *there, after_this, j, following[after_this]
 
-        if not groups or hopeless(0, len(groups[0].nodes), start[0]):
-            return None
         failed: set[tuple[int, int, _State]] = set()
         path: list[tuple[int, Pattern]] = []
         stack = [choices(0, len(groups[0].nodes), start)]
@@ -283,6 +327,14 @@ class _Search:
             path.append((chosen, pattern))
             stack.append(choices(j, left, state))
         return None
+
+    def _most_of_all(self, groups: Sequence[_Group]) -> list[tuple[int, ...]]:
+        """Give what each group and all after it hold at most, by each weight."""
+        sums = [(0,) * (len(self.kinds) + len(self.weights))]
+        for group in reversed(groups):
+            number = len(group.nodes)
+            sums.append(tuple(n + most * number for n, most in zip(sums[-1], group.most, strict=True)))
+        return sums[::-1]
 
     def _weight_left(self, state: _State) -> tuple[int, ...]:
         counts = state[0]

@@ -45,6 +45,42 @@ def copies(size: Sequence[int], kind: Kind, types: Sequence[str]) -> int:
     return most
 
 
+def fill(
+    size: Sequence[int],
+    kinds: Sequence[Kind],
+    types: Sequence[str],
+    order: Sequence[int],
+    left: list[int],
+    room: dict[str, int],
+) -> Pattern:
+    """Put as many tasks of the first kind in `order` on a node as it holds, then of the next, and so on.
+
+    They are taken off `left` (by kind), and their GPUs off `room` where they may choose the type.
+    """
+    free = list(size[:3])
+    gpus = dict(zip(types, size[3:], strict=True))
+    counts, parts = [0] * len(kinds), []
+    for i in order:
+        kind = kinds[i]
+        names: list[str | None] = [kind.gpu_type]
+        if kind.gpus and kind.gpu_type is None:
+            names = [name for _, name in sorted((have, name) for name, have in gpus.items())]
+        for name in names:
+            count = min(left[i], *(have // each for have, each in zip(free, kind.sizes, strict=True) if each))
+            if name is not None:
+                count = min(count, gpus[name] // kind.gpus)
+                if kind.gpu_type is None and name in room:
+                    count = min(count, room[name] // kind.gpus)
+                    room[name] -= count * kind.gpus
+                gpus[name] -= count * kind.gpus
+            if count:
+                free = [have - count * each for have, each in zip(free, kind.sizes, strict=True)]
+                left[i] -= count
+                counts[i] += count
+                parts.append((i, name, count))
+    return Pattern(tuple(counts), (), tuple(parts))
+
+
 def largest_patterns(
     size: Sequence[int],
     kinds: Sequence[Kind],
@@ -74,7 +110,7 @@ def largest_patterns(
         return min(room, wanted[i] - held)
 
     def extend(position: int, free: list[int], chosen: list[int]) -> None:
-        spend(1)
+        spend(1 + len(items) // 4)
         if position == len(items):
             finish(free, chosen)
             return

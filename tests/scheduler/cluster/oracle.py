@@ -72,11 +72,12 @@ def fits(
 ) -> bool:
     """Tell whether some arrangement of all demands exists.
 
-    `gpu_room`: at most so many GPUs of a type are used. `taken_ports`: all nodes share one machine's ports,
-    and these are taken; None: every task has its own.
+    `gpu_room`: at most so many GPUs of each type are used, of others none. `taken_ports`: all nodes share
+    one machine's ports, and these are taken; None: every task has its own.
     """
     if taken_ports is not None and not ports_fit(gang, taken_ports):
         return False
+    no_limit = gpu_room is None
     room = dict(gpu_room or {})
     used = [Free(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpus)) for node in free.values()]
     places = [(node, gpu_type) for node in used for gpu_type in (None, *node.gpus)]
@@ -96,7 +97,7 @@ def fits(
             if gpu_type is not None and (
                 demand.gpu_type not in (None, gpu_type)
                 or node.gpus[gpu_type] < demand.gpus
-                or room.get(gpu_type, demand.gpus) < demand.gpus
+                or not (no_limit or room.get(gpu_type, 0) >= demand.gpus)
             ):
                 continue
             node.change(demand, gpu_type, -1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.packing import NoArrangement, Place, Room, arrange
+from pai_scheduler.cluster.packing import Budget, NoArrangement, Place, Room, arrange
 from pai_scheduler.cluster.placement import Demand
 
 from ..making import make_demand
@@ -41,8 +41,9 @@ def check(
         for what, number in sums.items():
             free = there.gpus[what] if what in there.gpus else getattr(there, what)
             assert number <= free, (name, what)
-    for gpu_type, most in (gpu_room or {}).items():
-        assert sum(sums[gpu_type] for sums in used.values()) <= most
+    if gpu_room is not None:
+        for gpu_type in ("P100", "K80"):
+            assert sum(sums[gpu_type] for sums in used.values()) <= gpu_room.get(gpu_type, 0)
 
 
 def test_a_task_that_must_leave_the_best_fitting_node_to_another_role_does() -> None:
@@ -67,20 +68,20 @@ def test_a_node_that_shrank_under_what_runs_takes_nothing_more() -> None:
 def test_a_limit_on_a_type_sends_tasks_of_any_type_to_the_other() -> None:
     rooms = [room("a", cpus=1, P100=1, K80=1), room("b", P100=1)]
     gang = [make_demand(gpus=1)] * 2
-    check(rooms, gang, arrange(rooms, gang, {"P100": 1}), {"P100": 1})
-    assert arrange(rooms, gang, {"P100": 0}) is IMPOSSIBLE
-    assert arrange(rooms, gang, {"K80": 0, "P100": 2}) == (("a", "P100"), ("b", "P100"))
+    check(rooms, gang, arrange(rooms, gang, {"P100": 1, "K80": 1}), {"P100": 1, "K80": 1})
+    assert arrange(rooms, gang, {"K80": 1}) is IMPOSSIBLE
+    assert arrange(rooms, gang, {"P100": 2}) == (("a", "P100"), ("b", "P100"))
 
 
 def test_what_a_limited_type_allows_is_kept_for_the_task_that_has_no_other_choice() -> None:
     rooms = [room("small", P100=1), room("large", P100=2), room("other", K80=1)]
     gang = [make_demand(gpus=1), make_demand(gpus=2)]
-    assert arrange(rooms, gang, {"P100": 2}) == (("other", "K80"), ("large", "P100"))
+    assert arrange(rooms, gang, {"P100": 2, "K80": 1}) == (("other", "K80"), ("large", "P100"))
 
 
 def test_a_limit_on_a_type_that_nobody_wants_is_no_limit() -> None:
     rooms = [room("a", P100=1, K80=1)]
-    assert arrange(rooms, [make_demand(gpus=1, gpu_type="K80"), make_demand()], {"P100": -2}) == (
+    assert arrange(rooms, [make_demand(gpus=1, gpu_type="K80"), make_demand()], {"P100": -2, "K80": 1}) == (
         ("a", "K80"),
         ("a", None),
     )
@@ -90,14 +91,14 @@ def test_beyond_its_budget_it_says_that_it_does_not_know() -> None:
     rooms = [room(f"n{number}", cpus=7 + number, memory_mb=1000 * number) for number in range(1, 6)]
     gang = [make_demand(cpus=cpus, memory_mb=500 * cpus) for cpus in (2, 3, 4, 5, 6, 7)]
     check(rooms, gang, arrange(rooms, gang))
-    assert arrange(rooms, gang, budget=5) is UNKNOWN
+    assert arrange(rooms, gang, budget=Budget(8)) is UNKNOWN
 
 
-def test_what_simple_counting_rules_out_needs_no_budget() -> None:
+def test_what_simple_counting_rules_out_takes_few_steps() -> None:
     rooms = [room("a", P100=3), room("b", P100=3)]
     gang = [make_demand(gpus=2), make_demand(gpus=2, cpus=2), make_demand(gpus=2, cpus=3)]
-    assert arrange(rooms, [*gang, make_demand(cpus=16)], budget=0) is IMPOSSIBLE
-    assert arrange(rooms, [make_demand(gpus=2)] * 3, budget=0) is IMPOSSIBLE
+    assert arrange(rooms, [*gang, make_demand(cpus=16)], budget=Budget(9)) is IMPOSSIBLE
+    assert arrange(rooms, [make_demand(gpus=2)] * 3, budget=Budget(9)) is IMPOSSIBLE
 
 
 @pytest.mark.parametrize("spare", [0, 1])
