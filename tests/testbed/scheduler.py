@@ -58,14 +58,7 @@ class RunningScheduler:
     def start(self) -> None:
         """Start, on the port of the last time; returns when it answers."""
         begin = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command(),
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env=clean_environ(self._environ),
-            )
+        self.process = self.spawn()
         for _ in range(600):
             text = self.log.read_bytes()[begin:].decode()
             if ready := _READY.search(text):
@@ -75,6 +68,17 @@ class RunningScheduler:
                 break
             time.sleep(0.05)
         raise RuntimeError(f"the scheduler does not start:\n{text}")
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Begin a scheduler's process, which writes to our log."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                self.command(),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                env=clean_environ(self._environ),
+            )
 
     def command(self) -> Sequence[str]:
         """Give the command line."""

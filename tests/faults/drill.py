@@ -1,0 +1,242 @@
+"""A day in the life of a scheduler that is killed at a chosen point: what people do, and what must come of it.
+
+People submit jobs, wait until they run, stop one, delete one, and ask again whenever nobody answers. Afterwards
+everything is looked at from the outside: what really ran, what the API tells, what is left on the machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.wire import AttemptInfo, JobEvent
+from tests.testbed.scheduler import clean_environ
+from tests.testbed.warm import WarmProcess, WarmScheduler
+
+from .points import Plan, install
+
+#: OpenPAI's code where another program of this machine has one of the task's ports: the attempt never ran
+PORT_CONFLICT = -7103
+#: what may be told again, as often as it likes
+_REPEATED = ("progress",)
+_PAUSE = 0.03
+_PATIENCE_SECONDS = 120.0
+
+#: name of the job, attempt, role, index
+Ran = tuple[str, int, str, int]
+
+
+@dataclass(frozen=True)
+class Sort:
+    """A job, and what must come of it. `last`: what the user does when it runs ("stop", "delete")."""
+
+    config: dict[str, Any]
+    state: str
+    exit_code: int
+    attempts: int = 1
+    last: str = ""
+
+    @property
+    def name(self) -> str:
+        """Give the jobName."""
+        return str(self.config["jobName"])
+
+    @property
+    def tasks(self) -> list[tuple[str, int]]:
+        """List roles and indices of its tasks."""
+        roles = self.config["taskRoles"]
+        return [(role["name"], index) for role in roles for index in range(role.get("taskNumber", 1))]
+
+
+class Outside(Protocol):
+    """What can be seen of an engine past the scheduler."""
+
+    def ran(self) -> Counter[Ran]:
+        """Count how often the command of each task was started."""
+
+    async def leftovers(self, alive: bool) -> list[str]:
+        """List what is left on the machine although all jobs have ended; `alive`: the scheduler runs."""
+
+
+@dataclass
+class Life:
+    """What happened in one life of the scheduler."""
+
+    passed: list[str]
+    #: it ended where it was to end
+    killed: bool
+
+
+class DrilledScheduler(WarmScheduler):
+    """A scheduler whose n-th life ends at the n-th of these points; later ones last."""
+
+    def __init__(self, folder: Path, kill_at: Sequence[str], *options: str, **others: Any) -> None:
+        folder.mkdir(parents=True)
+        self._kill_at = kill_at
+        self._plans: list[Plan] = []
+        super().__init__(folder, *options, **others)
+
+    def start(self) -> None:
+        """Start; returns when it answers, in this life or in a later one."""
+        while True:
+            try:
+                return super().start()
+            except RuntimeError:
+                if self.process.poll() != -signal.SIGKILL:
+                    raise
+
+    def spawn(self) -> WarmProcess:  # type: ignore[override]
+        """Begin the next life."""
+        life = len(self._plans)
+        point = self._kill_at[life] if life < len(self._kill_at) else ""
+        self._plans.append(Plan(self.folder / f"passed-{life}", point))
+        prepare = partial(install, self._plans[-1])
+        return WarmProcess(self.command()[1:], clean_environ(self._environ), self.log, prepare)
+
+    def lives(self) -> list[Life]:
+        """Tell of each life."""
+        told = []
+        for plan in self._plans:
+            passed = plan.passed.read_text().splitlines()
+            told.append(Life(passed, bool(plan.kill_at) and passed[-1:] == [plan.kill_at]))
+        return told
+
+
+@dataclass
+class Drill:
+    """Runs `sorts` on a scheduler that is killed at the points `kill_at`, one in each life."""
+
+    folder: Path
+    kill_at: Sequence[str]
+    sorts: Sequence[Sort]
+    outside: Outside
+    cluster: str
+    options: tuple[str, ...] = ()
+    _scheduler: DrilledScheduler = field(init=False)
+    _alice: Client = field(init=False)
+    #: for the message when it comes to no end
+    _doing: object = None
+
+    async def run(self) -> list[Life]:
+        """Go through the day; AssertionError where something came out as it must not."""
+        begin = partial(
+            DrilledScheduler, self.folder, self.kill_at, *self.options, cluster=self.cluster
+        )
+        self._scheduler = await asyncio.to_thread(begin)
+        keeping = asyncio.create_task(self._keep_alive())
+        try:
+            async with (
+                asyncio.timeout(_PATIENCE_SECONDS),
+                Client(self._scheduler.url, "token-of-alice") as self._alice,
+            ):
+                await self._live()
+                await self._check()
+        except TimeoutError:
+            raise AssertionError(f"it does not come to an end: {self._doing}") from None
+        except BaseException:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            await asyncio.to_thread(self._scheduler.close)
+            raise
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        assert await asyncio.to_thread(self._scheduler.terminate) == 0
+        assert await self.outside.leftovers(alive=False) == []
+        return self._scheduler.lives()
+
+    # -- the scheduler --------------------------------------------------------------------------------------
+
+    async def _keep_alive(self) -> None:
+        """Start the scheduler again whenever it was killed."""
+        while True:
+            if self._scheduler.process.poll() is not None:
+                await asyncio.to_thread(self._scheduler.start)
+            await asyncio.sleep(0.01)
+
+    async def _ask(self, call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Ask until somebody answers. That a name is taken means that we were heard the last time."""
+        asked = 0
+        while True:
+            try:
+                return await call(self._alice, *arguments)
+            except UnreachableError:
+                asked += 1
+                await asyncio.sleep(_PAUSE)
+            except ApiError as error:
+                if asked and error.code in ("ConflictJobError", "NoJobError"):
+                    return None
+                raise
+
+    # -- people ---------------------------------------------------------------------------------------------
+
+    async def _live(self) -> None:
+        for sort in self.sorts:
+            await self._ask(Client.submit, sort.config)
+        to_do = {sort.name: sort.last for sort in self.sorts if sort.last}
+        deleted: set[str] = set()
+        while True:
+            jobs = {job["name"]: job for job in await self._ask(Client.jobs)}
+            self._doing = {name: (job["state"], job["subState"]) for name, job in jobs.items()}
+            assert jobs.keys() == {sort.name for sort in self.sorts} - deleted, "what was acknowledged is lost"
+            for name, last in list(to_do.items()):
+                assert jobs[name]["subState"] != "ENDED", name
+                if jobs[name]["state"] == "RUNNING":
+                    del to_do[name]
+                    if last == "delete":
+                        deleted.add(name)
+                    await self._ask(Client.stop if last == "stop" else Client.delete, "alice", name)
+            if not to_do and all(job["subState"] == "ENDED" for job in jobs.values()):
+                return
+            await asyncio.sleep(_PAUSE)
+
+    # -- what came of it ------------------------------------------------------------------------------------
+
+    async def _check(self) -> None:
+        # (what ended last is released a moment later)
+        while left := await self.outside.leftovers(alive=True):
+            self._doing = left
+            await asyncio.sleep(_PAUSE)
+        ran = self.outside.ran()
+        assert not [task for task, times in ran.items() if times > 1], "something ran twice"
+        for sort in self.sorts:
+            if sort.last != "delete":
+                await self._check_job(sort, ran)
+
+    async def _check_job(self, sort: Sort, ran: Counter[Ran]) -> None:
+        detail = await self._ask(Client.job, "alice", sort.name)
+        status = detail["jobStatus"]
+        assert (status["state"], status["appExitCode"]) == (sort.state, sort.exit_code), status
+        attempts: list[AttemptInfo] = await self._ask(Client.attempts, "alice", sort.name)
+        assert [attempt["attempt"] for attempt in attempts] == list(range(len(attempts)))
+        real = [attempt for attempt in attempts if attempt["exitCode"] != PORT_CONFLICT]
+        assert len(real) == sort.attempts, attempts
+        for attempt in real:
+            assert attempt["exitCode"] == sort.exit_code, attempt
+            for role, index in sort.tasks:
+                code = attempt["taskRoles"][role]["taskStatuses"][index]["containerExitCode"]
+                times = ran[sort.name, attempt["attempt"], role, index]
+                if sort.state == "SUCCEEDED" or attempt["trigger"] == {"taskRole": role, "taskIndex": index}:
+                    assert (times, code) == (1, sort.exit_code), attempt
+        self._check_story(sort, attempts, await self._ask(Client.story, "alice", sort.name))
+
+    def _check_story(self, sort: Sort, attempts: list[AttemptInfo], story: list[JobEvent]) -> None:
+        ids = [event["id"] for event in story]
+        assert ids == sorted(set(ids))
+        told = Counter(
+            (event["type"], event["attempt"], event["taskRole"], event["taskIndex"])
+            for event in story
+            if event["type"] not in _REPEATED
+        )
+        assert set(told.values()) == {1}, f"told twice: {told}"
+        assert ("submitted", None, None, None) in told
+        assert ("ended", None, None, None) in told
+        for attempt in attempts:
+            for role, index in sort.tasks:
+                assert ("task-ended", attempt["attempt"], role, index) in told, told

@@ -1,0 +1,136 @@
+"""What can be seen of each engine past the scheduler: what really ran, and what is left on the machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiodocker
+
+from pai_scheduler.job.task import TaskRef
+
+from .drill import Ran
+
+#: what a task's supervisor calls itself
+_SUPERVISOR = "pai-task"
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The process engine's tasks, which write who they are into the file `ran_file` when they begin."""
+
+    data_dir: Path
+    ran_file: Path
+
+    def ran(self) -> Counter[Ran]:
+        """Count how often the command of each task was started."""
+        counted = Counter[Ran]()
+        for line in self.ran_file.read_text().splitlines():
+            job, name = line.split()
+            task = TaskRef.parse(name)
+            assert task is not None
+            counted[job, task.attempt, task.role, task.index] += 1
+        return counted
+
+    async def leftovers(self, alive: bool) -> list[str]:
+        """List what is left on the machine although all jobs have ended; `alive`: the scheduler runs."""
+        return await asyncio.to_thread(lambda: list(self._leftovers(alive)))
+
+    def _leftovers(self, alive: bool) -> Iterator[str]:
+        mark = os.fsencode(self.data_dir)
+        for process in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if process.name.isdigit() and mark in _told_at_start(process):
+                    name = (process / "comm").read_text().strip()
+                    # (the scheduler's own helper is no task)
+                    if name == _SUPERVISOR or not alive or mark in (process / "environ").read_bytes():
+                        yield f"process {process.name} ({name})"
+        tasks = self.data_dir / "tasks"
+        yield from map(str, tasks.glob("*/work"))
+        yield from map(str, orphans(self.data_dir, tasks))
+        ours = {folder.name for folder in tasks.iterdir()}
+        for path, _, _ in os.walk("/sys/fs/cgroup"):
+            if Path(path).name in ours:
+                yield path
+
+
+@dataclass
+class Containers:
+    """The Docker engine's tasks, as Docker itself tells of them (`watch`)."""
+
+    data_dir: Path
+    docker: aiodocker.Docker
+    started: Counter[Ran] = field(default_factory=Counter)
+    #: containers that were started and not yet removed
+    there: set[str] = field(default_factory=set)
+
+    def ran(self) -> Counter[Ran]:
+        """Count how often the command of each task was started."""
+        return self.started
+
+    async def leftovers(self, alive: bool) -> list[str]:
+        """List what is left on the machine although all jobs have ended."""
+        del alive
+        label = {"label": [f"pai.instance={(self.data_dir / 'docker-instance').read_text()}"]}
+        containers = await self.docker.containers.list(all=1, filters=json.dumps(label))
+        networks = await self.docker.networks.list(filters=label)
+        killed = self.data_dir / "killed"
+        return [
+            *(str(container._container["Names"]) for container in containers),
+            *(str(network["Name"]) for network in networks),
+            *map(str, orphans(self.data_dir, self.data_dir / "logs")),
+            *(map(str, killed.iterdir()) if killed.exists() else ()),
+            # (news of its removal comes a moment later)
+            *(f"{name} was not removed" for name in self.there),
+        ]
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[None]:
+        """Listen to Docker meanwhile."""
+        news = self.docker.events.subscribe(create_task=False)
+        listening = asyncio.create_task(self.docker.events.run(filters=json.dumps({"type": ["container"]})))
+        hearing = asyncio.create_task(self._hear(news))
+        try:
+            yield
+        finally:
+            for task in (hearing, listening):
+                task.cancel()
+            await asyncio.gather(hearing, listening, return_exceptions=True)
+
+    async def _hear(self, news: aiodocker.channel.ChannelSubscriber) -> None:
+        while (event := await news.get()) is not None:
+            attributes = event["Actor"]["Attributes"]
+            task = TaskRef.parse(attributes["name"])
+            if task is None or attributes.get("pai.instance") != self._instance():
+                continue
+            if event["Action"] == "start":
+                self.started[attributes["pai.job-name"], task.attempt, task.role, task.index] += 1
+                self.there.add(task.name)
+            elif event["Action"] == "destroy":
+                self.there.discard(task.name)
+
+    def _instance(self) -> str:
+        try:
+            return (self.data_dir / "docker-instance").read_text()
+        except FileNotFoundError:
+            return ""
+
+
+def orphans(data_dir: Path, folder: Path) -> list[Path]:
+    """List the tasks' entries in a folder whose job is no longer known."""
+    with contextlib.closing(sqlite3.connect(f"file:{data_dir}/scheduler.sqlite?mode=ro", uri=True)) as store:
+        known = {job_id for (job_id,) in store.execute("SELECT id FROM jobs")}
+    entries = folder.iterdir() if folder.exists() else ()
+    return [path for path in entries if (task := TaskRef.parse(path.name)) and task.job_id not in known]
+
+
+def _told_at_start(process: Path) -> bytes:
+    return (process / "cmdline").read_bytes() + (process / "environ").read_bytes()

@@ -1,0 +1,100 @@
+"""kill -9 of the scheduler between any two steps: nothing acknowledged is lost, nothing runs twice or is left.
+
+The points are those that one day without a kill passes; each is then the end of a scheduler's life on another
+such day. `KILL_AT=all` takes every point, else a sample that is the same in every run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from .drill import Drill, Life, Sort
+from .outside import Processes
+
+CLUSTER = "nodes: [{name: a, cpus: 32, memoryMB: 100000, storageGB: 1000, gpus: {P100: 1}}]"
+#: days at once
+PARALLEL = 4
+
+
+def role(command: str, name: str = "main", tasks: int = 1, gpus: int = 0) -> dict[str, object]:
+    return {"name": name, "taskNumber": tasks, "gpuNumber": gpus, "memoryMB": 100, "command": command}
+
+
+def job(name: str, *roles: dict[str, object], **fields: object) -> dict[str, object]:
+    return {"jobName": name, "image": "local/tiny", "taskRoles": list(roles), **fields}
+
+
+def sorts(say: str) -> list[Sort]:
+    """Make the jobs of a day; each task does `say` first."""
+    return [
+        # it has the only GPU, and `waits` waits for that
+        Sort(job("deleted", role(f"{say}exec sleep 100", gpus=1)), "", 0, last="delete"),
+        Sort(job("waits", role(f"{say}exit 0", gpus=1)), "SUCCEEDED", 0),
+        Sort(job("succeeds", role(f"{say}exit 0")), "SUCCEEDED", 0),
+        Sort(
+            job("gang", role(f"{say}sleep 0.1", "ps", 2), role(f"{say}sleep 0.1", "worker", 2)),
+            "SUCCEEDED",
+            0,
+        ),
+        Sort(job("retried", role(f"{say}exit 7"), retryCount=2), "FAILED", 7, attempts=3),
+        Sort(
+            job("half", role(f"{say}[ $PAI_TASK_INDEX = 1 ] && exit 5; exec sleep 100", tasks=2)),
+            "FAILED",
+            5,
+        ),
+        Sort(job("stopped", role(f"{say}exec sleep 100")), "STOPPED", -7351, last="stop"),
+    ]
+
+
+def sampled(points: Sequence[str], count: int) -> list[str]:
+    """Take so many points, evenly over their kinds."""
+    if os.environ.get("KILL_AT") == "all" or len(points) <= count:
+        return list(points)
+    ordered = sorted(points)
+    return [ordered[number * len(ordered) // count] for number in range(count)]
+
+
+async def every_day(days: Sequence[Sequence[str]], live: Callable[[int, Sequence[str]], Drill]) -> list[Life]:
+    """Live each day, with its kills; give their first lives. All that went wrong is told together."""
+    slots = asyncio.Semaphore(PARALLEL)
+    wrong: list[str] = []
+
+    async def one(number: int, kill_at: Sequence[str]) -> Life | None:
+        async with slots:
+            drill = live(number, kill_at)
+            try:
+                return (await drill.run())[len(kill_at) - 1]
+            except Exception as error:
+                wrong.append(f"killed {' and '.join(kill_at)}, in {drill.folder}: {error!r}")
+                return None
+
+    lives = await asyncio.gather(*(one(number, kill_at) for number, kill_at in enumerate(days)))
+    assert not wrong, "\n\n".join([f"{len(wrong)} of {len(days)} days went wrong:", *wrong])
+    return [life for life in lives if life is not None]
+
+
+def on_processes(folder: Path) -> Callable[[int, Sequence[str]], Drill]:
+    def live(number: int, kill_at: Sequence[str]) -> Drill:
+        place = folder / f"day-{number}"
+        outside = Processes(place / "data", folder / f"ran-{number}")
+        outside.ran_file.touch()
+        say = f"echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {outside.ran_file}; "
+        return Drill(place, kill_at, sorts(say), outside, CLUSTER)
+
+    return live
+
+
+@pytest.mark.timeout(3600)
+async def test_a_kill_at_any_step_loses_nothing_and_runs_nothing_twice_on_processes(tmp_path: Path) -> None:
+    live = on_processes(tmp_path)
+    (calm,) = await Drill.run(live(-1, []))
+    points = sampled(sorted(set(calm.passed)), 80)
+    lives = await every_day([[point] for point in points], live)
+    killed = sum(life.killed for life in lives)
+    print(f"{killed} kills at {len(points)} of {len(set(calm.passed))} points")
+    assert killed > len(points) * 0.9

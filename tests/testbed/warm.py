@@ -1,0 +1,101 @@
+"""Schedulers forked from one interpreter that has everything imported: they start in a tenth of the time.
+
+For tests that kill the real program hundreds of times. It runs `pai_scheduler.main` in a process of its own;
+only the start of the interpreter and the imports are saved.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing import get_context
+from pathlib import Path
+
+from pai_scheduler.main import main
+from tests.testbed.scheduler import RunningScheduler, clean_environ
+
+_CONTEXT = get_context("forkserver")
+# what the program imports late, too
+_CONTEXT.set_forkserver_preload(
+    [
+        "pai_scheduler.main",
+        "pai_scheduler.engine.docker",
+        "pai_scheduler.engine.process",
+        "sqlalchemy.dialects.sqlite",
+        "tests.testbed.warm",
+    ]
+)
+
+
+class WarmProcess:
+    """A scheduler as a forked process, with what tests use of `subprocess.Popen`.
+
+    `prepare` is called in the child before the scheduler begins; it can be pickled.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environ: Mapping[str, str],
+        log: Path,
+        prepare: Callable[[], None] | None = None,
+    ) -> None:
+        log.touch(0o600)
+        # daemon: it ends with the tests, however they end
+        self._process = _CONTEXT.Process(
+            target=_run, args=(list(arguments), dict(environ), log, prepare), daemon=True
+        )
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        """Give the process id."""
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        """Give the exit code, -n for signal n; None while it runs."""
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; give the exit code."""
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise TimeoutError(f"process {self.pid} does not end")
+        return code
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+        self._process.kill()
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class WarmScheduler(RunningScheduler):
+    """A `RunningScheduler` that starts quickly."""
+
+    def spawn(self) -> WarmProcess:  # type: ignore[override]
+        """Begin a scheduler's process."""
+        return WarmProcess(self.command()[1:], clean_environ(self._environ), self.log)
+
+
+def _run(
+    arguments: list[str], environ: dict[str, str], log: Path, prepare: Callable[[], None] | None
+) -> None:
+    """Be the program, in the child."""
+    os.environ.clear()
+    os.environ.update(environ)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number, file in enumerate((nothing, output, output)):
+        os.dup2(file, number)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if prepare is not None:
+        prepare()
+    sys.exit(main(arguments))
