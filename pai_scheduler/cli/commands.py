@@ -11,6 +11,7 @@ from typing import Any
 
 from ..client import Client
 from ..job.messages import msg
+from .ending import last_words
 from .files import read_job_file
 from .logs import copy_log, pick_task
 from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
@@ -74,6 +75,8 @@ async def show(session: Session, *, name: str, user: str | None) -> int:
         session.print_json(detail)
     else:
         print(show_job(detail, session.locale))
+        if said := await last_words(session.client, detail, session.locale):
+            print(f"\n{said}")
     return OK
 
 

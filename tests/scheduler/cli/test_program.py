@@ -267,3 +267,33 @@ def test_watching_outlives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
         assert following.stdout.read() == b"after\n"
         assert following.wait(30) == 0
     own.close()
+
+
+def test_a_failed_job_is_shown_with_the_last_lines_of_the_task_that_failed(pai: Pai, tmp_path: Path) -> None:
+    job = hello_job("cli-last-words")
+    command = r"seq 20; printf 'half\rdone\r\n'; printf '\tTraceback\033[31m\n' >&2; exit 3"
+    job["taskRoles"] = [
+        {"name": "idle", "command": "sleep 600"},
+        {"name": "worker", "taskNumber": 2, "command": f"test $PAI_TASK_INDEX = 0 && sleep 600; {command}"},
+    ]
+    pai("submit", "-", "--watch", stdin=json.dumps(job))
+    shown = pai("show", "cli-last-words").stdout.splitlines()
+    above = shown.index("The last lines of worker-1's log:")
+    lines = [line.strip() for line in shown[above + 1 :]]
+    assert len(lines) == 8
+    assert {"20", "done"} <= set(lines)
+    assert any("Traceback" in line and "\x1b" not in line for line in lines)
+    silent = _file(tmp_path, "cli-silent", "exit 3")
+    pai("submit", silent, "--watch")
+    assert pai("show", "cli-silent").stdout.endswith("\nmain-0 has written nothing.\n")
+
+
+def test_a_job_that_is_to_be_tried_again_shows_what_its_last_attempt_wrote(pai: Pai, tmp_path: Path) -> None:
+    pai("submit", _file(tmp_path, "cli-again", "echo what went wrong; exit 3", retryCount=-1))
+    for _ in range(100):
+        shown = pai("show", "cli-again").stdout
+        if "The next attempt begins" in shown:
+            break
+    pai("stop", "cli-again")
+    assert shown.endswith("\nThe last lines of main-0's log:\n  what went wrong\n")
+    assert "what went wrong" not in pai("show", "cli-again").stdout
