@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..job.exits import exit_spec, spec_of_user_exit
+from ..job.exit_words import meaning_of_exit
+from ..job.exits import spec_of_user_exit
 from ..job.messages import Message, msg
 from ..job.spec import JobSpec
 from .events import EndCause, Ended
@@ -90,8 +91,8 @@ def time_limit_verdict(seconds: int) -> Verdict:
 def preempt_verdict(virtual_cluster: str) -> Verdict:
     """Give the verdict of an attempt that was stopped because others need what it had borrowed."""
     reason = msg(
-        "Preempted: virtual cluster {vc} had borrowed its resources, and those they are guaranteed to need "
-        "them.",
+        "Preempted: virtual cluster {vc} had borrowed its resources, and another one, to which they are "
+        "guaranteed, needs them.",
         vc=virtual_cluster,
     )
     return Verdict(State.STOPPED, PREEMPTED, PREEMPTED, None, reason)
@@ -124,19 +125,22 @@ def _failure(task: Task, event: Ended) -> Message:
         return msg("Task {task} failed: {reason}", task=where, reason=event.reason)
     if event.cause is EndCause.OOM:
         return msg(
-            "Task {task} was ended because it used more memory than it asked for (memoryMB).", task=where
+            "Task {task} was ended because it used more memory than it asked for: raise memoryMB, or use "
+            "less.",
+            task=where,
         )
     if event.cause is EndCause.DISK:
         return msg(
-            "Task {task} was ended because it wrote more to its disk than it asked for (storageGB).",
+            "Task {task} was ended because it wrote more to its disk than it asked for: raise storageGB, or "
+            "write less.",
             task=where,
         )
     if event.cause is EndCause.LOST:
         return msg("Task {task} was lost: how it ended is not known.", task=where)
-    row = exit_spec(exit_row(event))
+    code = reported_exit(event)
     return msg(
-        "Task {task} ended with exit code {code} ({phrase}).",
+        "Task {task} ended with exit code {code}. {meaning}",
         task=where,
-        code=reported_exit(event),
-        phrase=row.phrase,
+        code=code,
+        meaning=meaning_of_exit(exit_row(event), code),
     )

@@ -119,8 +119,15 @@ def test_a_failure_counts_before_the_last_tasks_completion() -> None:
 @pytest.mark.parametrize(
     ("cause", "sentence"),
     [
-        (EndCause.OOM, "Task main-0 was ended because it used more memory than it asked for (memoryMB)."),
-        (EndCause.REFUSED, "Task main-0 ended with exit code -7300 (APP_SUBMISSION_YARN_EXCEPTION)."),
+        (
+            EndCause.OOM,
+            "Task main-0 was ended because it used more memory than it asked for: raise memoryMB, or use less.",
+        ),
+        (
+            EndCause.REFUSED,
+            "Task main-0 ended with exit code -7300. It cannot run as it is written, for example because its "
+            "image does not exist: change the job.",
+        ),
     ],
 )
 def test_a_failure_is_put_into_words(cause: EndCause, sentence: str) -> None:

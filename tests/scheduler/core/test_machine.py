@@ -92,7 +92,7 @@ def test_a_job_whose_task_fails_ends_with_that_tasks_exit_code() -> None:
     assert job.verdict is not None
     assert (job.verdict.exit_code, job.verdict.exit_row, job.verdict.trigger) == (7, 255, ("main", 0))
     assert str(job.verdict.reason) == (
-        "Task main-0 ended with exit code 7 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)."
+        "Task main-0 ended with exit code 7. Its command failed: the end of its log says why."
     )
 
 

@@ -68,7 +68,8 @@ def test_a_job_between_attempts_is_told_when_the_next_begins() -> None:
         world.started(*world.refs())
         world.exited(world.refs()[0], 1)
     failure = (
-        "The last attempt failed: Task main-0 ended with exit code 1 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)."
+        "The last attempt failed: Task main-0 ended with exit code 1. "
+        "Its command failed: the end of its log says why."
     )
     assert why(world) == f"The next attempt begins in 1 s. {failure}"
     world.restart()

@@ -203,7 +203,8 @@ def test_the_story_says_until_when_and_why_it_waits() -> None:
     for _ in range(4):
         fail(world)
     assert world.sentences()[-1] == (
-        "Task main-0 ended with exit code 1 (CONTAINER_RUNTIME_UNKNOWN_FAILURE). Trying again in 1 s."
+        "Task main-0 ended with exit code 1. Its command failed: the end of its log says why. "
+        "Trying again in 1 s."
     )
 
 
