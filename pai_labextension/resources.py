@@ -88,7 +88,7 @@ _RESOURCES = (
     _resource(f"{_JOB}/events", "GET", "follow"),
     _resource("events", "GET", "follow"),
     _resource(f"{_TASK}/logs/{{stream}}", "GET", "attempt offset limit follow"),
-    _resource(f"{_TASK}/metrics"),
+    _resource(f"{_TASK}/metrics", "GET", "attempt after"),
     _resource("validate", "POST"),
     _resource("nodes"),
     _resource("virtual-clusters"),

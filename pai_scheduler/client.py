@@ -19,6 +19,7 @@ from .wire import (
     JobSummary,
     NodeInfo,
     ServiceInfo,
+    TaskMetrics,
     UserInfo,
     Validation,
     VirtualClusterInfo,
@@ -188,6 +189,15 @@ class Client:
             async for part in response.aiter_bytes():
                 yield part
 
+    async def task_metrics(
+        self, user: str, job: str, role: str, index: int, *, attempt: int | None = None, after: int = 0
+    ) -> TaskMetrics:
+        """Give what a task has used, later than `after` (ms since the epoch)."""
+        path = f"{_task(user, job, role, index)}/metrics"
+        return cast(
+            TaskMetrics, await self._json("GET", path, params=_present(attempt=attempt, after=after or None))
+        )
+
     async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
         """Give what has happened to a job after event `after`, oldest first."""
         headers = {"Last-Event-ID": str(after)}
@@ -257,7 +267,11 @@ def _job(user: str, name: str) -> str:
 
 
 def _log(user: str, job: str, role: str, index: int, stream: str) -> str:
-    return f"{_job(user, job)}/taskRoles/{quote(role, safe='')}/tasks/{index}/logs/{stream}"
+    return f"{_task(user, job, role, index)}/logs/{stream}"
+
+
+def _task(user: str, job: str, role: str, index: int) -> str:
+    return f"{_job(user, job)}/taskRoles/{quote(role, safe='')}/tasks/{index}"
 
 
 def _present(**params: Any) -> dict[str, Any]:

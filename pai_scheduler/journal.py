@@ -19,7 +19,7 @@ from typing import IO, Any
 from .job.task import TaskRef
 
 #: What a line may carry besides its sentence; nothing else does, so that nothing slips in that is secret.
-FIELDS = ("user", "job", "jobName", "attempt", "task", "node", "method", "path", "status", "ms", "incident")
+FIELDS = ("user", "job", "jobName", "attempt", "task", "node", "method", "path", "status", "ms")
 FORMATS = ("text", "json")
 
 _bound: ContextVar[Mapping[str, object]] = ContextVar("_bound", default=MappingProxyType({}))

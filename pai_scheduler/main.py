@@ -24,8 +24,9 @@ import yaml
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
+from . import journal
 from .api.app import make_app
-from .api.auth import Authenticator, TokensError, TokensFile
+from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from .api.desk import Desk
 from .api.server import serve
 from .cluster.definition import Definition, DefinitionError, parse_definition
@@ -60,14 +61,7 @@ class HubPlace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C; give the exit code."""
     options = make_parser().parse_args(argv)
-    logging.basicConfig(
-        level=options.log_level.upper(),
-        stream=sys.stderr,
-        format="%(asctime)s.%(msecs)03d %(levelname)s %(name)s: %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
-    for chatty in ("alembic", "asyncio"):
-        logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
+    journal.set_up(options.log_level, options.log_format)
     try:
         asyncio.run(_run(options))
     except (StartError, TokensError, EngineError) as error:
@@ -120,7 +114,19 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="URI",
         help="what tasks get as PAI_DEFAULT_FS_URI (default: the folder storage within the data folder)",
     )
+    parser.add_argument(
+        "--metrics-token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with a token that opens /metrics and /readyz and nothing else, for Prometheus",
+    )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--log-format",
+        choices=journal.FORMATS,
+        default="text",
+        help="json: one object per line, for programs (%(default)s)",
+    )
     return parser
 
 
@@ -137,6 +143,7 @@ async def _run(options: argparse.Namespace) -> None:
             )
         )
     authenticator = _authenticator(options)
+    monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
     with lock_folder(data_dir):
         sockets = listen(host, port)
@@ -153,7 +160,7 @@ async def _run(options: argparse.Namespace) -> None:
             await service.start()
         except StoreError as error:
             raise StartError(_no_store(data_dir, error.reason)) from error
-        server = serve(make_app(Desk(service, authenticator, place.prefix)), sockets)
+        server = serve(make_app(Desk(service, authenticator, place.prefix, monitoring_token)), sockets)
         _log.info(
             "ready at http://%s:%d%s, engine %s, data in %s",
             host,
@@ -263,6 +270,14 @@ def _authenticator(options: argparse.Namespace) -> Authenticator:
             """{secrets.token_hex(16): {"name": g.getuser(), "admin": True}}))' > tokens.json""",
         )
     )
+
+
+def _monitoring_token(path: Path | None) -> MonitoringToken | None:
+    if path is None:
+        return None
+    token = MonitoringToken(path)
+    token.read()
+    return token
 
 
 def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:

@@ -43,12 +43,16 @@ from .errors import (
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
+from .health import Health, Readiness
 from .job.task import TaskRef
 from .job.validate import SpecError
 from .launcher import Launcher
 from .store.store import Store, StoredStory, StoreError
 from .writer import Committed, Writer
 
+from .metrics.meters import Meters
+from .metrics.monitor import Monitor
+from .metrics.recorder import Recording
 __all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse"]
 
 Story = StoredStory
@@ -99,6 +103,16 @@ class Service:
         self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
         self._submitting: set[tuple[str, str]] = set()
         self._last_order = 0
+        self._meters = Meters(
+            engine,
+            lambda: self._definition.virtual_clusters.values(),
+            lambda: (self._launcher.errors, self._writer.failures),
+        )
+        self._health = Health(
+            self._writer.check,
+            lambda: None if self._pump is None else not self._pump.done(),
+            lambda: self._nodes,
+        )
         self._pump: asyncio.Task[None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------
@@ -117,6 +131,7 @@ class Service:
         for job in jobs:
             self._launcher.remember(job)
         await self._engine.adopt(
+        self._meters.start(jobs, self._nodes)
             [
                 task.ref
                 for job in jobs
@@ -137,6 +152,7 @@ class Service:
         await self._launcher.close()
         await self._writer.close()
         await self._engine.close()
+        await self._meters.close()
         self._readers.shutdown()
         self._store.close()
 
@@ -313,6 +329,19 @@ class Service:
     def _make_core(self) -> Core:
         shares = self._engine.shares_host_ports
         cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
+    async def usage(self, task: TaskRef, after: int = 0) -> Recording:
+        """Give what a task that `find_task` found has used, later than `after` (ms since the epoch)."""
+        return await self._meters.recorder.recording(task, after)
+
+    async def readiness(self) -> Readiness:
+        """Tell whether the scheduler can do its work now."""
+        return await self._health.look()
+
+    @property
+    def monitor(self) -> Monitor:
+        """Give what counts requests, and has everything that Prometheus may see."""
+        return self._meters.monitor
+
         return Core(cluster, self._settings, self._definition.virtual_clusters.values())
 
     async def _parse(self, config: object) -> JobSpec:
@@ -383,6 +412,7 @@ class Service:
 
 
 def _new_id() -> str:
+                    self._meters.note_nodes(self._nodes)
     """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
     return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
 
@@ -391,6 +421,8 @@ def _takes_long(config: object) -> bool:
     """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
     if not isinstance(config, Mapping):
         return False
+        self._meters.committed(committed.outcome, committed.events, self._core.jobs.get)
+        self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
     roles = config.get("taskRoles")
     return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
 

@@ -151,6 +151,16 @@ class JobEvent(TypedDict):
     job: NotRequired[str]
 
 
+class TaskMetrics(TypedDict):
+    """What a task has used: seconds between the newest points, and [ms since the epoch, value] per series.
+
+    A series that is not known is empty: `gpuPercent` without a GPU, `netRxBytes` on the process engine.
+    """
+
+    interval: float
+    series: dict[str, list[tuple[int, float]]]
+
+
 class Validation(TypedDict):
     """What submitting a job would do: `fits` now, later, or never, and why."""
 

@@ -70,9 +70,7 @@ class Writer:
         self._thread = ThreadPoolExecutor(1, "store-writer")
         self._task: asyncio.Task[None] | None = None
         self.core = make_core()
-        #: why the database did not take what it was given last; None: it did
-        self.trouble: StoreError | None = None
-        #: how many groups of events it did not take
+        #: how many groups of events the database did not take
         self.failures = 0
 
     async def start(self) -> Outcome:
@@ -151,7 +149,6 @@ class Writer:
         handled = time.perf_counter()
         deleted = await self._run(self._store.commit, outcome, configs)
         committed = time.perf_counter()
-        self.trouble = None
         for entry in entries:
             if entry.durable is not None and not entry.durable.done():
                 entry.durable.set_result(None)
@@ -178,7 +175,6 @@ class Writer:
 
     async def _start_over(self, entries: list[_Entry], error: StoreError) -> list[_Entry]:
         """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
-        self.trouble = error
         self.failures += 1
         _log.error("the database did not take %d events, trying again: %s", len(entries), error)
         _refuse(entries, storage_full(describe(error)))

@@ -7,14 +7,15 @@ import re
 
 from tornado.web import Application, RequestHandler
 
-from . import account, cluster, events, jobs, logs, openapi
-from .desk import Desk, Route, UnknownPath
+from . import account, cluster, events, jobs, logs, monitoring, openapi
+from .desk import ApiHandler, Desk, Route, UnknownPath
+from .stream import StreamHandler
 
 _access_log = logging.getLogger("pai_scheduler.access")
 
 #: Every address below `/api/v1`; openapi.yaml describes each.
 ROUTES: tuple[Route, ...] = tuple(
-    route for part in (account, openapi, jobs, events, logs, cluster) for route in part.ROUTES
+    route for part in (account, openapi, jobs, events, logs, monitoring, cluster) for route in part.ROUTES
 )
 
 
@@ -23,7 +24,10 @@ def make_app(desk: Desk) -> Application:
     settings = {"desk": desk}
     prefix = re.escape(desk.prefix)
     routes = [(rf"{prefix}api/v1{path}/?", handler, settings) for path, handler in ROUTES]
-    routes.append((rf"{prefix}healthz", account.HealthHandler, settings))
+    routes += [
+        (rf"{prefix}{path}", handler, settings)
+        for path, handler in [("healthz", account.HealthHandler), *monitoring.INNER_ROUTES]
+    ]
     return Application(
         routes,
         default_handler_class=UnknownPath,
@@ -33,17 +37,19 @@ def make_app(desk: Desk) -> Application:
 
 
 def _log_request(handler: RequestHandler) -> None:
-    """Log what went wrong loudly, what was refused quietly, what worked only on request."""
-    status = handler.get_status()
+    """Log what went wrong loudly, what was refused quietly, what worked only on request; count it all."""
+    status, took = handler.get_status(), handler.request.request_time()
+    if isinstance(handler, ApiHandler):
+        streamed = isinstance(handler, StreamHandler)
+        handler.service.monitor.answered(type(handler).__name__, status, None if streamed else took)
     level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     request = handler.request
     caller = getattr(handler, "caller", None)
-    _access_log.log(
-        level,
-        "%s %s %d %.1f ms user=%s",
-        request.method,
-        request.path,
-        status,
-        1000 * request.request_time(),
-        caller.name if caller else "-",
-    )
+    about = {
+        "method": request.method,
+        "path": request.path,
+        "status": status,
+        "ms": round(1000 * took, 1),
+        "user": caller.name if caller else None,
+    }
+    _access_log.log(level, "request", extra=about)

@@ -17,6 +17,9 @@ from ..service import Caller
 
 _log = logging.getLogger(__name__)
 
+#: Characters that a token for monitoring must have.
+_LEAST_TOKEN = 16
+
 
 class Authenticator(Protocol):
     """Knows the callers by their tokens."""
@@ -79,6 +82,40 @@ class TokensFile:
         except OSError:
             return None
         return now.st_mtime_ns, now.st_size, now.st_ino
+
+
+class MonitoringToken:
+    """The token that opens `/metrics` and `/readyz` and nothing else, read anew at every use."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> str:
+        """Give the token; TokensError where there is none."""
+        try:
+            token = self._path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error.reason
+            raise TokensError(
+                msg("The metrics token file {file} cannot be read: {reason}.", file=self._path, reason=reason)
+            ) from None
+        if len(token) < _LEAST_TOKEN:
+            message = msg(
+                "The token in {file} is too short: {least} characters at least.",
+                file=self._path,
+                least=_LEAST_TOKEN,
+            )
+            raise TokensError(message)
+        return token
+
+    def matches(self, token: str) -> bool:
+        """Tell whether this is the token."""
+        try:
+            known = self.read()
+        except TokensError as error:
+            _log.error("nobody can be let in with the metrics token: %s", error)
+            return False
+        return hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass"))
 
 
 def read_tokens(path: Path) -> dict[bytes, Caller]:

@@ -18,7 +18,7 @@ from ..errors import RequestError, invalid_parameters
 from ..job.messages import Message, choose_locale, msg
 from ..job.validate import SpecError
 from ..service import Caller, Service
-from .auth import Authenticator, bearer_token, unauthorized
+from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 
 _log = logging.getLogger(__name__)
@@ -28,11 +28,15 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends."""
+    """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends.
+
+    `monitoring_token` opens what Prometheus reads, without being anybody's.
+    """
 
     service: Service
     authenticator: Authenticator
     prefix: str = "/"
+    monitoring_token: MonitoringToken | None = None
 
 
 class ApiHandler(RequestHandler):
@@ -150,6 +154,7 @@ class ApiHandler(RequestHandler):
             self.request.path,
             self._incident,
             exc_info=(typ, value, tb),  # type: ignore[arg-type]
+            extra={"user": self.caller.name if hasattr(self, "caller") else None},
         )
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:

@@ -16,6 +16,18 @@ class StreamHandler(ApiHandler):
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         self.gone = asyncio.Event()
+        self._opened = False
+
+    async def prepare(self) -> None:
+        """Find out who asks; count it as open until it is finished."""
+        await super().prepare()
+        self._opened = True
+        self.service.monitor.streams(type(self).__name__, 1)
+
+    def on_finish(self) -> None:
+        """Count it as closed."""
+        if self._opened:
+            self.service.monitor.streams(type(self).__name__, -1)
 
     def on_connection_close(self) -> None:
         """Note that the reader has left."""
@@ -24,6 +36,7 @@ class StreamHandler(ApiHandler):
     async def send(self, data: bytes | str) -> None:
         """Send now, and wait until the network has taken it, so that a slow reader fills no memory."""
         self.write(data)
+        self.service.monitor.sent(type(self).__name__, len(data))
         try:
             await self.flush()
         except StreamClosedError:

@@ -1,0 +1,85 @@
+"""For whoever watches the scheduler: alive, ready, its metrics for Prometheus, and what a task has used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from prometheus_client.exposition import choose_encoder
+
+from ..errors import forbidden
+from ..health import Status
+from ..job.messages import msg
+from ..metrics.recorder import Recording
+from .auth import bearer_token
+from .desk import ApiHandler, Route
+
+#: Series that count bytes; the others are shares and MB, of which more digits say nothing.
+_WHOLE = frozenset({"netRxBytes", "netTxBytes"})
+
+
+class _WatchedHandler(ApiHandler):
+    """Opens to the token for monitoring, besides those who may read it as users."""
+
+    async def prepare(self) -> None:
+        """Look for the token for monitoring first: it works without the Hub."""
+        token = self.desk.monitoring_token
+        header = self.request.headers.get("Authorization", "")
+        if not (self.request.method == "GET" and token and header and token.matches(bearer_token(header))):
+            await super().prepare()
+
+
+class ReadyHandler(_WatchedHandler):
+    """`/readyz`: requests can be served, or why not."""
+
+    async def get(self) -> None:
+        """Show."""
+        readiness = await self.service.readiness()
+        reasons = [self.in_words(reason) for reason in readiness.reasons]
+        status = 200 if readiness.status is Status.READY else 503
+        self.answer({"status": readiness.status.value, "reasons": reasons}, status)
+
+
+class MetricsHandler(_WatchedHandler):
+    """`/metrics`, as Prometheus reads it; for administrators and the token for monitoring."""
+
+    async def get(self) -> None:
+        """Show."""
+        if hasattr(self, "caller") and not self.caller.admin:
+            raise forbidden(msg("Only an administrator may read the scheduler's metrics."))
+        encode, content_type = choose_encoder(self.request.headers.get("Accept", ""))
+        self.set_header("Content-Type", content_type)
+        self.finish(encode(self.service.monitor.registry))
+
+
+class TaskMetricsHandler(ApiHandler):
+    """`…/taskRoles/:R/tasks/:I/metrics`: what a task has used over time."""
+
+    async def get(self, user: str, name: str, role: str, index: str) -> None:
+        """Show; `after` (ms since the epoch) leaves out what was asked for before."""
+        attempt, after = self.query_int("attempt", least=0), self.query_int("after", 0, least=0)
+        task = await self.service.find_task(self.caller, user, name, role, int(index), attempt)
+        self.answer(_usage(await self.service.usage(task, after or 0)))
+
+
+def _usage(recording: Recording) -> Mapping[str, Any]:
+    return {
+        "interval": recording.interval,
+        "series": {
+            name: [[time, int(value) if name in _WHOLE else round(value, 2)] for time, value in points]
+            for name, points in recording.series.items()
+        },
+    }
+
+
+ROUTES: list[Route] = [
+    (
+        r"/user/([^/]+)/jobs/([^/]+)/taskRoles/([^/]+)/tasks/([0-9]{1,9})/metrics",
+        TaskMetricsHandler,
+    ),
+]
+#: beside the API, not below it
+INNER_ROUTES: list[Route] = [
+    (r"readyz", ReadyHandler),
+    (r"metrics", MetricsHandler),
+]
