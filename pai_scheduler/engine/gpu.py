@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import pynvml  # type: ignore[import-untyped]  # the module of nvidia-ml-py
 
@@ -16,6 +20,16 @@ _NOISE = re.compile(
     r"\b(NVIDIA|GeForce|Tesla|Quadro|Graphics|Device|Generation|PCIe|PCIE|SXM\d*|HBM\d\w*|NVL|HGX|OEM"
     r"|\d+\s?GB|GTX(?=\sTITAN)|MIG\s+\S+)\b|\(.*\)"
 )
+
+
+T = TypeVar("T")
+
+
+class GpuUse(NamedTuple):
+    """What some GPUs do: mean utilization in per cent, memory in use in MB; None: they do not tell."""
+
+    percent: float | None
+    memory_mb: float | None
 
 
 def gpu_type(product: str) -> str:
@@ -40,6 +54,46 @@ def find_gpus() -> tuple[Gpu, ...]:
         pynvml.nvmlShutdown()
 
 
+class GpuMeter:
+    """Measures GPUs by their UUIDs. NVML stays open from the first measurement on: to open it takes long."""
+
+    def __init__(self) -> None:
+        self._open = False
+
+    def measure(self, uuids: Sequence[str]) -> GpuUse | None:
+        """Measure the GPUs of one task together; None without GPUs, or where NVML cannot be asked. Blocks."""
+        if not uuids:
+            return None
+        try:
+            if not self._open:
+                pynvml.nvmlInit()
+                self._open = True
+            handles = [pynvml.nvmlDeviceGetHandleByUUID(uuid) for uuid in uuids]
+        except pynvml.NVMLError as error:
+            _log.debug("the GPUs cannot be measured: %s", error)
+            self.close()  # the driver may have been loaded anew
+            return None
+        rates = [_ask(partial(_percent, handle)) for handle in handles]
+        used = [_ask(partial(_used, handle)) for handle in handles]
+        percents = [rate for rate in rates if rate is not None]
+        sizes = [size / 2**20 for size in used if size is not None]
+        return GpuUse(sum(percents) / len(percents) if percents else None, sum(sizes) if sizes else None)
+
+    def close(self) -> None:
+        """Close NVML. Idempotent."""
+        if self._open:
+            self._open = False
+            with contextlib.suppress(pynvml.NVMLError):
+                pynvml.nvmlShutdown()
+
+
+def _ask(question: Callable[[], T]) -> T | None:
+    try:
+        return question()
+    except pynvml.NVMLError:  # a slice of a GPU (MIG) has no utilization of its own
+        return None
+
+
 def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     name, uuid = pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle)
@@ -48,3 +102,11 @@ def _gpu(index: int) -> Gpu:
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
+
+
+def _percent(handle: Any) -> float:
+    return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+
+
+def _used(handle: Any) -> int:
+    return int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)

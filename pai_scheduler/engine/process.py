@@ -22,16 +22,18 @@ from typing import ParamSpec, TypeVar
 from ..cluster.node import Gpu, Node
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from . import process_files, procfs
+from . import process_files
 from .cgroup import Cgroups
+from .disk_meter import DiskMeter
+from .gpu import GpuMeter
 from .logs import TaskLog
 from .machine import free_disk_gb, this_machine
 from .process_files import Sight
 from .process_messages import cause_and_reason
 from .process_spawn import Spawner
+from .process_usage import TaskUsage
 from .protocol import EndCause, Ended, EngineError, EngineEvent, Gang, Held, Launch, Started, Usage
 from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
-from .task_group import TaskGroup
 
 _log = logging.getLogger(__name__)
 
@@ -67,8 +69,8 @@ class _Task:
     #: nobody expects it: it is ended, and its end is told to nobody
     unexpected: bool = False
     record: Record = field(default_factory=lambda: Record())
-    group: TaskGroup | None = None
-    cpu_seen: tuple[float, float] | None = None
+    usage: TaskUsage | None = None
+    disk_watch: asyncio.Task[None] | None = None
 
     @property
     def under_way(self) -> bool:
@@ -93,7 +95,8 @@ class ProcessEngine:
         rescan_seconds: float = 2.0,
     ) -> None:
         self._data_dir = data_dir.absolute()
-        self._folders = self._data_dir / "tasks"
+        #: of tasks that are not released, and of those that are
+        self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._doorbell = self._data_dir / "doorbell"
         self._node_name, self._pids_limit, self._rescan_seconds = node_name, pids_limit, rescan_seconds
         self._tasks: dict[TaskRef, _Task] = {}
@@ -106,6 +109,7 @@ class ProcessEngine:
         self._storage_gb = 0
         self._real_gpus = False
         self._threads = ThreadPoolExecutor(_THREADS, "process-engine")
+        self._disk_meter, self._gpu_meter = DiskMeter(), GpuMeter()
         self._bell = -1
         self._bell_rest = b""
         self._closed = False
@@ -147,6 +151,8 @@ class ProcessEngine:
         await asyncio.gather(*self._errands, return_exceptions=True)
         await self._spawner.close()
         await self._in_thread(self._cgroups.remove)
+        await self._in_thread(self._gpu_meter.close)
+        self._disk_meter.close()
         self._threads.shutdown(wait=False)
         self._events.put_nowait(None)
 
@@ -194,12 +200,7 @@ class ProcessEngine:
     async def release(self, gang: Gang) -> None:
         """Remove the working folders and cgroups of an ended gang; logs stay."""
         for member in gang.members:
-            folder = TaskFolder(self._folders / member.task.name)
-            if await self._in_thread(process_files.release, folder):
-                self._tasks.pop(member.task, None)
-                self._ports.pop(member.task, None)
-            else:
-                _log.warning("%s still runs and is not released", member.task.name)
+            await self._release(member.task)
 
     async def events(self) -> AsyncIterator[EngineEvent]:
         """Give events as they come, until the engine is closed."""
@@ -212,25 +213,51 @@ class ProcessEngine:
 
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log."""
-        return TaskLog(self._folders / task.name / "log")
+        return TaskLog(*(folders / task.name / "log" for folders in (self._folders, self._ended_folders)))
 
     async def forget(self, task: TaskRef) -> None:
         """Remove an ended task's folder."""
-        await asyncio.to_thread(shutil.rmtree, self._folders / task.name, ignore_errors=True)
+        for folders in (self._folders, self._ended_folders):
+            await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:
             return None
-        return await self._in_thread(_measure, known)
+        return await self._in_thread((await self._measured(known)).measure, known.record)
 
     # how tasks go on
 
     def _task(self, ref: TaskRef) -> _Task:
         if ref not in self._tasks:
-            self._tasks[ref] = _Task(ref, TaskFolder(self._folders / ref.name))
+            released = self._ended_folders / ref.name
+            folder = released if _exists(released) else self._folders / ref.name
+            self._tasks[ref] = _Task(ref, TaskFolder(folder))
         return self._tasks[ref]
+
+    async def _release(self, ref: TaskRef) -> None:
+        folder = TaskFolder(self._folders / ref.name)
+        if await self._in_thread(process_files.release, folder, self._ended_folders):
+            self._tasks.pop(ref, None)
+            self._ports.pop(ref, None)
+        else:
+            _log.warning("%s still runs and is not released", ref.name)
+
+    async def _measured(self, task: _Task) -> TaskUsage:
+        """Give what measures a running task."""
+        if task.usage is None:
+            made = await self._in_thread(TaskUsage, task.folder, self._gpu_meter)
+            task.usage = task.usage or made
+        return task.usage
+
+    async def _watch_disk(self, task: _Task) -> None:
+        """Measure a running task's folder until its end, and end it when that is larger than it may be."""
+        usage = await self._measured(task)
+        async for size in self._disk_meter.follow(task.folder.work):
+            usage.disk_bytes = size
+            if usage.storage_gb is not None and size > usage.storage_gb * 1024**3:
+                await self._in_thread(process_files.end_for_disk, task.folder)
 
     async def _follow(self, task: _Task) -> None:
         """Look how a task is and report what is new; start it where that is still to be done."""
@@ -262,6 +289,8 @@ class ProcessEngine:
             if not task.unexpected:
                 event = Started(task.ref, record["started"], ADDRESS, str(record["pid"]))
                 self._events.put_nowait(event)
+                if sight.phase is Phase.LAUNCHED:
+                    task.disk_watch = self._spawn(self._watch_disk(task))
         if "held" in record and not task.held:
             task.held = True
             if not task.unexpected:
@@ -269,8 +298,10 @@ class ProcessEngine:
                 self._events.put_nowait(Held(task.ref, record["held"], cause, code))
         if sight.phase is Phase.ENDED and not task.ended:
             task.ended = True
+            if task.disk_watch is not None:
+                task.disk_watch.cancel()
             if task.unexpected:
-                del self._tasks[task.ref]
+                self._spawn(self._release(task.ref))
                 return
             cause, reason = cause_and_reason(record)
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
@@ -297,6 +328,8 @@ class ProcessEngine:
             "groups": groups,
             "memory_mb": launch.memory_mb,
             "hold": launch.hold_on_failure,
+            "storage_gb": launch.storage_gb,
+            "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
         }
 
     # who tells that something happened
@@ -331,10 +364,11 @@ class ProcessEngine:
                 self._look_soon(tasks[number])
             pause = max(self._rescan_seconds, (time.monotonic() - begin) / _RESCAN_SHARE)
 
-    def _spawn(self, errand: Coroutine[None, None, None]) -> None:
+    def _spawn(self, errand: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(errand)
         self._errands.add(task)
         task.add_done_callback(self._errand_done)
+        return task
 
     def _errand_done(self, task: asyncio.Task[None]) -> None:
         self._errands.discard(task)
@@ -348,8 +382,9 @@ class ProcessEngine:
         return await loop.run_in_executor(self._threads, lambda: step(*args, **kwargs))
 
     def _open(self) -> None:
-        self._folders.mkdir(parents=True, exist_ok=True)
-        self._folders.chmod(0o700)
+        for folders in (self._folders, self._ended_folders):
+            folders.mkdir(parents=True, exist_ok=True)
+            folders.chmod(0o700)
         fresh = self._data_dir / f"doorbell-{os.getpid()}"
         fresh.unlink(missing_ok=True)
         os.mkfifo(fresh, 0o600)
@@ -362,15 +397,15 @@ class ProcessEngine:
     def _unfinished(self, but: Collection[str]) -> list[TaskRef]:
         """List the tasks that are not over; release those whose release a kill of the service came before."""
         refs = []
-        for name in os.listdir(self._folders):  # noqa: PTH208 (as many as ever were)
+        for name in os.listdir(self._folders):  # noqa: PTH208 (names are all that is asked)
             ref = None if name in but else TaskRef.parse(name)
             if ref is None:
                 continue
             folder = TaskFolder(self._folders / name)
             if folder.read()[0] is not Phase.ENDED:
                 refs.append(ref)
-            elif folder.work.exists():
-                process_files.release(folder)
+            else:
+                process_files.release(folder, self._ended_folders)
         return refs
 
     def _clean_groups(self, keep: Collection[str]) -> None:
@@ -379,20 +414,11 @@ class ProcessEngine:
             group.remove()
 
 
-def _measure(task: _Task) -> Usage | None:
-    if task.group is None:
-        task.group = process_files.group(task.folder)
-    tree: list[procfs.Process] | None = None
-    cpu, memory = task.group.cpu_seconds(), task.group.memory_bytes()
-    if cpu is None or memory is None:
-        tree = procfs.tree(task.record["supervisor"])
-        cpu = sum(process.cpu_seconds for process in tree) if cpu is None else cpu
-        memory = sum(process.memory_bytes for process in tree) if memory is None else memory
-    now = time.time()
-    then, used = task.cpu_seen or (task.record["started"] / 1000, 0.0)
-    task.cpu_seen = now, cpu
-    percent = 100 * max(0.0, cpu - used) / max(now - then, 0.001)
-    return Usage(int(now * 1000), percent, memory / 1024**2)
+def _exists(folder: Path) -> bool:
+    try:
+        return folder.exists()
+    except OSError:  # a name that is too long for a folder
+        return False
 
 
 def _inherited(environment: Mapping[str, str]) -> dict[str, str]:

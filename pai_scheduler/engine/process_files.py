@@ -19,7 +19,17 @@ from typing import NamedTuple
 
 from . import procfs
 from .machine import taken_port
-from .task_folder import COOKIE, SUPERVISOR_ERROR, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
+from .task_folder import (
+    COOKIE,
+    DISK_ORDER,
+    SUPERVISOR_ERROR,
+    Failure,
+    LaunchSpec,
+    Phase,
+    Record,
+    TaskFolder,
+    ring,
+)
 from .task_group import TaskGroup
 
 _log = logging.getLogger(__name__)
@@ -100,17 +110,28 @@ def kill(folder: TaskFolder, grace_seconds: float) -> Sight:
     return sight
 
 
-def release(folder: TaskFolder) -> bool:
-    """Remove what an ended task left, but not its log nor how it ended. False: it still runs."""
+def end_for_disk(folder: TaskFolder) -> None:
+    """Have a task ended that wrote more than it may."""
+    ring(folder.control, DISK_ORDER)
+
+
+def release(folder: TaskFolder, ended: Path) -> bool:
+    """Remove what an ended task left, but not its log nor how it ended: these move to the folder `ended`.
+
+    False: it still runs. The move is one step, so a task is at one place or the other, and those that are
+    over cost nothing where the others are looked through.
+    """
     if not folder.path.exists():
         return True
     sight = look(folder)
     if sight.phase is Phase.LAUNCHED:
         return False
     group(folder).remove()
-    for name in ("launch.json", "control", SUPERVISOR_ERROR):
+    for name in ("launch.json", "control", SUPERVISOR_ERROR, "prepared"):
         (folder.path / name).unlink(missing_ok=True)
     _remove_tree(folder.work)
+    os.utime(folder.path)  # from now on its age counts
+    folder.path.rename(ended / folder.path.name)
     return True
 
 

@@ -27,6 +27,11 @@ def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
             "The task used more than its {memory} MB of memory, and was ended.",
             memory=record.get("memory_mb"),
         )
+    elif cause is EndCause.DISK:
+        reason = msg(
+            "The task wrote more than its {storage} GB to its working folder, and was ended.",
+            storage=record.get("storage_gb"),
+        )
     elif failure and cause is EndCause.LAUNCH_FAILED:
         cause, reason = _launch_failed(failure)
     elif failure and cause is EndCause.PORT_CONFLICT:

@@ -85,7 +85,7 @@ class LaunchSpec(TypedDict):
     """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill.
 
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
-    the working folder gives the order to end a task that wrote more.
+    the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
     """
 
     argv: list[str]
@@ -95,6 +95,7 @@ class LaunchSpec(TypedDict):
     hold: NotRequired[bool]
     log_bytes: NotRequired[int]
     storage_gb: NotRequired[int | None]
+    gpus: NotRequired[list[str]]
 
 
 class TaskFolder:

@@ -1,12 +1,14 @@
-"""GPU types from product names, and machines without a driver."""
+"""GPU types from product names, what GPUs do, and machines without a driver."""
 
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 
+import pynvml  # type: ignore[import-untyped]
 import pytest
 
-from pai_scheduler.engine.gpu import find_gpus, gpu_type
+from pai_scheduler.engine.gpu import GpuMeter, GpuUse, find_gpus, gpu_type
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,64 @@ def test_the_gpus_of_this_machine_are_numbered_and_have_a_type_and_an_identity()
     gpus = find_gpus()
     assert [gpu.index for gpu in gpus] == list(range(len(gpus)))
     assert all(gpu.type and gpu.uuid and not gpu.simulated for gpu in gpus)
+
+
+# what they do
+
+
+class _Nvml:
+    """NVML with two GPUs, of which the second is a slice (MIG), which has no utilization of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.opened = self.closed = 0
+        self.gone = False
+        for name in ("Init", "Shutdown", "DeviceGetHandleByUUID", "DeviceGetUtilizationRates"):
+            monkeypatch.setattr(f"pynvml.nvml{name}", getattr(self, name))
+        monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", self.memory)
+
+    def Init(self) -> None:
+        self.opened += 1
+
+    def Shutdown(self) -> None:
+        self.closed += 1
+
+    def DeviceGetHandleByUUID(self, uuid: str) -> str:
+        if self.gone:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return uuid
+
+    def DeviceGetUtilizationRates(self, handle: str) -> SimpleNamespace:
+        if handle == "MIG-1":
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(gpu={"GPU-0": 40, "GPU-2": 80}[handle])
+
+    def memory(self, handle: str) -> SimpleNamespace:
+        return SimpleNamespace(used={"GPU-0": 2**30, "MIG-1": 2**20, "GPU-2": 2**31}[handle])
+
+
+def test_the_gpus_of_a_task_are_measured_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml, meter = _Nvml(monkeypatch), GpuMeter()
+    assert meter.measure([]) is None
+    assert nvml.opened == 0
+    assert meter.measure(["GPU-0", "GPU-2"]) == GpuUse(60.0, 3072.0)
+    assert meter.measure(["GPU-0", "MIG-1"]) == GpuUse(40.0, 1025.0)
+    assert meter.measure(["MIG-1"]) == GpuUse(None, 1.0)
+    meter.close()
+    meter.close()
+    assert (nvml.opened, nvml.closed) == (1, 1)
+
+
+def test_a_lost_gpu_is_not_measured_and_the_driver_is_asked_anew_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nvml, meter = _Nvml(monkeypatch), GpuMeter()
+    nvml.gone = True
+    assert meter.measure(["GPU-0"]) is None
+    nvml.gone = False
+    assert meter.measure(["GPU-0"]) == GpuUse(40.0, 1024.0)
+    assert (nvml.opened, nvml.closed) == (2, 1)
+
+
+def test_without_a_driver_nothing_is_measured() -> None:
+    if not find_gpus():
+        assert GpuMeter().measure(["GPU-0"]) is None

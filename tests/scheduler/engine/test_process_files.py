@@ -18,6 +18,12 @@ def folder(tmp_path: Path) -> TaskFolder:
     return TaskFolder(tmp_path / "tasks" / "pai-j-0-main-0")
 
 
+@pytest.fixture
+def ended(tmp_path: Path) -> Path:
+    (tmp_path / "ended").mkdir()
+    return tmp_path / "ended"
+
+
 def test_there_is_nothing_to_see_where_nothing_was_done(folder: TaskFolder) -> None:
     assert process_files.look(folder) == (Phase.NOTHING, {}, False)
     assert not folder.path.exists()
@@ -67,20 +73,20 @@ def test_what_cannot_be_started_is_given_up_for_good(folder: TaskFolder) -> None
     assert process_files.prepare(folder, SPEC, []) == refused
 
 
-def test_a_task_that_runs_is_not_released(folder: TaskFolder) -> None:
+def test_a_task_that_runs_is_not_released(folder: TaskFolder, ended: Path) -> None:
     process_files.prepare(folder, SPEC, [])
     folder.take()
     lock = folder.lock()
     assert lock is not None
-    assert not process_files.release(folder)
+    assert not process_files.release(folder, ended)
     assert folder.work.exists()
     os.close(lock)
-    assert process_files.release(folder)
+    assert process_files.release(folder, ended)
     assert not folder.work.exists()
 
 
 def test_what_an_owner_took_rights_from_is_removed_all_the_same(
-    folder: TaskFolder, monkeypatch: pytest.MonkeyPatch
+    folder: TaskFolder, ended: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process_files.prepare(folder, SPEC, [])
     deep = folder.work / "deep"
@@ -96,5 +102,5 @@ def test_what_an_owner_took_rights_from_is_removed_all_the_same(
         rmtree(path)
 
     monkeypatch.setattr(process_files.shutil, "rmtree", as_anybody)
-    assert process_files.release(folder)
+    assert process_files.release(folder, ended)
     assert not folder.work.exists()

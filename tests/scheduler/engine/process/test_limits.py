@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +11,9 @@ import pytest
 
 from pai_scheduler.engine.cgroup import Cgroups
 from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.protocol import EndCause
+from pai_scheduler.engine.protocol import EndCause, Ended, Started
 from pai_scheduler.job.task import TaskRef
-from tests.scheduler.engine.conformance import FOREVER
+from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
     Lab,
     eventually,
@@ -98,6 +99,56 @@ async def test_the_cgroups_of_ended_tasks_are_removed(lab: Lab) -> None:
 
 def _groups_of(task: TaskRef) -> list[Path]:
     return list(Path("/sys/fs/cgroup").glob(f"**/{task.name}"))
+
+
+# scratch disk
+
+
+@pytest.mark.parametrize("hold", [False, True])
+async def test_a_task_that_writes_more_than_its_storage_is_ended_for_that(lab: Lab, hold: bool) -> None:
+    command = "trap '' TERM; fallocate -l 1100M large; echo written; sleep 100000"
+    task, ended = await lab.run(command, storage_gb=1, hold_on_failure=hold)
+    assert (ended.cause, ended.exit_code) == (EndCause.DISK, 137)
+    assert str(ended.reason) == "The task wrote more than its 1 GB to its working folder, and was ended."
+    assert [type(event) for event in lab.told(task)] == [Started, Ended]
+
+
+async def test_a_held_task_goes_when_it_takes_more_than_its_storage(lab: Lab) -> None:
+    task = await lab.start(
+        "(sleep 0.3; fallocate -l 1100M large) & exit 4", storage_gb=1, hold_on_failure=True
+    )
+    await lab.held(task)
+    ended = await lab.ended(task)
+    assert (ended.cause, ended.exit_code) == (EndCause.DISK, 4)
+
+
+async def test_an_adopted_task_keeps_its_limit_of_storage(lab: Lab, reopen: Reopen, image: str) -> None:
+    command = "while [ ! -e go ]; do sleep 0.05; done; fallocate -l 1100M large; sleep 100000"
+    task = await lab.start(command, storage_gb=1)
+    await lab.started(task)
+    await lab.stop_listening()
+    await lab.engine.close()
+    later = await Lab.over(await reopen(), image)
+    await later.adopt([task])
+    Path(later.engine.work_dir(task), "go").touch()
+    assert (await later.ended(task)).cause is EndCause.DISK
+    later.gangs, lab.gangs = lab.gangs, []
+    await later.clean()
+
+
+async def test_what_a_task_wrote_is_part_of_its_usage(lab: Lab) -> None:
+    task = await lab.start("fallocate -l 50M file; echo ready; sleep 100000", storage_gb=1)
+    await lab.printed(task, "ready")
+    for _ in range(200):
+        usage = await lab.engine.usage(task)
+        assert usage is not None
+        if usage.disk_mb and usage.disk_mb >= 50:
+            break
+        await asyncio.sleep(0.05)
+    assert usage.disk_mb is not None
+    assert 50 <= usage.disk_mb < 52
+    assert usage.gpu_percent is None
+    assert usage.net_rx_bytes is None
 
 
 # a full disk

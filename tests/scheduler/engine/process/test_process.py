@@ -146,7 +146,8 @@ async def test_release_removes_the_working_folder_and_the_environment_but_not_lo
     await lab.engine.launch(launch)
     first = await lab.ended(launch.task)
     await lab.engine.release(make_gang(launch))
-    folder = data_dir / "tasks" / launch.task.name
+    assert list((data_dir / "tasks").iterdir()) == []
+    folder = data_dir / "ended" / launch.task.name
     assert {entry.name for entry in folder.iterdir()} == {"lock", "log", "exit.json"}
     assert "private" not in (folder / "exit.json").read_text()
     await lab.engine.launch(launch)

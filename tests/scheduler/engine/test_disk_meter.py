@@ -1,0 +1,88 @@
+"""How much a folder takes: what counts, what it costs to know, and a folder that changes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine import disk_meter
+from pai_scheduler.engine.disk_meter import DiskMeter, sizes
+
+
+def size(folder: Path) -> int:
+    return list(sizes(folder))[-1]
+
+
+def du(folder: Path) -> int:
+    """Give what `du` says of a folder's content."""
+    said = subprocess.run(["du", "-s", "-B1", folder], capture_output=True, text=True, check=True).stdout
+    return int(said.split()[0]) - folder.stat().st_blocks * 512
+
+
+@pytest.fixture
+async def meter() -> AsyncIterator[DiskMeter]:
+    meter = DiskMeter()
+    yield meter
+    meter.close()
+
+
+def test_it_is_what_du_says(tmp_path: Path) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "file").write_bytes(b"x" * 100_000)
+    (tmp_path / "two names").write_bytes(b"x" * 50_000)
+    os.link(tmp_path / "two names", deep / "second")
+    (tmp_path / "link").symlink_to("/")
+    with open(tmp_path / "sparse", "wb") as sparse:
+        sparse.truncate(10**9)
+    assert size(tmp_path) == du(tmp_path) > 150_000
+
+
+def test_what_is_not_there_takes_nothing(tmp_path: Path) -> None:
+    assert size(tmp_path / "nothing") == 0
+
+
+def test_another_disk_that_is_mounted_inside_does_not_count(tmp_path: Path, tiny_disk: Path) -> None:
+    before = size(tmp_path)
+    (tiny_disk / "file").write_bytes(b"x" * 500_000)
+    assert size(tmp_path) == before
+
+
+def test_a_large_folder_is_gone_through_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_meter, "_SLICE", 10)
+    for number in range(95):
+        (tmp_path / str(number)).write_bytes(b"x")
+    found = list(sizes(tmp_path))
+    assert len(found) == 10
+    assert found == sorted(found)
+    assert found[-1] == 95 * 4096
+
+
+def test_what_vanishes_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_meter, "_SLICE", 5)
+    for number in range(20):
+        (tmp_path / str(number)).mkdir()
+    measuring = sizes(tmp_path)
+    next(measuring)
+    for folder in tmp_path.iterdir():
+        folder.rmdir()
+    assert list(measuring)
+
+
+async def test_a_folder_is_measured_again_and_again(
+    meter: DiskMeter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_meter, "LEAST_PAUSE", 0.01)
+    seen = []
+    async with asyncio.timeout(30):
+        async for found in meter.follow(tmp_path):
+            seen.append(found)
+            if found:
+                break
+            (tmp_path / "file").write_bytes(b"x" * 5000)
+    assert seen == [0, 8192]
