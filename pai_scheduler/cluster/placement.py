@@ -1,7 +1,8 @@
 """Finds nodes for a gang: all of its tasks or none, best fit, each GPU to one task only.
 
 Best fit by GPUs first (the node whose free GPUs of the type are fewest but enough), so that large
-blocks stay whole; tasks without GPUs go where the fewest GPUs are free, then the fewest cores.
+blocks stay whole; tasks without GPUs go where the fewest GPUs are free, then the fewest cores. Where that
+finds no room for a gang of different tasks, an exact search has a second look (packing.py).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import TypeVar
 
 from ..job.spec import PortRequest
 from .node import Node
+from .packing import Place, Room
+from .second_look import SecondLook, best_fit_may_err, enough_gpus
 
 Key = TypeVar("Key")
 
@@ -128,6 +131,9 @@ class Cluster:
         self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
         #: nodes by free GPUs of all types and free cores: where a task without GPUs does least harm is first
         self._by_room: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+        #: a sum of hashes: as long as it is the same, the same is free
+        self._state = 0
+        self._second_look = SecondLook()
         for node in nodes:
             self._uses[node.name] = NodeUse(node, self._ports)
             self._file(self._uses[node.name])
@@ -162,19 +168,83 @@ class Cluster:
 
         `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are.
         """
+        kept = self._ports_of(gang)
+        if kept is None:
+            return None
+        placed = self._place_best_fit(gang, gpu_room, kept)
+        if placed is None and best_fit_may_err(gang, gpu_room) and self._has_gpus_for(gang, gpu_room):
+            places = self._second_look.arrange(self._state, self.rooms, gang, gpu_room)
+            placed = None if places is None else self._take(gang, places, kept)
+        return placed
+
+    def allow_searches(self) -> None:
+        """Something happened: gangs for which best fit finds no room may be looked at again more closely."""
+        self._second_look.allow_more()
+
+    def rooms(self) -> list[Room]:
+        """Count what is free on each healthy node."""
+        return [
+            Room(
+                use.node.name,
+                use.cpus,
+                use.memory_mb,
+                use.storage_gb,
+                {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free},
+            )
+            for use in self._uses.values()
+            if use.node.healthy
+        ]
+
+    def _ports_of(self, gang: Sequence[Demand]) -> set[int] | None:
+        """Give the ports of one machine that a gang names; None where it cannot have them."""
+        kept: set[int] = set()
+        if self.shares_host_ports:
+            for demand in gang:
+                for port in fixed_ports(demand.ports):
+                    if port in kept or port in self._ports:
+                        return None
+                    kept.add(port)
+        return kept
+
+    def _has_gpus_for(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None) -> bool:
+        free = {
+            gpu_type: sum(count * len(names) for count, names in by_count.items())
+            for gpu_type, by_count in self._by_gpus.items()
+        }
+        if gpu_room is not None:
+            free = {gpu_type: min(count, gpu_room.get(gpu_type, 0)) for gpu_type, count in free.items()}
+        return enough_gpus(gang, free)
+
+    def _place_best_fit(
+        self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None, kept: set[int]
+    ) -> list[Assignment] | None:
         placed: dict[int, Assignment] = {}
         room = None if gpu_room is None else dict(gpu_room)
         hardest_first = sorted(
             range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb)
         )
         for i in hardest_first:
-            assignment = self._place_one(gang[i], room)
+            assignment = self._place_one(gang[i], room, kept)
             if assignment is None:
                 for j, booked in placed.items():
                     self.release(gang[j], booked)
                 return None
             placed[i] = assignment
         return [placed[i] for i in range(len(gang))]
+
+    def _take(
+        self, gang: Sequence[Demand], places: Sequence[Place], kept: set[int]
+    ) -> list[Assignment] | None:
+        """Book places that have room; None, and nothing booked, where too few ports are left to choose."""
+        placed: list[Assignment] = []
+        for demand, (node, gpu_type) in zip(gang, places, strict=True):
+            assignment = self._assign(self._uses[node], gpu_type, demand, kept)
+            if assignment is None:
+                for booked, one in zip(gang, placed, strict=False):
+                    self.release(booked, one)
+                return None
+            placed.append(assignment)
+        return placed
 
     def fits(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None) -> bool:
         """Tell whether `place` would succeed; nothing is booked."""
@@ -205,18 +275,29 @@ class Cluster:
             use.give_back(demand, assignment)
             self._file(use)
 
-    def _place_one(self, demand: Demand, gpu_room: dict[str, int] | None) -> Assignment | None:
+    def _place_one(
+        self, demand: Demand, gpu_room: dict[str, int] | None, kept: set[int]
+    ) -> Assignment | None:
         for use, gpu_type in self._candidates(demand, gpu_room):
-            ports = self._choose_ports(use, demand.ports)
-            if ports is None:
+            assignment = self._assign(use, gpu_type, demand, kept)
+            if assignment is None:
                 continue
-            gpus = tuple(use.gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
-            assignment = Assignment(use.node.name, gpus, ports)
-            self.occupy(demand, assignment)
             if gpu_room is not None and gpu_type is not None:
                 gpu_room[gpu_type] -= demand.gpus
             return assignment
         return None
+
+    def _assign(
+        self, use: NodeUse, gpu_type: str | None, demand: Demand, kept: set[int]
+    ) -> Assignment | None:
+        """Book a task on a node that has room for it; None where too few ports are left to choose."""
+        ports = self._choose_ports(use, demand.ports, kept)
+        if ports is None:
+            return None
+        gpus = tuple(use.gpus[gpu_type][: demand.gpus]) if gpu_type is not None else ()
+        assignment = Assignment(use.node.name, gpus, ports)
+        self.occupy(demand, assignment)
+        return assignment
 
     def _candidates(
         self, demand: Demand, gpu_room: Mapping[str, int] | None
@@ -243,12 +324,15 @@ class Cluster:
                     yield self._uses[name], gpu_type
 
     def _choose_ports(
-        self, use: NodeUse, requests: Sequence[PortRequest]
+        self, use: NodeUse, requests: Sequence[PortRequest], kept: set[int]
     ) -> dict[str, tuple[int, ...]] | None:
-        """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while."""
+        """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while.
+
+        None of those `kept` for other tasks of the gang is chosen.
+        """
         chosen: dict[str, tuple[int, ...]] = {}
         taken = set(use.ports) if self.shares_host_ports else set()
-        taken.update(fixed_ports(requests))
+        taken.update(fixed_ports(requests), kept)
         position = self._next_port if self.shares_host_ports else 0
         for request in requests:
             if request.begin_at:
@@ -271,11 +355,13 @@ class Cluster:
         return chosen
 
     def _file(self, use: NodeUse) -> None:
+        self._state += _hash(use)
         for gpu_type, free in use.gpus.items():
             self._by_gpus[gpu_type][len(free)][use.node.name] = None
         self._by_room[use.free_gpus, use.cpus][use.node.name] = None
 
     def _unfile(self, use: NodeUse) -> None:
+        self._state -= _hash(use)
         for gpu_type, free in use.gpus.items():
             _discard(self._by_gpus[gpu_type], len(free), use.node.name)
         _discard(self._by_room, (use.free_gpus, use.cpus), use.node.name)
@@ -286,6 +372,10 @@ def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
     for request in requests:
         if request.begin_at:
             yield from range(request.begin_at, request.begin_at + request.count)
+
+
+def _hash(use: NodeUse) -> int:
+    return hash((use.node.name, use.cpus, use.memory_mb, use.storage_gb, *map(len, use.gpus.values())))
 
 
 def _numbers(assignment: Assignment) -> Iterator[int]:
