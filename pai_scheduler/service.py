@@ -40,19 +40,19 @@ from .errors import (
     no_virtual_cluster,
     storage_unreadable,
 )
+from .health import Health, Readiness
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
-from .health import Health, Readiness
 from .job.task import TaskRef
 from .job.validate import SpecError
 from .launcher import Launcher
-from .store.store import Store, StoredStory, StoreError
-from .writer import Committed, Writer
-
 from .metrics.meters import Meters
 from .metrics.monitor import Monitor
 from .metrics.recorder import Recording
+from .store.store import Store, StoredStory, StoreError
+from .writer import Committed, Writer
+
 __all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse"]
 
 Story = StoredStory
@@ -100,9 +100,6 @@ class Service:
         self._readers = ThreadPoolExecutor(_READERS, "store-reader")
         self._writer = Writer(store, self._make_core, self._committed)
         self._launcher = Launcher(engine, default_fs_uri, self._writer.report, clock)
-        self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
-        self._submitting: set[tuple[str, str]] = set()
-        self._last_order = 0
         self._meters = Meters(
             engine,
             lambda: self._definition.virtual_clusters.values(),
@@ -113,6 +110,9 @@ class Service:
             lambda: None if self._pump is None else not self._pump.done(),
             lambda: self._nodes,
         )
+        self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
+        self._submitting: set[tuple[str, str]] = set()
+        self._last_order = 0
         self._pump: asyncio.Task[None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------
@@ -128,10 +128,10 @@ class Service:
         self._last_order = await asyncio.to_thread(self._store.last_order)
         outcome = await self._writer.start()
         jobs = self._core.jobs.values()
+        self._meters.start(jobs, self._nodes)
         for job in jobs:
             self._launcher.remember(job)
         await self._engine.adopt(
-        self._meters.start(jobs, self._nodes)
             [
                 task.ref
                 for job in jobs
@@ -149,10 +149,10 @@ class Service:
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
+        await self._meters.close()
         await self._launcher.close()
         await self._writer.close()
         await self._engine.close()
-        await self._meters.close()
         self._readers.shutdown()
         self._store.close()
 
@@ -286,6 +286,19 @@ class Service:
             return False
         return job.attempt.number != task.attempt or job.attempt.tasks[task.role, task.index].state.ended
 
+    async def usage(self, task: TaskRef, after: int = 0) -> Recording:
+        """Give what a task that `find_task` found has used, later than `after` (ms since the epoch)."""
+        return await self._meters.recorder.recording(task, after)
+
+    async def readiness(self) -> Readiness:
+        """Tell whether the scheduler can do its work now."""
+        return await self._health.look()
+
+    @property
+    def monitor(self) -> Monitor:
+        """Give what counts requests, and has everything that Prometheus may see."""
+        return self._meters.monitor
+
     def nodes(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
         return node_uses(self._core)
@@ -329,19 +342,6 @@ class Service:
     def _make_core(self) -> Core:
         shares = self._engine.shares_host_ports
         cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
-    async def usage(self, task: TaskRef, after: int = 0) -> Recording:
-        """Give what a task that `find_task` found has used, later than `after` (ms since the epoch)."""
-        return await self._meters.recorder.recording(task, after)
-
-    async def readiness(self) -> Readiness:
-        """Tell whether the scheduler can do its work now."""
-        return await self._health.look()
-
-    @property
-    def monitor(self) -> Monitor:
-        """Give what counts requests, and has everything that Prometheus may see."""
-        return self._meters.monitor
-
         return Core(cluster, self._settings, self._definition.virtual_clusters.values())
 
     async def _parse(self, config: object) -> JobSpec:
@@ -369,6 +369,7 @@ class Service:
             async for event in self._engine.events():
                 if isinstance(event, NodesChanged):
                     self._nodes = merge_nodes(self._definition, event.nodes)
+                    self._meters.note_nodes(self._nodes)
                     self._writer.report(NodesChanged(event.time, self._nodes))
                 else:
                     self._writer.report(event)
@@ -377,6 +378,8 @@ class Service:
             raise
 
     def _committed(self, committed: Committed) -> None:
+        self._meters.committed(committed.outcome, committed.events, self._core.jobs.get)
+        self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         for instruction in committed.outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
         for ref in committed.deleted:
@@ -412,7 +415,6 @@ class Service:
 
 
 def _new_id() -> str:
-                    self._meters.note_nodes(self._nodes)
     """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
     return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
 
@@ -421,8 +423,6 @@ def _takes_long(config: object) -> bool:
     """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
     if not isinstance(config, Mapping):
         return False
-        self._meters.committed(committed.outcome, committed.events, self._core.jobs.get)
-        self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
     roles = config.get("taskRoles")
     return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
 
