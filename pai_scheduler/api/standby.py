@@ -1,0 +1,57 @@
+"""What a standby answers: that it is one, and whom to ask instead."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tornado.web import Application, RequestHandler
+
+from ..job.messages import choose_locale, msg
+
+
+def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:
+    """Make the application that answers while another service leads; `leader` gives that one's address."""
+    health = rf"{re.escape(prefix)}(?:api/v1/)?healthz/?"
+    settings = {"leader": leader}
+    return Application(
+        [(health, _HealthHandler)],
+        default_handler_class=_StandbyHandler,
+        default_handler_args=settings,
+        log_function=lambda _: None,
+    )
+
+
+class _Handler(RequestHandler):
+    def answer(self, status: int, body: dict[str, Any]) -> None:
+        self.clear_header("Server")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        self.set_status(status)
+        self.finish(json.dumps(body, ensure_ascii=False).encode())
+
+
+class _HealthHandler(_Handler):
+    """`/healthz`: this process answers."""
+
+    async def get(self) -> None:
+        self.answer(200, {"status": "standby"})
+
+
+class _StandbyHandler(_Handler):
+    """Everything else, whatever the method and whoever asks."""
+
+    def initialize(self, leader: Callable[[], str]) -> None:
+        self._leader = leader
+
+    async def prepare(self) -> None:
+        address = self._leader()
+        if address:
+            message = msg("This scheduler is a standby. The one that leads is at {address}.", address=address)
+        else:
+            message = msg("This scheduler is a standby, and none leads at present. Try again in seconds.")
+        locale = choose_locale(self.request.headers.get("Accept-Language", ""))
+        self.set_header("Retry-After", "5")
+        self.answer(503, {"code": "StandbyError", "message": message.in_locale(locale)})
