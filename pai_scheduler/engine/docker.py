@@ -63,7 +63,7 @@ class DockerEngine:
         self._data_dir, self._node_name, self._front_door = data_dir, node_name, front_door
         self._door: FrontDoor | None = None
         self._api = DockerApi(host)
-        self._images = Images(self._api)
+        self._images = Images(self._api, data_dir / "private-images")
         self._meter = UsageMeter(self._api)
         self._instance = _instance(data_dir)
         self._networks = GangNetworks(self._api, self._instance, subnet_pool)

@@ -7,6 +7,7 @@ pending coroutines, never a thread.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import stat
@@ -20,7 +21,7 @@ import aiodocker
 import aiohttp
 
 from ..job.messages import Message, msg
-from .protocol import EngineError
+from .protocol import EngineError, RegistryLogin
 
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 #: Docker 19.03: the first with device requests, which GPUs need.
@@ -142,6 +143,13 @@ class DockerApi:
         found = await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
         return [container._container for container in found]
 
+    async def resolve(self, image: str, login: RegistryLogin | None) -> None:
+        """Ask an image's registry whether it is there for who logs in so; DockerError."""
+        account = {"username": login.user, "password": login.password} if login is not None else {}
+        header = base64.urlsafe_b64encode(json.dumps(account).encode()).decode()
+        async with self._stream(f"distribution/{image}/json", {}, {"X-Registry-Auth": header}) as response:
+            await response.read()
+
     async def stats(self, container: str) -> dict[str, Any] | None:
         """Measure a container once; None where it does not run or the daemon does not answer."""
 
@@ -175,12 +183,14 @@ class DockerApi:
             yield _json_lines(response)
 
     @asynccontextmanager
-    async def _stream(self, path: str, params: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def _stream(
+        self, path: str, params: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
         base = self.docker.docker_host.replace("tcp://", "http://")
         url = f"{base}/{self.docker.api_version}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         try:
-            response = await self.docker.session.get(url, params=params, timeout=timeout)
+            response = await self.docker.session.get(url, params=params, headers=headers, timeout=timeout)
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(str(error)) from error
         try:

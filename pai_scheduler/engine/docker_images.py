@@ -1,11 +1,18 @@
-"""Images: what is there is not pulled; what is pulled says how far it is, and is pulled once for all."""
+"""Images: what is there is not pulled; what is pulled says how far it is, and is pulled once for all.
+
+What one user may pull with a login is not for everybody because it is on this machine now: the registry is
+asked again, with the credentials of the job at hand.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiodocker
 
@@ -13,12 +20,18 @@ from ..core.events import EndCause
 from ..job.messages import Message, msg
 from .docker_api import DockerApi, UnreachableError, answered
 from .docker_container import is_image_name
+from .docker_registry import PrivateImages, login_for, qualified, registry_of, repositories, repository_of
+from .protocol import RegistryLogin
 
 _PULLS_AT_ONCE = 3
 #: A pull that moves nothing for so long is given up.
 _STALLED_SECONDS = 600.0
 #: Somebody may tidy up images just now.
 _TRIES = 3
+#: How long an answer of a registry, that somebody may use an image, holds: for a gang of many tasks.
+_ALLOWED_SECONDS = 60.0
+_CHECKS_AT_ONCE, _CHECK_SECONDS = 4, 60.0
+_FORBIDDEN = ("unauthorized", "authentication required", "no basic auth credentials", "denied", "forbidden")
 _UNKNOWN = ("not found", "manifest unknown", "does not exist", "no matching manifest", "invalid reference")
 
 OnProgress = Callable[[Message, int | None], None]
@@ -32,22 +45,44 @@ class ImageError(Exception):
         self.cause, self.reason = cause, reason
 
 
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """An image, and as whom it is wanted."""
+
+    image: str
+    login: RegistryLogin | None = None
+
+    @property
+    def login_here(self) -> RegistryLogin | None:
+        """Give the login where it is for this image's registry."""
+        return login_for(self.image, self.login)
+
+
 class Images:
-    """Brings images to one daemon."""
+    """Brings images to one daemon. `private`: a file about those that came with a login."""
 
-    def __init__(self, api: DockerApi) -> None:
+    def __init__(self, api: DockerApi, private: Path) -> None:
         self._api = api
+        self._private = PrivateImages(private)
+        self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        #: until when (loop time) a user may use an image without asking again
+        self._allowed: dict[_Wish, float] = {}
+        self._locks: WeakValueDictionary[_Wish, asyncio.Lock] = WeakValueDictionary()
         self._slots = asyncio.Semaphore(_PULLS_AT_ONCE)
-        self._pulls: dict[str, _Pull] = {}
+        self._pulls: dict[_Wish, _Pull] = {}
 
-    async def ensure(self, image: str, on_progress: OnProgress) -> dict[str, Any]:
+    async def ensure(
+        self, image: str, on_progress: OnProgress, login: RegistryLogin | None = None
+    ) -> dict[str, Any]:
         """Give the description of an image, which is pulled where it is missing; ImageError."""
+        wish = _Wish(image, login)
         if not is_image_name(image):
             raise ImageError(EndCause.REFUSED, msg("{image} is not a name an image can have.", image=image))
         for _ in range(_TRIES):
             if found := await self._inspect(image):
+                await self._check(wish, found)
                 return found
-            await self._pull(image, on_progress)
+            await self._pull(wish, on_progress)
         raise ImageError(
             EndCause.LAUNCH_FAILED, msg("The image {image} is removed as soon as it is pulled.", image=image)
         )
@@ -68,10 +103,40 @@ class Images:
             cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
             raise ImageError(cause, _unusable(image, error.message)) from error
 
-    async def _pull(self, image: str, on_progress: OnProgress) -> None:
-        pull = self._pulls.get(image)
+    async def _check(self, wish: _Wish, found: dict[str, Any]) -> None:
+        """Make sure that who wants an image that is here may have it; ImageError."""
+        if repository_of(wish.image) not in repositories(found):  # by its id: no registry can be asked
+            if found["Id"] in self._private or any(name in self._private for name in repositories(found)):
+                reason = msg("The image {image} must be given by its name in its registry.", image=wish.image)
+                raise ImageError(EndCause.REFUSED, reason)
+            return
+        if wish.login_here is None and repository_of(wish.image) not in self._private:
+            return
+        async with self._locks.setdefault(wish, asyncio.Lock()):
+            if self._allowed.get(wish, 0.0) < asyncio.get_running_loop().time():
+                await self._ask_registry(wish)
+                self._allow(wish)
+
+    async def _ask_registry(self, wish: _Wish) -> None:
+        try:
+            async with self._checks:
+                await answered(
+                    lambda: self._api.resolve(qualified(wish.image), wish.login_here), _CHECK_SECONDS
+                )
+        except UnreachableError as error:
+            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, str(error))) from error
+        except aiodocker.DockerError as error:
+            raise _refusal(wish, error) from error
+
+    def _allow(self, wish: _Wish) -> None:
+        now = asyncio.get_running_loop().time()
+        self._allowed = {known: until for known, until in self._allowed.items() if until > now}
+        self._allowed[wish] = now + _ALLOWED_SECONDS
+
+    async def _pull(self, wish: _Wish, on_progress: OnProgress) -> None:
+        pull = self._pulls.get(wish)
         if pull is None:
-            pull = self._pulls[image] = _Pull(image)
+            pull = self._pulls[wish] = _Pull(wish)
             pull.task = asyncio.create_task(self._run(pull))
         pull.listeners.append(on_progress)
         try:
@@ -84,32 +149,36 @@ class Images:
 
     async def _run(self, pull: _Pull) -> None:
         try:
-            pull.tell(msg("waiting to pull {image}", image=pull.image), None)
+            pull.tell(msg("waiting to pull {image}", image=pull.wish.image), None)
             async with self._slots:
-                pull.tell(msg("pulling {image}", image=pull.image), 0)
-                stream = self._api.docker.images.pull(pull.image, stream=True).__aiter__()
-                with contextlib.suppress(StopAsyncIteration):
-                    while True:
-                        pull.take(await answered(stream.__anext__, _STALLED_SECONDS))
+                pull.tell(msg("pulling {image}", image=pull.wish.image), 0)
+                await self._fetch(pull)
         except UnreachableError as error:
-            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(pull.image, str(error))) from error
+            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(pull.wish.image, str(error))) from error
         except aiodocker.DockerError as error:
-            unknown = error.status == 404 or any(word in error.message for word in _UNKNOWN)
-            if unknown:
-                reason = msg(
-                    "The image {image} does not exist, or may not be pulled without logging in to its "
-                    "registry. Docker says: {error}",
-                    image=pull.image,
-                    error=error.message,
-                )
-                raise ImageError(EndCause.REFUSED, reason) from error
-            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(pull.image, error.message)) from error
+            raise _refusal(pull.wish, error) from error
         finally:
             self._forget(pull)
 
+    async def _fetch(self, pull: _Pull) -> None:
+        image, login = pull.wish.image, pull.wish.login_here
+        auth: dict[str, Any] | None = None
+        if login is not None:
+            # before it is here: who asks for it then is asked who they are
+            self._private.add(repository_of(image))
+            image, auth = qualified(image), {"username": login.user, "password": login.password}
+        stream = self._api.docker.images.pull(image, auth=auth, stream=True).__aiter__()
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                pull.take(await answered(stream.__anext__, _STALLED_SECONDS))
+        if login is not None:
+            self._allow(pull.wish)
+            if found := await self._inspect(pull.wish.image):
+                self._private.add(found["Id"])
+
     def _forget(self, pull: _Pull) -> None:
-        if self._pulls.get(pull.image) is pull:
-            del self._pulls[pull.image]
+        if self._pulls.get(pull.wish) is pull:
+            del self._pulls[pull.wish]
 
 
 class _Pull:
@@ -117,8 +186,8 @@ class _Pull:
 
     task: asyncio.Task[None]
 
-    def __init__(self, image: str) -> None:
-        self.image = image
+    def __init__(self, wish: _Wish) -> None:
+        self.wish = wish
         self.listeners: list[OnProgress] = []
         self._layers: dict[str, tuple[int, int]] = {}
         self._percent = 0
@@ -144,12 +213,49 @@ class _Pull:
         # a layer whose size was not known yet must not turn the bar back
         if percent > self._percent:
             self._percent = percent
-            self.tell(msg("pulling {image}", image=self.image), percent)
+            self.tell(msg("pulling {image}", image=self.wish.image), percent)
 
     def tell(self, message: Message, percent: int | None) -> None:
         """Tell everybody who waits."""
         for listener in self.listeners:
             listener(message, percent)
+
+
+def _refusal(wish: _Wish, error: aiodocker.DockerError) -> ImageError:
+    """Tell what the user must change from what may go better the next time."""
+    said = error.message.lower()
+    if "toomanyrequests" in said:
+        return ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, error.message))
+    if wish.login_here is not None and (error.status in (401, 403) or _says(said, _FORBIDDEN)):
+        reason = msg(
+            "The registry {registry} does not give the image {image} to the user of the authFile. Correct "
+            "the user name and the password there, or ask for access. Docker says: {error}",
+            registry=registry_of(wish.image),
+            image=wish.image,
+            error=error.message,
+        )
+    elif wish.login is not None and wish.login_here is None and _says(said, _FORBIDDEN):
+        reason = msg(
+            "The image {image} may not be pulled without logging in to its registry {registry}, and the "
+            "authFile is for another one. Name an authFile for {registry}. Docker says: {error}",
+            image=wish.image,
+            registry=registry_of(wish.image),
+            error=error.message,
+        )
+    elif error.status in (401, 403, 404) or _says(said, (*_UNKNOWN, *_FORBIDDEN)):
+        reason = msg(
+            "The image {image} does not exist, or may not be pulled without logging in to its registry, for "
+            "which a job names an authFile. Docker says: {error}",
+            image=wish.image,
+            error=error.message,
+        )
+    else:
+        return ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, error.message))
+    return ImageError(EndCause.REFUSED, reason)
+
+
+def _says(text: str, words: Iterable[str]) -> bool:
+    return any(word in text for word in words)
 
 
 def _unusable(image: str, error: str) -> Message:

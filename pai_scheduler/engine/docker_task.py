@@ -170,7 +170,9 @@ class DockerTask:
         if launch is None:
             raise NotMadeError(EndCause.KILLED)
         try:
-            image = await self._unless_killed(self._around.images.ensure(launch.image, self._progress))
+            image = await self._unless_killed(
+                self._around.images.ensure(launch.image, self._progress, launch.login)
+            )
         except ImageError as error:
             raise NotMadeError(error.cause, error.reason) from error
         hold = self._around.holds.make(self.ref) if launch.hold_on_failure else None

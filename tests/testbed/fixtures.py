@@ -23,6 +23,9 @@ from tests.testbed.registry import registry
 
 Part = TypeVar("Part")
 
+#: of the users of `private_registry`
+REGISTRY_PASSWORDS = {"alice": "alice's own", "bob": "bob's own"}
+
 
 def provide(make: Callable[..., Part], *arguments: str) -> Part:
     """Make a part; where this machine cannot, skip by name with the reason (with CI=true: fail)."""
@@ -53,6 +56,15 @@ def docker_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) 
     with contextlib.ExitStack() as stack:
         folder = tmp_path_factory.mktemp("registry")
         yield provide(lambda: stack.enter_context(registry(folder)))
+
+
+@pytest.fixture(scope="session")
+def private_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Give the address of a registry that wants to know who pulls: alice with her password, or bob."""
+    del docker_host  # a registry is of no use without one
+    with contextlib.ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("private-registry")
+        yield provide(lambda: stack.enter_context(registry(folder, REGISTRY_PASSWORDS)))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 
@@ -19,17 +19,26 @@ log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/images}}}}
 http: {{addr: 127.0.0.1:{port}}}
 """
+_LOCKED = """\
+auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
+"""
 
 
 @contextlib.contextmanager
-def registry(folder: Path) -> Iterator[str]:
-    """Run a registry that keeps its images in `folder`; give its address, which begins images' names."""
+def registry(folder: Path, passwords: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Run a registry that keeps its images in `folder`; give its address, which begins images' names.
+
+    `passwords` by user: with them nothing can be had without logging in.
+    """
     apt_install({"docker-registry": "docker-registry"})
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     config = folder / "registry.yml"
-    config.write_text(_CONFIG.format(folder=folder, port=port))
+    config.write_text((_CONFIG + (_LOCKED if passwords else "")).format(folder=folder, port=port))
+    if passwords:
+        apt_install({"htpasswd": "apache2-utils"})
+        (folder / "htpasswd").write_text("".join(map(_entry, passwords, passwords.values())))
     with open(folder / "registry.log", "wb") as log:
         process = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=log, stderr=log)
     try:
@@ -38,6 +47,12 @@ def registry(folder: Path) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+def _entry(user: str, password: str) -> str:
+    """Write a line of a file of passwords, with the only hash that the registry takes."""
+    made = subprocess.run(["htpasswd", "-nbB", user, password], check=True, capture_output=True, text=True)
+    return made.stdout.strip() + "\n"
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

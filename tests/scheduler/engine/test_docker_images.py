@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker_images import _Pull
+from pai_scheduler.engine.docker_images import _Pull, _Wish
 from pai_scheduler.engine.protocol import EndCause, Progress
 from pai_scheduler.job.task import TaskRef
 
@@ -91,7 +91,7 @@ async def test_an_image_that_does_not_exist_is_refused_in_one_sentence(
 
 def test_a_pull_never_seems_to_go_back() -> None:
     told: list[int | None] = []
-    pull = _Pull("image")
+    pull = _Pull(_Wish("image"))
     pull.listeners.append(lambda _message, percent: told.append(percent))
     for status, layer, current, total in (
         ("Downloading", "a", 50, 100),
