@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -7,7 +8,7 @@ from pai_scheduler.cluster import second_look
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import Budget, Room
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster, Demand
-from pai_scheduler.cluster.second_look import SecondLook, best_fit_may_err
+from pai_scheduler.cluster.second_look import SecondLook, best_fit_may_err, enough_gpus
 from pai_scheduler.job.spec import PortRequest
 
 from ..making import make_demand, make_node
@@ -43,11 +44,20 @@ def test_where_too_few_ports_are_left_nothing_is_booked() -> None:
 
 
 def test_a_port_that_one_task_names_is_not_chosen_for_another() -> None:
-    chosen = make_demand(cpus=2, ports=[PortRequest("http", 0, 1)])
-    named = make_demand(ports=[PortRequest("web", PORT_RANGE[0], 1)])
+    chosen = make_demand(cpus=2, ports=[PortRequest("rest", 0, len(PORT_RANGE) - 1)])
+    named = make_demand(ports=[PortRequest("web", PORT_RANGE[5], 1)])
     placed = Cluster([make_node()], shares_host_ports=True).place([chosen, named])
     assert placed is not None
-    assert placed[0].ports == {"http": (PORT_RANGE[1],)}
+    assert PORT_RANGE[5] not in placed[0].ports["rest"]
+
+
+def test_a_gang_that_was_refused_is_placed_once_there_is_room() -> None:
+    cluster = Cluster(NODES)
+    running = cluster.place([make_demand(cpus=2)])
+    assert running is not None
+    assert cluster.place(GANG) is None
+    cluster.release(make_demand(cpus=2), running[0])
+    assert cluster.place(GANG) is not None
 
 
 class Rooms:
@@ -70,6 +80,24 @@ def test_what_was_refused_is_refused_again_without_a_look_until_something_change
     assert look.arrange(1, rooms, gang, {"P100": 1}) is None
     assert look.arrange(1, rooms, gang[:1], None) == (("a", None),)
     assert rooms.looks == 4
+
+
+def test_what_was_not_found_with_all_steps_allowed_is_remembered_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(second_look, "BUDGET", 1)
+    look, rooms = SecondLook(), Rooms(Room("a", 4, 1000, 0, {}), Room("b", 5, 1000, 0, {}))
+    gang = [make_demand(cpus=2), make_demand(cpus=5)]
+    assert [look.arrange(0, rooms, gang, None) for _ in range(2)] == [None, None]
+    assert rooms.looks == 1
+
+
+def test_gpus_are_counted_by_type_and_in_all() -> None:
+    free = {"P100": 2, "K80": 1}
+    assert enough_gpus([make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=1), make_demand()], free)
+    assert not enough_gpus([make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=2)], free)
+    assert not enough_gpus([make_demand(gpus=2, gpu_type="K80")], free)
+    assert enough_gpus([make_demand()], {})
 
 
 def test_refusals_are_not_remembered_without_end() -> None:
