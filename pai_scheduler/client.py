@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
@@ -138,6 +138,31 @@ class Client:
         """List the virtual clusters by name."""
         return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
 
+    async def set_virtual_cluster(
+        self,
+        name: str,
+        capacity: float,
+        *,
+        max_capacity: float | None = None,
+        users: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> None:
+        """Make a virtual cluster, or change it (administrators); per cent. What is None stays as it is."""
+        body = _present(vcCapacity=capacity, vcMaxCapacity=max_capacity, users=users, groups=groups)
+        await self._json("PUT", _virtual_cluster(name), json=body)
+
+    async def delete_virtual_cluster(self, name: str) -> None:
+        """Delete a virtual cluster that has no jobs left (administrators); its share goes to `default`."""
+        await self._json("DELETE", _virtual_cluster(name))
+
+    async def stop_virtual_cluster(self, name: str) -> None:
+        """Let nothing more of a virtual cluster start (administrators); what runs goes on."""
+        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "stopped"})
+
+    async def start_virtual_cluster(self, name: str) -> None:
+        """Let a stopped virtual cluster go on (administrators)."""
+        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "running"})
+
     async def log(
         self,
         user: str,
@@ -264,6 +289,10 @@ class _Stream:
 
 def _job(user: str, name: str) -> str:
     return f"user/{quote(user, safe='')}/jobs/{quote(name, safe='')}"
+
+
+def _virtual_cluster(name: str) -> str:
+    return f"virtual-clusters/{quote(name, safe='')}"
 
 
 def _log(user: str, job: str, role: str, index: int, stream: str) -> str:

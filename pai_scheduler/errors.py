@@ -49,6 +49,11 @@ def conflict(message: Message) -> RequestError:
     return RequestError(409, "ConflictJobError", message)
 
 
+def conflicting_virtual_cluster(message: Message) -> RequestError:
+    """A virtual cluster that is there stands against it."""
+    return RequestError(409, "ConflictVcError", message)
+
+
 def storage_unreadable(message: Message) -> RequestError:
     """The service cannot read what it wrote down."""
     return RequestError(503, "StorageUnavailableError", message)

@@ -10,14 +10,16 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from .cluster.definition import Definition, merge_nodes
+from .administration import Administration, WantedShare
+from .cluster.definition import Definition, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
-from .core.events import NodesChanged, StopRequested, Submitted, Tick
+from .cluster.redistribution import overlay
+from .core.events import NodesChanged, SharesChanged, StopRequested, Submitted, Tick
 from .core.machine import Core, Settings
 from .core.model import Attempt, Job
 from .core.outlook import (
@@ -53,7 +55,7 @@ from .metrics.recorder import Recording
 from .store.store import Store, StoredStory, StoreError
 from .writer import Committed, Writer
 
-__all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse"]
+__all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse", "WantedShare"]
 
 Story = StoredStory
 Result = TypeVar("Result")
@@ -111,7 +113,11 @@ class Service:
             lambda: self._nodes,
         )
         self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
-        self._submitting: set[tuple[str, str]] = set()
+        #: who submits what, and to which virtual cluster
+        self._submitting: dict[tuple[str, str], str] = {}
+        self._administration = Administration(
+            lambda: self._definition.virtual_clusters, self._jobs_in, self._writer.request, clock
+        )
         self._last_order = 0
         self._pump: asyncio.Task[None] | None = None
 
@@ -126,6 +132,9 @@ class Service:
         self._nodes = merge_nodes(self._definition, await self._engine.nodes())
         # not a request: StoreError keeps it from starting
         self._last_order = await asyncio.to_thread(self._store.last_order)
+        # over those of the file; DefinitionError where both together are impossible
+        changes = await asyncio.to_thread(self._store.virtual_clusters)
+        self._take_shares(overlay(self._definition.virtual_clusters, changes))
         outcome = await self._writer.start()
         jobs = self._core.jobs.values()
         self._meters.start(jobs, self._nodes)
@@ -308,6 +317,21 @@ class Service:
         counts = await self._read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._core, self._definition.virtual_clusters.values(), counts)
 
+    async def set_virtual_cluster(self, caller: Caller, name: str, wanted: WantedShare) -> bool:
+        """Make or change a virtual cluster, durably; True: it is new."""
+        _check_admin(caller)
+        return await self._administration.set(name, wanted)
+
+    async def delete_virtual_cluster(self, caller: Caller, name: str) -> None:
+        """Delete a virtual cluster without jobs, durably."""
+        _check_admin(caller)
+        await self._administration.delete(name)
+
+    async def stop_virtual_cluster(self, caller: Caller, name: str, stopped: bool) -> None:
+        """Let nothing more of a virtual cluster start, or let it again; durable."""
+        _check_admin(caller)
+        await self._administration.set_stopped(name, stopped)
+
     @property
     def front_door_url(self) -> str | None:
         """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
@@ -323,15 +347,17 @@ class Service:
         taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
         if key in self._submitting:
             raise taken
-        self._submitting.add(key)
+        self._submitting[key] = spec.virtual_cluster
         try:
             if await self._read(self._store.job, owner, spec.name) is not None:
                 raise taken
+            if self._administration.is_leaving(spec.virtual_cluster):
+                raise no_virtual_cluster(spec.virtual_cluster, sorted(self._definition.virtual_clusters))
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
             await self._writer.request(event, config)
         finally:
-            self._submitting.discard(key)
+            del self._submitting[key]
 
     # -- within ---------------------------------------------------------------------------------------------
 
@@ -377,7 +403,21 @@ class Service:
             _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
             raise
 
+    def _jobs_in(self, virtual_cluster: str) -> int:
+        """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""
+        under_way = sum(name == virtual_cluster for name in self._submitting.values())
+        return under_way + sum(
+            job.spec.virtual_cluster == virtual_cluster and not job.state.ended
+            for job in self._core.jobs.values()
+        )
+
+    def _take_shares(self, clusters: Mapping[str, VirtualCluster]) -> None:
+        self._definition = replace(self._definition, virtual_clusters=clusters)
+
     def _committed(self, committed: Committed) -> None:
+        for event in committed.events:
+            if isinstance(event, SharesChanged):
+                self._take_shares({cluster.name: cluster for cluster in event.virtual_clusters})
         self._meters.committed(committed.outcome, committed.events, self._core.jobs.get)
         self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         for instruction in committed.outcome.instructions:
@@ -404,6 +444,13 @@ class Service:
         named = caller.admin or caller.name in cluster.users or set(caller.groups) & set(cluster.groups)
         if limited and not named:
             raise forbidden(msg("Virtual cluster {name} is not open to you.", name=name))
+        if cluster.stopped:
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is stopped: it takes no jobs until an administrator starts it.",
+                    name=name,
+                )
+            )
 
     async def _find(self, caller: Caller, owner: str, name: str) -> Job:
         job = None
@@ -412,6 +459,11 @@ class Service:
         if job is None:
             raise no_job(owner, name)
         return job
+
+
+def _check_admin(caller: Caller) -> None:
+    if not caller.admin:
+        raise forbidden(msg("Only an administrator may change virtual clusters."))
 
 
 def _new_id() -> str:

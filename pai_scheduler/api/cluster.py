@@ -1,9 +1,20 @@
-"""The cluster over REST: machines and virtual clusters, and what is taken of them."""
+"""The cluster over REST: machines and virtual clusters, what is taken of them, and who gets how much."""
 
 from __future__ import annotations
 
-from ..errors import no_virtual_cluster
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import RequestError, invalid_parameters, no_virtual_cluster
+from ..job.messages import Message, msg
+from ..job.validate import SpecError
+from ..service import WantedShare
+from .body import read_object
 from .desk import ApiHandler, Route
+
+_PER_CENT = re.compile(r"100(?:\.0{1,9})?|[0-9]{1,2}(?:\.[0-9]{1,9})?")
+_NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}")
 
 
 class NodesHandler(ApiHandler):
@@ -34,9 +45,72 @@ class VirtualClusterHandler(ApiHandler):
             raise no_virtual_cluster(name, sorted(uses))
         self.answer(self.presenter.virtual_cluster(uses[name]))
 
+    async def put(self, name: str) -> None:
+        """Make or change it."""
+        body = read_object(self.request)
+        if not _NAME.fullmatch(name):
+            message = msg(
+                "A virtual cluster may be called by letters, digits and . _ ~ - (255 at most), not {name}.",
+                name=name,
+            )
+            raise _wrong("virtualCluster", message)
+        wanted = WantedShare(
+            _per_cent(body, "vcCapacity"),
+            _per_cent(body, "vcMaxCapacity") if body.get("vcMaxCapacity") not in (None, "") else None,
+            _names(body, "users"),
+            _names(body, "groups"),
+        )
+        if wanted.max_capacity is not None and wanted.max_capacity < wanted.capacity:
+            raise _wrong("$.vcMaxCapacity", msg("vcMaxCapacity must not be below vcCapacity."))
+        new = await self.service.set_virtual_cluster(self.caller, name, wanted)
+        done = "create" if new else "update"
+        self.answer({"message": f"{done} vc: {name} to capacity: {wanted.capacity:g} successfully"}, 201)
+
+    async def delete(self, name: str) -> None:
+        """Delete it."""
+        await self.service.delete_virtual_cluster(self.caller, name)
+        self.answer({"message": f"Remove vc: {name} successfully"}, 201)
+
+
+class VirtualClusterStatusHandler(ApiHandler):
+    """`/virtual-clusters/:vc/status`."""
+
+    async def put(self, name: str) -> None:
+        """Stop or start it."""
+        status = read_object(self.request).get("vcStatus")
+        if status not in ("running", "stopped"):
+            raise _wrong("$.vcStatus", msg("vcStatus must be running or stopped."))
+        await self.service.stop_virtual_cluster(self.caller, name, status == "stopped")
+        done = "stop" if status == "stopped" else "active"
+        self.answer({"message": f"{done} vc {name} successfully"}, 201)
+
+
+def _per_cent(body: Mapping[str, Any], key: str) -> float:
+    """Read a number, or what is one as text: forms have nothing else."""
+    value = body.get(key)
+    if isinstance(value, str) and _PER_CENT.fullmatch(value):
+        return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
+        return abs(float(value))  # -0.0 is 0
+    raise _wrong(f"$.{key}", msg("{key} must be a per cent, from 0 to 100.", key=key))
+
+
+def _names(body: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, str) and item for item in value):
+        raise _wrong(f"$.{key}", msg("{key} must be a list of names.", key=key))
+    return tuple(value)
+
+
+def _wrong(path: str, message: Message) -> RequestError:
+    return invalid_parameters(message, [SpecError(path, message)])
+
 
 ROUTES: list[Route] = [
     (r"/nodes", NodesHandler),
     (r"/virtual-clusters", VirtualClustersHandler),
     (r"/virtual-clusters/([^/]+)", VirtualClusterHandler),
+    (r"/virtual-clusters/([^/]+)/status", VirtualClusterStatusHandler),
 ]

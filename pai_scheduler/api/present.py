@@ -136,7 +136,7 @@ class Presenter:
             "resourcesTotal": _resources(use.total),
             "dedicated": False,
             "nodeList": list(use.nodes),
-            "status": "RUNNING",
+            "status": "STOPPED" if use.stopped else "RUNNING",
         }
 
     def user(self, caller: Caller) -> wire.UserInfo:

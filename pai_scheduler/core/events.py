@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..cluster.definition import VirtualCluster
@@ -117,10 +118,14 @@ class Reordered:
 
 @dataclass(frozen=True, slots=True)
 class SharesChanged:
-    """An administrator changed the virtual clusters; the whole list as it is now."""
+    """An administrator changed the virtual clusters; the whole list as it is now.
+
+    `changes` are those that differ from before, to be kept over a restart; None: deleted.
+    """
 
     time: int
     virtual_clusters: tuple[VirtualCluster, ...]
+    changes: Mapping[str, VirtualCluster | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..cluster.definition import VirtualCluster
 from ..job.task import TaskRef
 from .model import Attempt, Job, StoryEntry, Task
 
@@ -53,3 +54,5 @@ class Outcome:
     deleted: list[str] = field(default_factory=list)
     story: list[StoryEntry] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
+    #: virtual clusters as administrators changed them; None: deleted
+    virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)

@@ -121,6 +121,7 @@ class Core:
                 self._on_reordered(event, outcome)
             case SharesChanged():
                 self.dispatcher.set_clusters(event.virtual_clusters)
+                outcome.virtual_clusters.update(event.changes)
         self._schedule(event.time, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:

@@ -52,6 +52,7 @@ class VirtualClusterUse:
     used: tuple[int, int, int]
     total: tuple[int, int, int]
     nodes: tuple[str, ...]
+    stopped: bool
 
 
 def forecast(core: Core, spec: JobSpec) -> Forecast:
@@ -149,6 +150,7 @@ def virtual_cluster_uses(
                 used,
                 total,
                 tuple(node.name for node in nodes),
+                cluster.stopped,
             )
         )
     return found

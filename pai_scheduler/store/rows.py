@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import RowMapping
 
+from ..cluster.definition import VirtualCluster
 from ..cluster.placement import Assignment
 from ..core.events import EndCause
 from ..core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
@@ -63,6 +65,20 @@ def read_job(row: Row, attempt: Attempt | None) -> Job:
         priority=row["priority"],
         overtaken=row["overtaken"],
     )
+
+
+def virtual_cluster_row(name: str, cluster: VirtualCluster | None) -> dict[str, Any]:
+    """Give a changed virtual cluster's row; None: it was deleted."""
+    return {"name": name, "document": _dump(asdict(cluster)) if cluster is not None else None}
+
+
+def read_virtual_cluster(row: Row) -> VirtualCluster | None:
+    """Give a changed virtual cluster; None where it was deleted."""
+    if row["document"] is None:
+        return None
+    fields: dict[str, Any] = json.loads(row["document"])
+    listed = {key: tuple(value) for key, value in fields.items() if isinstance(value, list)}
+    return VirtualCluster(**(fields | listed))
 
 
 def attempt_row(job_id: str, attempt: Attempt) -> dict[str, Any]:

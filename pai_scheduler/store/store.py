@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
+from ..cluster.definition import VirtualCluster
 from ..core.instructions import Outcome
 from ..core.model import Attempt, Job, StoryEntry, SubState
 from ..job.messages import Message, msg
@@ -22,7 +23,7 @@ from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import migrate
-from .tables import attempts, jobs, story, tasks
+from .tables import attempts, jobs, story, tasks, virtual_clusters
 
 __all__ = ["Store", "StoreError", "StoredStory", "describe"]
 
@@ -90,6 +91,10 @@ class Store:
             self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
             if outcome.story:
                 connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
+            changed = [
+                rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()
+            ]
+            self._write(connection, virtual_clusters, changed)
             gone = self._delete(connection, outcome.deleted)
         return gone
 
@@ -142,6 +147,12 @@ class Store:
         with self._reading() as connection:
             found = connection.execute(sa.select(jobs).where(jobs.c.sub_state != SubState.ENDED.value))
             return self._with_attempts(connection, [row._mapping for row in found])
+
+    def virtual_clusters(self) -> dict[str, VirtualCluster | None]:
+        """Give what administrators changed of the virtual clusters; None: deleted."""
+        with self._reading() as connection:
+            found = connection.execute(sa.select(virtual_clusters))
+            return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
 
     def last_order(self) -> int:
         """Give the highest place in the order of submissions so far."""
