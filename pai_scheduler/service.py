@@ -19,15 +19,18 @@ from .cluster.definition import Definition, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
 from .cluster.redistribution import overlay
-from .core.events import NodesChanged, SharesChanged, StopRequested, Submitted, Tick
+from .core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Submitted, Tick
 from .core.machine import Core, Settings
 from .core.model import Attempt, Job
 from .core.outlook import (
     Forecast,
     NodeUse,
+    QueuedJob,
     VirtualClusterUse,
     forecast,
+    limit_errors,
     node_uses,
+    queued_jobs,
     virtual_cluster_uses,
     waiting_reason,
 )
@@ -55,7 +58,16 @@ from .metrics.recorder import Recording
 from .store.store import Store, StoredStory, StoreError
 from .writer import Committed, Writer
 
-__all__ = ["Caller", "Forecast", "NodeUse", "Service", "Story", "VirtualClusterUse", "WantedShare"]
+__all__ = [
+    "Caller",
+    "Forecast",
+    "NodeUse",
+    "QueuedJob",
+    "Service",
+    "Story",
+    "VirtualClusterUse",
+    "WantedShare",
+]
 
 Story = StoredStory
 Result = TypeVar("Result")
@@ -179,6 +191,9 @@ class Service:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
         self._check_virtual_cluster(caller, spec.virtual_cluster)
+        errors = limit_errors(self._core, spec)
+        if errors:
+            raise invalid_parameters(_summary(errors), errors)
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
         return spec.name
@@ -193,6 +208,24 @@ class Service:
         job = await self._find(caller, owner, name)
         await self._writer.request(StopRequested(self._now(), job.id, caller.name, delete=True))
 
+    async def reorder(
+        self,
+        caller: Caller,
+        owner: str,
+        name: str,
+        *,
+        priority: int | None = None,
+        place: int | None = None,
+    ) -> None:
+        """Give a job that has not ended another priority (0–100), or move it while it waits.
+
+        `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
+        among their own, so that nobody else's job moves back. Beyond the last: the last.
+        """
+        job = await self._find(caller, owner, name)
+        owner_only = not caller.admin
+        await self._writer.request(Reordered(self._now(), job.id, caller.name, priority, place, owner_only))
+
     async def validate(self, caller: Caller, config: object) -> Forecast:
         """Say what submitting this would do."""
         try:
@@ -204,7 +237,10 @@ class Service:
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        return forecast(self._core, spec)
+        errors = limit_errors(self._core, spec)
+        if errors:
+            return Forecast(errors, "never", _summary(errors))
+        return forecast(self._core, caller.name, spec)
 
     # -- what there is --------------------------------------------------------------------------------------
 
@@ -217,6 +253,22 @@ class Service:
     async def job(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
         return await self._find(caller, owner, name)
+
+    def queue(self, virtual_cluster: str | None = None) -> dict[str, list[QueuedJob]]:
+        """List the waiting jobs by virtual cluster (None: of all), first come first.
+
+        Everybody may know how long the queue is: what is another user's business the presenter leaves out.
+        """
+        names = self._core.dispatcher.ledger.clusters
+        if virtual_cluster is not None and virtual_cluster not in names:
+            raise no_virtual_cluster(virtual_cluster, sorted(names))
+        chosen = names if virtual_cluster is None else [virtual_cluster]
+        return {name: queued_jobs(self._core, name) for name in chosen}
+
+    def queue_place(self, job: Job) -> int | None:
+        """Give a job's place in its queue, from 1; None where it is not in line."""
+        queue = self._core.queue
+        return queue.position(job.id) if job.id in queue else None
 
     def waiting_reason(self, job: Job) -> Message | None:
         """Say why a job waits now; None where it does not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import Amounts
@@ -62,6 +63,16 @@ class Claims:
     def pop(self, job_id: str) -> Claim | None:
         """Drop a claim for which nothing is booked."""
         return self._claims.pop(job_id, None)
+
+    @contextmanager
+    def lacking(self, claim: Claim) -> Iterator[None]:
+        """Leave a claim out for a while; it keeps its place."""
+        claims = self._claims
+        self._claims = {job_id: other for job_id, other in claims.items() if other is not claim}
+        try:
+            yield
+        finally:
+            self._claims = claims
 
     def keep(self, cluster: Cluster, claim: Claim) -> None:
         """Book what is free of a claim's places."""

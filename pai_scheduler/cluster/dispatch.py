@@ -10,7 +10,8 @@ and what becomes free there is kept for it (EASY backfilling, Lifka 1995, withou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import ANY_GPU, Amounts, of_gang, of_task
@@ -104,7 +105,7 @@ class Dispatcher:
     ) -> None:
         """Put a job in line."""
         self._waiting[job_id] = _Waiting(user, virtual_cluster)
-        shape = self._shape(user, virtual_cluster, gang, preemptible)
+        shape = self.shape(user, virtual_cluster, gang, preemptible)
         self.queue.add(job_id, virtual_cluster, shape, rank, overtaken)
 
     def leave(self, job_id: str) -> None:
@@ -134,9 +135,12 @@ class Dispatcher:
         *,
         preemptible: bool = True,
         ending: bool = False,
+        preempted: bool = False,
     ) -> None:
         """Book what a job holds already; `tasks` by their place in its gang."""
-        holding = Holding(job_id, user, virtual_cluster, preemptible, since, ending=ending)
+        holding = Holding(
+            job_id, user, virtual_cluster, preemptible, since, ending=ending, preempted=preempted
+        )
         for place, (demand, assignment) in tasks.items():
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
@@ -202,7 +206,7 @@ class Dispatcher:
                 self.queue.rank(job_id),
                 self.queue.overtaken(job_id),
             )
-            new = self._shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
+            new = self.shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
             if new != shape:
                 self._drop_claim(job_id)
                 self.queue.remove(job_id)
@@ -289,14 +293,6 @@ class Dispatcher:
             return excess
         return self.cluster.place(shape.gang, self.ledger.gpu_room(cluster, bound))
 
-    def _fits(self, user: str, cluster: str, shape: Shape, bound: Bound) -> bool:
-        placed = self._try(user, cluster, shape, bound)
-        if not isinstance(placed, list):
-            return False
-        for demand, assignment in zip(shape.gang, placed, strict=True):
-            self.cluster.release(demand, assignment)
-        return True
-
     # -- what is kept for those who cannot start ------------------------------------------------------------
 
     def _preempt(self, job_id: str, decisions: list[Decision]) -> bool:
@@ -312,7 +308,7 @@ class Dispatcher:
             for holding in self.borrowing(name)
         ]
         ends = list(self._ending.values())
-        if not borrowing and not ends:
+        if not borrowing and not any(holding.preempted for holding in ends):
             return False
         # (a job id is random: it only makes the order of equals the same every time)
         borrowing.sort(key=lambda holding: (-holding.since, holding.job_id))
@@ -322,6 +318,7 @@ class Dispatcher:
         victims = [holding.job_id for holding in needed if not holding.ending]
         for victim in victims:
             self.ending(victim)
+            self.holdings[victim].preempted = True
         if victims:
             decisions.append(Preempt(victims, job_id))
         return True
@@ -358,8 +355,7 @@ class Dispatcher:
             placed = self._try(user, cluster, shape, bound)
             if isinstance(placed, list):
                 targets[:] = placed
-                for demand, assignment in zip(shape.gang, placed, strict=True):
-                    self.cluster.release(demand, assignment)
+                self._unplace(shape, placed)
             for claim in kept:
                 self.claims.let_go(self.cluster, claim)
             return isinstance(placed, list)
@@ -443,6 +439,63 @@ class Dispatcher:
         self._stirred = True
         self.queue.reopen()
 
+    # -- questions ------------------------------------------------------------------------------------------
+
+    def whose(self, job_id: str) -> tuple[str, str]:
+        """Give the user and the virtual cluster of a waiting job."""
+        waiting = self._waiting[job_id]
+        return waiting.user, waiting.virtual_cluster
+
+    def fits(
+        self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
+    ) -> Excess | bool:
+        """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
+        claims = list(self.claims) if beside_claims else []
+        for claim in claims:
+            self.claims.keep(self.cluster, claim)
+        placed = self._try(user, cluster, shape, bound)
+        if isinstance(placed, list):
+            self._unplace(shape, placed)
+        for claim in claims:
+            self.claims.let_go(self.cluster, claim)
+        return placed if isinstance(placed, Excess) else placed is not None
+
+    def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
+        """Tell whether a gang would fit if nobody held anything."""
+        room = self.ledger.gpu_room(cluster, bound, empty=True)
+        return self.cluster.emptied().place(shape.gang, room) is not None
+
+    @contextmanager
+    def without_claim(self, job_id: str | None) -> Iterator[None]:
+        """Look at things as if nothing were kept for a job itself."""
+        claim = None if job_id is None else self.claims.get(job_id)
+        if claim is None:
+            yield
+            return
+        with self.claims.lacking(claim):
+            self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+            try:
+                yield
+            finally:
+                self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+
+    def awaits(self, job_id: str) -> list[Holding] | None:
+        """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.
+
+        Of all possibilities the one that is expected first; what is kept for others is not looked at.
+        """
+        claim = self.claims.get(job_id)
+        if claim is not None:
+            return [self.holdings[other] for other in sorted(claim.awaits) if other in self.holdings]
+        user, cluster = self.whose(job_id)
+        shape = self.queue.shape(job_id)
+        bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
+
+        def look() -> bool:
+            return self.fits(user, cluster, shape, bound, beside_claims=False) is True
+
+        return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
+
     # -- what there is --------------------------------------------------------------------------------------
 
     def borrowing(self, cluster: str) -> list[Holding]:
@@ -477,12 +530,17 @@ class Dispatcher:
 
         return sorted(self.holdings.values(), key=key)
 
+    def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
+        for demand, assignment in zip(shape.gang, placed, strict=True):
+            self.cluster.release(demand, assignment)
+
     def _type_of(self, place: Assignment) -> str | None:
         if not place.gpus:
             return None
         return self.cluster.uses[place.node].gpu_types[place.gpus[0]]
 
-    def _shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
+    def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
+        """Give what makes jobs equal to the queue."""
         known = self.ledger.clusters.get(cluster)
         limited = known is not None and known.gpus_per_user is not None
         return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from .amounts import ANY_GPU, Amounts, gpus_in, is_gpu, of_nodes
+from .amounts import ANY_GPU, CPUS, Amounts, gpus_in, is_gpu, of_nodes
 from .definition import VirtualCluster
 from .node import Node
 
@@ -86,12 +86,15 @@ class Ledger:
             self._limits[key] = self._compute(cluster, bound)
         return self._limits[key]
 
-    def gpu_room(self, cluster: str, bound: Bound) -> Mapping[str, int] | None:
-        """Give how many GPUs more a virtual cluster may hold, by type; None: no limit."""
+    def gpu_room(self, cluster: str, bound: Bound, *, empty: bool = False) -> Mapping[str, int] | None:
+        """Give how many GPUs more a virtual cluster may hold, by type; None: no limit.
+
+        With `empty`: if it held nothing.
+        """
         limits = self.limits(cluster, bound)
         if limits is None:
             return None
-        used = self.used(cluster)
+        used: Amounts = {} if empty else self.used(cluster)
         return {
             key.removeprefix(ANY_GPU): max(0, limit - used.get(key, 0))
             for key, limit in limits.items()
@@ -100,6 +103,9 @@ class Ledger:
 
     def excess(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> Excess | None:
         """Say which limit a request goes beyond, on top of what is used; None: it is within all."""
+        known = self.clusters.get(cluster)
+        if known is not None and known.stopped:
+            return Excess(cluster, bound, CPUS, asked.get(CPUS, 0), self.used(cluster).get(CPUS, 0), 0)
         over_quota = self._over_quota(cluster, user, asked, bound, self._user_gpus[cluster, user])
         return over_quota or self._over(cluster, asked, bound, self.used(cluster))
 

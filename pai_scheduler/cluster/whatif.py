@@ -23,6 +23,8 @@ class Holding:
     expected_end: int | None = None
     #: its tasks are being stopped
     ending: bool = False
+    #: … for another job's sake
+    preempted: bool = False
     #: by place in the gang
     tasks: dict[int, tuple[Demand, Assignment, Amounts]] = field(default_factory=dict)
 

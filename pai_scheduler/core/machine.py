@@ -409,6 +409,7 @@ class Core:
             attempt.created,
             preemptible=job.spec.preemptible,
             ending=attempt.verdict is not None,
+            preempted=attempt.verdict is not None and attempt.verdict.exit_row == completion.PREEMPTED,
         )
         for task in attempt.tasks.values():
             if not task.state.ended and task.killing:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cluster.definition import VirtualCluster
-from ..cluster.explain import missing, never_fits
 from ..cluster.gang import gang_of
 from ..cluster.node import Node
+from ..cluster.prospect import Fits, obstacle, prospect
 from ..job.messages import Message, msg
 from ..job.spec import JobSpec
 from ..job.validate import SpecError
@@ -25,6 +25,19 @@ class Forecast:
     fits: str
     reason: Message | None
     borrows: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A waiting job in the order of its virtual cluster. `place`: from 1; `reserved`: things are kept for it.
+
+    `overtaken`: how often a job that came later has started before it.
+    """
+
+    job: Job
+    place: int
+    overtaken: int
+    reserved: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +68,42 @@ class VirtualClusterUse:
     stopped: bool
 
 
-def forecast(core: Core, spec: JobSpec) -> Forecast:
+def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
     """Say what submitting a valid job would do now."""
     gang = gang_of(spec, core.settings.default_storage_gb)
-    never = never_fits(core.cluster, gang)
-    if never is not None:
-        return Forecast((), "never", never)
-    if core.cluster.fits(gang):
-        return Forecast((), "now", None)
-    return Forecast((), "later", missing(core.cluster, gang))
+    found = prospect(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    reason = found.reason
+    if found.fits is Fits.NOW and found.borrows:
+        reason = msg(
+            "It would hold more than virtual cluster {vc} is guaranteed: it may be stopped for others, "
+            "and is queued again then.",
+            vc=spec.virtual_cluster,
+        )
+    return Forecast((), found.fits.value, reason, found.borrows)
+
+
+def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
+    """Find what a valid job asks for that its virtual cluster does not allow."""
+    cluster = core.dispatcher.ledger.clusters.get(spec.virtual_cluster)
+    asked, limit = spec.max_run_seconds, cluster.max_run_seconds if cluster is not None else None
+    if asked is None or limit is None or asked <= limit:
+        return []
+    text = msg(
+        "A job of virtual cluster {vc} may run for {limit} s at most: ask for less than {asked}.",
+        vc=spec.virtual_cluster,
+        limit=limit,
+        asked=asked,
+    )
+    return [SpecError("$.extras.maxRunSeconds", text)]
+
+
+def queued_jobs(core: Core, virtual_cluster: str) -> list[QueuedJob]:
+    """List the waiting jobs of a virtual cluster, first come first."""
+    queue, claims = core.queue, core.dispatcher.claims
+    return [
+        QueuedJob(core.jobs[job_id], place, queue.overtaken(job_id), job_id in claims)
+        for place, job_id in enumerate(queue.in_order(virtual_cluster), 1)
+    ]
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
@@ -87,13 +127,38 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
         if job.progress is not None:
             return msg("Has its resources; {progress}.", progress=job.progress)
         return msg("Has its resources; its tasks are being started.")
-    gang = gang_of(job.spec, core.settings.default_storage_gb)
-    reason = never_fits(core.cluster, gang) or missing(core.cluster, gang)
     return msg(
         "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
         vc=job.spec.virtual_cluster,
         place=core.queue.position(job.id),
-        reason=reason,
+        reason=_lacks(core, job, now),
+    )
+
+
+def _lacks(core: Core, job: Job, now: int) -> Message:
+    """Say what is missing, and what would free it."""
+    found = obstacle(core.dispatcher, job.id)
+    reason = found.reason or msg("it is its turn.")
+    if found.fits is Fits.NEVER:
+        return reason
+    ends = core.dispatcher.awaits(job.id)
+    if job.id in core.dispatcher.claims:
+        return msg(
+            "{reason} It is next: what becomes free is kept for it, until {count} more jobs have ended.",
+            reason=reason,
+            count=len(ends or ()),
+        )
+    if not ends:
+        return reason
+    values = {"reason": reason, "count": len(ends), "all": len(core.dispatcher.holdings)}
+    latest = [holding.expected_end for holding in ends if holding.expected_end is not None]
+    if len(latest) < len(ends):
+        return msg("{reason} It fits after the end of {count} of {all} running jobs.", **values)
+    minutes = max(0, max(latest) - now) // 60_000 + 1
+    return msg(
+        "{reason} It fits after the end of {count} of {all} running jobs, in {minutes} min at the latest.",
+        **values,
+        minutes=minutes,
     )
 
 

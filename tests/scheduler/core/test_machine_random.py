@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.prospect import Fits, obstacle
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job, State, SubState, Task
@@ -286,7 +287,7 @@ class RandomLife(RuleBasedStateMachine):
         for job in core.jobs.values():
             # (best fit may fail to see that a gang of different tasks fits)
             if job.id in core.queue and len(job.spec.task_roles) == 1:
-                assert not core.cluster.fits(gang_of(job.spec))
+                assert obstacle(core.dispatcher, job.id).fits is not Fits.NOW
 
     @invariant()
     def who_sleeps_is_woken(self) -> None:

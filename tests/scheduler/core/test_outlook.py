@@ -15,20 +15,23 @@ def why(world: World, job_id: str = "j") -> str | None:
 def test_a_job_that_would_fit_now_is_told_so_and_nothing_is_booked() -> None:
     world = World(make_node(gpus={"P100": 2}))
     spec = make_spec(make_role(gpus=2))
-    assert (forecast(world.core, spec).fits, forecast(world.core, spec).reason) == ("now", None)
+    assert (forecast(world.core, "alice", spec).fits, forecast(world.core, "alice", spec).reason) == (
+        "now",
+        None,
+    )
     assert world.is_free()
 
 
 def test_a_job_that_would_have_to_wait_is_told_for_what() -> None:
     world = World(make_node(gpus={"P100": 2}))
     world.run(make_role(gpus=1))
-    answer = forecast(world.core, make_spec(make_role(gpus=2), gpuType="P100"))
+    answer = forecast(world.core, "alice", make_spec(make_role(gpus=2), gpuType="P100"))
     assert answer.fits == "later"
     assert str(answer.reason) == "2 × P100 are asked for, 1 free (a: 1)."
 
 
 def test_a_job_that_never_would_fit_is_told_why() -> None:
-    answer = forecast(World().core, make_spec(make_role(gpus=1), gpuType="P100"))
+    answer = forecast(World().core, "alice", make_spec(make_role(gpus=1), gpuType="P100"))
     assert answer.fits == "never"
     assert str(answer.reason) == "Never fits at present: there is no GPU of type P100; there are: none."
 
@@ -40,7 +43,8 @@ def test_a_waiting_job_is_told_its_place_and_what_it_waits_for() -> None:
     world.submit(make_role(gpus=2), id="second")
     assert why(world, "running") is None
     assert why(world, "first") == (
-        "Waiting in virtual cluster default, place 1 in the queue: 2 × GPU are asked for, 1 free (a: 1)."
+        "Waiting in virtual cluster default, place 1 in the queue: 2 × GPU are asked for, 1 free (a: 1). "
+        "It fits after the end of 1 of 1 running jobs."
     )
     assert "place 2 in the queue" in (why(world, "second") or "")
 
