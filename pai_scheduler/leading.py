@@ -59,7 +59,7 @@ class Candidate:
                 self.leader = sight.address
                 if told != sight.client:
                     told = sight.client
-                    _log.info("standby: the scheduler that leads is at %s", sight.address)
+                    _log.info("standby at %s; %s leads", self._lease.address, sight.address or "nobody")
             await _first_of(stopping, LOOK_SECONDS)
         return False
 

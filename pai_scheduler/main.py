@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import errno
-import fcntl
 import ipaddress
 import logging
 import os
@@ -17,36 +15,41 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import cast
 from urllib.parse import urlsplit
 
 import yaml
 from tornado.httpserver import HTTPServer
-from tornado.netutil import bind_sockets
 
 from . import journal
 from .api.app import make_app
 from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from .api.desk import Desk
 from .api.server import serve
+from .api.standby import make_standby_app
 from .cluster.definition import Definition, DefinitionError, parse_definition
+from .engine.leased import LeasedEngine
 from .engine.protocol import Engine, EngineError
-from .job.messages import Message, msg
+from .job.messages import msg
+from .leading import Candidate, kept_alive
+from .opening import (
+    StartError,
+    claim_folder,
+    database_url,
+    listen,
+    lock_folder,
+    no_database,
+    open_embedded,
+    refuse_other_database,
+)
 from .service import Service
+from .store.lease import Lease
 from .store.store import Store, StoreError
 
-CANNOT_START = 2
+CANNOT_START, OVERTAKEN = 2, 3
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
 
 _log = logging.getLogger(__name__)
-
-
-class StartError(Exception):
-    """The scheduler cannot start; `message` says why and what to do."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="DIR",
         default=_default_data_dir(),
         help="what must survive (%(default)s)",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="a PostgreSQL, postgresql://USER@HOST:PORT/DATABASE, instead of a file in the data folder; "
+        "one with a password in it goes into the environment variable PAI_DATABASE_URL",
     )
     parser.add_argument("--host", help=f"address to listen at ({DEFAULT_HOST}, or as the Hub says)")
     parser.add_argument("--port", type=int, help=f"port to listen at ({DEFAULT_PORT}, or as the Hub says)")
@@ -145,33 +154,69 @@ async def _run(options: argparse.Namespace) -> None:
     authenticator = _authenticator(options)
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
-    with lock_folder(data_dir):
+    url = database_url(options.database, os.environ)
+    with lock_folder(data_dir, shared=url is not None):
+        if url is None:
+            refuse_other_database(data_dir)
         sockets = listen(host, port)
-        service = Service(
-            _engine(options, data_dir),
-            _open_store(data_dir),
-            definition,
-            default_fs_uri=options.default_fs_uri or _local_storage(data_dir),
-            # another scheduler on this machine has another folder, so their tasks seldom want the same ports
-            first_port=zlib.crc32(os.fsencode(data_dir)),
-        )
+        address = f"http://{host}:{_port(sockets)}{place.prefix}"
         stopping = _on_signals()
+
+        async def lead(engine: Engine, store: Store) -> None:
+            service = Service(
+                engine,
+                store,
+                definition,
+                default_fs_uri=options.default_fs_uri or _local_storage(data_dir),
+                # another scheduler on this machine has another folder: their tasks seldom want the same ports
+                first_port=zlib.crc32(os.fsencode(data_dir)),
+            )
+            try:
+                await service.start()
+            except StoreError as error:
+                raise no_database(url or data_dir, error) from error
+            desk = Desk(service, authenticator, place.prefix, monitoring_token)
+            server = serve(make_app(desk), sockets)
+            _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
+            await stopping.wait()
+            _log.info("stopping; tasks run on")
+            await _shut_down(server, service)
+
+        if url is None:
+            await lead(_engine(options, data_dir), open_embedded(data_dir))
+            return
         try:
-            await service.start()
+            lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
+            if not await _wait_for(lease, sockets, place.prefix, stopping):
+                return
+            async with kept_alive(lease):
+                claim_folder(data_dir, await asyncio.to_thread(lease.database_name))
+                store = await asyncio.to_thread(Store, url, lease)
+                engine = LeasedEngine(_engine(options, data_dir), lambda: lease.assured)
+                await lead(cast(Engine, engine), store)
+            lease.close()
         except StoreError as error:
-            raise StartError(_no_store(data_dir, error.reason)) from error
-        server = serve(make_app(Desk(service, authenticator, place.prefix, monitoring_token)), sockets)
-        _log.info(
-            "ready at http://%s:%d%s, engine %s, data in %s",
-            host,
-            _port(sockets),
-            place.prefix,
-            options.engine,
-            data_dir,
-        )
-        await stopping.wait()
-        _log.info("stopping; tasks run on")
-        await _shut_down(server, service)
+            raise no_database(url, error) from error
+
+
+async def _wait_for(
+    lease: Lease, sockets: Sequence[socket.socket], prefix: str, stopping: asyncio.Event
+) -> bool:
+    """Answer as a standby until we lead (True), or are to stop."""
+    candidate = Candidate(lease)
+    # a server closes its sockets, and those who come while we change are to find somebody
+    server = serve(make_standby_app(prefix, lambda: candidate.leader), [one.dup() for one in sockets])
+    try:
+        return await candidate.win(stopping)
+    finally:
+        server.stop()
+        await server.close_all_connections()
+
+
+def _stop_overtaken() -> None:
+    """End without any further step: whatever we did from now on, the other scheduler may be doing too."""
+    _log.critical("another scheduler has taken the lead; this one stops at once, its tasks run on")
+    os._exit(OVERTAKEN)
 
 
 def hub_place(environ: Mapping[str, str]) -> HubPlace:
@@ -205,54 +250,6 @@ def read_cluster(path: Path) -> Definition:
     except DefinitionError as error:
         reason = msg("{path}: {reason}", path=error.path, reason=error.message)
     raise StartError(msg("The cluster file {file} cannot be used: {reason}", file=path, reason=reason))
-
-
-def lock_folder(folder: Path) -> IO[str]:
-    """Take the data folder for ourselves, until the file that this gives is closed."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = open(folder / "lock", "a+", encoding="utf-8")  # noqa: SIM115 - the caller closes it
-    except OSError as error:
-        message = msg(
-            "The data folder {folder} cannot be used: {reason}.", folder=folder, reason=error.strerror
-        )
-        raise StartError(message) from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        owner = lock.read().strip() or "?"
-        lock.close()
-        message = msg(
-            "Another scheduler (process {pid}) uses the data folder {folder}. "
-            "End it, or choose another --data-dir.",
-            pid=owner,
-            folder=folder,
-        )
-        raise StartError(message) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
-
-
-def listen(host: str, port: int) -> list[socket.socket]:
-    """Open the port; StartError with one sentence where that is impossible."""
-    try:
-        return bind_sockets(port, host)
-    except (OSError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            message = msg(
-                "Port {port} of {host} is taken. Choose another one with --port.", port=port, host=host
-            )
-        else:
-            message = msg(
-                "Listening at {host}, port {port}, is impossible: {reason}.",
-                host=host,
-                port=port,
-                reason=error,
-            )
-        raise StartError(message) from None
 
 
 def _authenticator(options: argparse.Namespace) -> Authenticator:
@@ -292,19 +289,6 @@ def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:
     from .engine.process import ProcessEngine
 
     return ProcessEngine(data_dir)
-
-
-def _open_store(data_dir: Path) -> Store:
-    try:
-        return Store.in_folder(data_dir)
-    except OSError as error:
-        raise StartError(_no_store(data_dir, str(error))) from error
-    except StoreError as error:
-        raise StartError(_no_store(data_dir, error.reason)) from error
-
-
-def _no_store(data_dir: Path, reason: str | Message) -> Message:
-    return msg("The database in {folder} cannot be used: {reason}.", folder=data_dir, reason=reason)
 
 
 def _local_storage(data_dir: Path) -> str:

@@ -47,6 +47,8 @@ _leader = sa.Table(
     # the leader's sessions have this name; empty: nobody leads
     sa.Column("client", sa.String(63), nullable=False),
     sa.Column("address", sa.Text, nullable=False),
+    # tells this database from others
+    sa.Column("name", sa.String(32), nullable=False),
     # of the last transaction that a leader committed
     sa.Column("mark", sa.String(32), nullable=False),
 )
@@ -83,7 +85,8 @@ class Lease:
 
     def __init__(self, url: str, address: str, on_lost: Callable[[], None]) -> None:
         self.client = f"pai-scheduler-{secrets.token_hex(8)}"
-        self._address = address
+        #: where we answer
+        self.address = address
         self._on_lost = on_lost
         self._engine = open_database(url, client=self.client, pool_size=2)
         sa.event.listen(self._engine, "connect", _be_quick)
@@ -101,7 +104,8 @@ class Lease:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             _metadata.create_all(connection)
             if connection.execute(sa.select(_leader.c.id)).first() is None:
-                row = {"id": 1, "epoch": 0, "client": "", "address": "", "mark": ""}
+                name = secrets.token_hex(16)
+                row = {"id": 1, "epoch": 0, "client": "", "address": "", "name": name, "mark": ""}
                 connection.execute(_leader.insert(), row)
                 connection.execute(_beat.insert(), {"id": 1, "beat": 0})
 
@@ -111,6 +115,11 @@ class Lease:
         query = sa.select(*columns).join(_beat, _beat.c.id == _leader.c.id)
         with self._connected() as connection:
             return Sight(*connection.execute(query).one())
+
+    def database_name(self) -> str:
+        """Give what tells this database from all others."""
+        with self._connected() as connection:
+            return str(connection.execute(sa.select(_leader.c.name)).scalar_one())
 
     def take(self, seen: Sight) -> bool:
         """Lead from now on, unless something has happened since `seen` was. True: we lead."""
@@ -124,7 +133,7 @@ class Lease:
             taken = connection.execute(
                 _leader.update()
                 .where(_leader.c.epoch == seen.epoch, _leader.c.client == seen.client, still)
-                .values(epoch=seen.epoch + 1, client=self.client, address=self._address)
+                .values(epoch=seen.epoch + 1, client=self.client, address=self.address)
             )
             if taken.rowcount == 0:
                 return False
