@@ -10,6 +10,8 @@ from ..job.messages import Message, msg
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node
 
+DEFAULT_STREAMS_PER_USER = 200
+
 
 @dataclass(frozen=True, slots=True)
 class VirtualCluster:
@@ -44,6 +46,14 @@ class DeclaredNode:
 
 
 @dataclass(frozen=True, slots=True)
+class LogKeeping:
+    """How much of a task's log is kept, and for how many days after the task's end."""
+
+    max_mb_per_task: int = 1024
+    keep_days: int = 90
+
+
+@dataclass(frozen=True, slots=True)
 class Definition:
     """The whole file. No nodes: those that the engine finds."""
 
@@ -52,6 +62,9 @@ class Definition:
         default_factory=lambda: {"default": VirtualCluster("default", 100.0)}
     )
     default_storage_gb: int = DEFAULT_STORAGE_GB
+    logs: LogKeeping = LogKeeping()
+    #: logs and stories that one user may follow at once
+    streams_per_user: int = DEFAULT_STREAMS_PER_USER
 
 
 class DefinitionError(Exception):
@@ -66,9 +79,10 @@ class DefinitionError(Exception):
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
     top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
-    defaults = _mapping(top.get("defaults", {}), "defaults", ("storageGB",))
+    defaults = _mapping(top.get("defaults", {}), "defaults", ("storageGB", "logs", "streamsPerUser"))
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
     storage_gb = _number(defaults, "storageGB", "defaults.")
+    streams = _number(defaults, "streamsPerUser", "defaults.", least=1)
     names = [node.name for node in nodes]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -77,6 +91,8 @@ def parse_definition(document: object) -> Definition:
         tuple(nodes),
         _virtual_clusters(top.get("virtualClusters", {"default": {"capacity": 100}})),
         DEFAULT_STORAGE_GB if storage_gb is None else storage_gb,
+        _log_keeping(defaults.get("logs", {})),
+        DEFAULT_STREAMS_PER_USER if streams is None else streams,
     )
 
 
@@ -161,6 +177,16 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         )
         raise DefinitionError("virtualClusters", text)
     return clusters
+
+
+def _log_keeping(document: object) -> LogKeeping:
+    fields = _mapping(document, "defaults.logs", ("maxMBPerTask", "keepDays"))
+    most = _number(fields, "maxMBPerTask", "defaults.logs.", least=1)
+    days = _number(fields, "keepDays", "defaults.logs.", least=1)
+    usual = LogKeeping()
+    return LogKeeping(
+        usual.max_mb_per_task if most is None else most, usual.keep_days if days is None else days
+    )
 
 
 def _mapping(value: object, path: str, known: Sequence[str] | None = None) -> Mapping[str, Any]:

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_scheduler.cluster.definition import Definition, DefinitionError, merge_nodes, parse_definition
+from pai_scheduler.cluster.definition import (
+    Definition,
+    DefinitionError,
+    LogKeeping,
+    merge_nodes,
+    parse_definition,
+)
 from pai_scheduler.cluster.node import Gpu, Node
 
 from ..making import make_node
@@ -41,6 +47,15 @@ def test_an_empty_file_means_this_machine_and_one_virtual_cluster(text: str) -> 
     assert definition.nodes == ()
     assert definition.virtual_clusters["default"].capacity == 100
     assert definition.default_storage_gb == 20
+    assert definition.logs == LogKeeping(max_mb_per_task=1024, keep_days=90)
+    assert definition.streams_per_user == 200
+
+
+def test_what_logs_and_streams_may_cost_can_be_said() -> None:
+    definition = parse("defaults: {logs: {keepDays: 7}, streamsPerUser: 10}")
+    assert definition.logs == LogKeeping(max_mb_per_task=1024, keep_days=7)
+    assert definition.streams_per_user == 10
+    assert parse("defaults: {logs: {maxMBPerTask: 50}}").logs == LogKeeping(50, 90)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +73,11 @@ def test_an_empty_file_means_this_machine_and_one_virtual_cluster(text: str) -> 
         ("nodes: [{name: a, cpus: true}]", "nodes[0].cpus", "whole number"),
         ("nodes: [{name: a, memoryMB: -1}]", "nodes[0].memoryMB", "1 or more"),
         ("nodes: [{name: a, storageGB: x}]", "nodes[0].storageGB", "whole number"),
+        ("defaults: {logs: 5}", "defaults.logs", "mapping"),
+        ("defaults: {logs: {maxMB: 5}}", "defaults.logs.maxMB", "maxMBPerTask, keepDays"),
+        ("defaults: {logs: {maxMBPerTask: 0}}", "defaults.logs.maxMBPerTask", "1 or more"),
+        ("defaults: {logs: {keepDays: forever}}", "defaults.logs.keepDays", "whole number"),
+        ("defaults: {streamsPerUser: 0}", "defaults.streamsPerUser", "1 or more"),
         ("nodes: [{name: a, gpus: 2}]", "nodes[0].gpus", "mapping"),
         ("nodes: [{name: a, gpus: {P100: -1}}]", "nodes[0].gpus.P100", "0 or more"),
         ("nodes: [{name: a, memory: 1}]", "nodes[0].memory", "memoryMB"),
