@@ -67,10 +67,14 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     jobs = command("jobs", msg("list jobs, newest first"))
     jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
     command("show", msg("show a job and its tasks"), named, whose)
-    logs = command("logs", msg("print the log of a task"), named, whose)
-    logs.add_argument(
+    one_task = argparse.ArgumentParser(add_help=False)
+    one_task.add_argument(
         "task", metavar="ROLE-INDEX", nargs="?", help=words(msg("which task, for example worker-0"))
     )
+    one_task.add_argument(
+        "--attempt", type=int, metavar="N", help=words(msg("which attempt, from 0 (default: the last)"))
+    )
+    logs = command("logs", msg("print the log of a task"), named, one_task, whose)
     logs.add_argument(
         "-f",
         "--follow",
@@ -83,8 +87,11 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         default="all",
         help=words(msg("which stream (default: all)")),
     )
-    logs.add_argument(
-        "--attempt", type=int, metavar="N", help=words(msg("which attempt, from 0 (default: the last)"))
+    metrics = command(
+        "metrics", msg("show what a task uses: CPU, memory, GPUs, disk, network"), named, one_task, whose
+    )
+    metrics.add_argument(
+        "-f", "--follow", action="store_true", help=words(msg("show it anew until the task has ended"))
     )
     command("stop", msg("stop a job"), named, whose)
     command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)

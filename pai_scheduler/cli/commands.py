@@ -16,6 +16,7 @@ from .files import read_job_file
 from .logs import copy_log, pick_task
 from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
 from .tables import printable_lines
+from .usage import show_usage
 from .watch import watch
 
 OK, REFUSED = 0, 1
@@ -108,6 +109,26 @@ async def logs(
     return OK
 
 
+async def metrics(
+    session: Session, *, name: str, user: str | None, task: str | None, follow: bool, attempt: int | None
+) -> int:
+    """Show what a task uses."""
+    owner = await session.owner(user)
+    role, index = await pick_task(session.client, owner, name, task, session.locale)
+    await show_usage(
+        session.client,
+        owner,
+        name,
+        role,
+        index,
+        attempt=attempt,
+        follow=follow,
+        as_json=session.as_json,
+        locale=session.locale,
+    )
+    return OK
+
+
 async def stop(session: Session, *, name: str, user: str | None) -> int:
     """Stop a job."""
     await session.client.stop(await session.owner(user), name)
@@ -175,6 +196,7 @@ COMMANDS: dict[str, Command] = {
     "jobs": jobs,
     "show": show,
     "logs": logs,
+    "metrics": metrics,
     "stop": stop,
     "delete": delete,
     "nodes": nodes,

@@ -33,7 +33,7 @@ async def pick_task(client: Client, user: str, job: str, wanted: str | None, loc
     role, index = next((task for task in tasks if task == trigger), tasks[0])
     if len(tasks) > 1:
         text = msg(
-            "This is the log of {task}, one of {count} tasks; name another one to see its log.",
+            "This is {task}, one of {count} tasks; name another one to see that.",
             task=f"{role}-{index}",
             count=len(tasks),
         )
