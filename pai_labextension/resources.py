@@ -85,6 +85,8 @@ _RESOURCES = (
     _resource(f"{_JOB}/ssh"),
     _resource(f"{_JOB}/attempts"),
     _resource(f"{_JOB}/executionType", "PUT"),
+    _resource(f"{_JOB}/queue", "PUT"),
+    _resource("queue", "GET", "virtualCluster limit"),
     _resource(f"{_JOB}/events", "GET", "follow"),
     _resource("events", "GET", "follow"),
     _resource(f"{_TASK}/logs/{{stream}}", "GET", "attempt offset limit follow"),

@@ -18,6 +18,7 @@ from .wire import (
     JobEvent,
     JobSummary,
     NodeInfo,
+    QueueEntry,
     ServiceInfo,
     TaskMetrics,
     UserInfo,
@@ -137,6 +138,18 @@ class Client:
     async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
         """List the virtual clusters by name."""
         return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
+
+    async def queue(self, virtual_cluster: str | None = None) -> dict[str, list[QueueEntry]]:
+        """List the waiting jobs of each virtual cluster (or of one), first come first."""
+        params = _present(virtualCluster=virtual_cluster)
+        return cast(dict[str, list[QueueEntry]], await self._json("GET", "queue", params=params))
+
+    async def reorder(
+        self, user: str, name: str, *, priority: int | None = None, place: int | None = None
+    ) -> None:
+        """Give a job another priority (0–100), or another place (from 1) among those of its priority."""
+        body = _present(priority=priority, place=place)
+        await self._json("PUT", f"{_job(user, name)}/queue", json=body)
 
     async def set_virtual_cluster(
         self,

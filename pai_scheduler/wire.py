@@ -26,7 +26,7 @@ class RetryDetails(TypedDict):
 
 
 class JobSummary(TypedDict):
-    """An item of the job list."""
+    """An item of the job list. `queuePlace`: from 1, within its virtual cluster; None: it is not in line."""
 
     name: str
     username: str
@@ -42,6 +42,8 @@ class JobSummary(TypedDict):
     totalGpuNumber: int
     totalTaskNumber: int
     totalTaskRoleNumber: int
+    priority: int
+    queuePlace: int | None
 
 
 class ExitSpec(TypedDict):
@@ -83,6 +85,8 @@ class JobStatus(TypedDict):
     appExitTriggerTaskIndex: int | None
     appExitType: str
     waitingReason: str
+    priority: int
+    queuePlace: int | None
 
 
 class TaskStatus(TypedDict):
@@ -221,6 +225,25 @@ class VirtualClusterInfo(TypedDict):
     dedicated: bool
     nodeList: list[str]
     status: Literal["RUNNING", "STOPPED"]
+
+
+class QueueEntry(TypedDict):
+    """A waiting job in the order of its virtual cluster; `name`: None where it is another user's business.
+
+    `waitingReason` stands at the first ones of one's own. `overtaken`: how often a job behind it has started
+    before it; `reserved`: what becomes free is kept for it.
+    """
+
+    place: int
+    priority: int
+    user: str
+    name: str | None
+    totalGpuNumber: int
+    totalTaskNumber: int
+    createdTime: int
+    waitingReason: str | None
+    overtaken: int
+    reserved: bool
 
 
 class ServiceInfo(TypedDict):

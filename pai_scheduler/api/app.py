@@ -7,7 +7,7 @@ import re
 
 from tornado.web import Application, RequestHandler
 
-from . import account, cluster, events, jobs, logs, monitoring, openapi
+from . import account, cluster, events, jobs, logs, monitoring, openapi, queue
 from .desk import ApiHandler, Desk, Route, UnknownPath
 from .stream import StreamHandler
 
@@ -15,7 +15,9 @@ _access_log = logging.getLogger("pai_scheduler.access")
 
 #: Every address below `/api/v1`; openapi.yaml describes each.
 ROUTES: tuple[Route, ...] = tuple(
-    route for part in (account, openapi, jobs, events, logs, monitoring, cluster) for route in part.ROUTES
+    route
+    for part in (account, openapi, jobs, queue, events, logs, monitoring, cluster)
+    for route in part.ROUTES
 )
 
 

@@ -37,7 +37,7 @@ class JobsHandler(_SubmitHandler):
         """List."""
         owner = self.get_query_argument("username", None)
         jobs = await self.service.jobs(self.caller, owner or None)
-        self.answer([self.presenter.summary(job) for job in jobs])
+        self.answer([self.presenter.summary(job, self.service.queue_place(job)) for job in jobs])
 
     async def post(self) -> None:
         """Submit for oneself."""
@@ -50,7 +50,7 @@ class UserJobsHandler(_SubmitHandler):
     async def get(self, user: str) -> None:
         """List."""
         jobs = await self.service.jobs(self.caller, user)
-        self.answer([self.presenter.summary(job) for job in jobs])
+        self.answer([self.presenter.summary(job, self.service.queue_place(job)) for job in jobs])
 
     async def post(self, user: str) -> None:
         """Submit for `user`."""
@@ -63,7 +63,8 @@ class JobHandler(_SubmitHandler):
     async def get(self, user: str, name: str) -> None:
         """Show."""
         job = await self.service.job(self.caller, user, name)
-        self.answer(self.presenter.detail(job, self.service.waiting_reason(job)))
+        reason, place = self.service.waiting_reason(job), self.service.queue_place(job)
+        self.answer(self.presenter.detail(job, reason, place))
 
     async def put(self, user: str, name: str) -> None:
         """Submit under the name in the address."""

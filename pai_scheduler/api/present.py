@@ -13,7 +13,7 @@ from ..core.model import Attempt, Job, RetryCounts, State, Task
 from ..job.exits import STOPPED_BY_USER, exit_table
 from ..job.messages import Message
 from ..job.validate import SpecError
-from ..service import Caller, Forecast, NodeUse, Story, VirtualClusterUse
+from ..service import Caller, Forecast, NodeUse, QueuedJob, Story, VirtualClusterUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Presenter:
     locale: str
     api_url: str
 
-    def summary(self, job: Job) -> wire.JobSummary:
+    def summary(self, job: Job, queue_place: int | None) -> wire.JobSummary:
         """Give a job as an item of the list."""
         return {
             "name": job.name,
@@ -40,13 +40,15 @@ class Presenter:
             "totalGpuNumber": job.spec.total_gpus,
             "totalTaskNumber": job.spec.total_tasks,
             "totalTaskRoleNumber": len(job.spec.task_roles),
+            "priority": _priority(job),
+            "queuePlace": queue_place,
         }
 
-    def detail(self, job: Job, waiting_reason: Message | None) -> wire.JobDetail:
+    def detail(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> wire.JobDetail:
         """Give a job in full, with its last attempt."""
         return {
             "name": job.name,
-            "jobStatus": self._status(job, waiting_reason),
+            "jobStatus": self._status(job, waiting_reason, queue_place),
             "taskRoles": self._task_roles(job, job.attempt, with_node=False),
         }
 
@@ -139,6 +141,22 @@ class Presenter:
             "status": "STOPPED" if use.stopped else "RUNNING",
         }
 
+    def queue_entry(self, queued: QueuedJob, caller: Caller, reason: Message | None) -> wire.QueueEntry:
+        """Give a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
+        job = queued.job
+        return {
+            "place": queued.place,
+            "priority": _priority(job),
+            "user": job.user,
+            "name": job.name if caller.admin or job.user == caller.name else None,
+            "totalGpuNumber": job.spec.total_gpus,
+            "totalTaskNumber": job.spec.total_tasks,
+            "createdTime": job.created,
+            "waitingReason": self._words(reason) or None,
+            "overtaken": queued.overtaken,
+            "reserved": queued.reserved,
+        }
+
     def user(self, caller: Caller) -> wire.UserInfo:
         """Give a user as OpenPAI described one."""
         return {
@@ -150,7 +168,7 @@ class Presenter:
             "virtualCluster": [],
         }
 
-    def _status(self, job: Job, waiting_reason: Message | None) -> wire.JobStatus:
+    def _status(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> wire.JobStatus:
         attempt, verdict = job.attempt, job.verdict
         reason = self._words(verdict.reason) if verdict else ""
         role, index = verdict.trigger if verdict and verdict.trigger else ("", None)
@@ -184,6 +202,8 @@ class Presenter:
             "appExitTriggerTaskIndex": index,
             "appExitType": spec["type"] if spec else "",
             "waitingReason": self._words(waiting_reason),
+            "priority": _priority(job),
+            "queuePlace": queue_place,
         }
 
     def _task_roles(
@@ -254,6 +274,10 @@ def _state(state: State) -> wire.JobState:
 def _execution_type(job: Job) -> str:
     stopped = job.verdict is not None and job.verdict.exit_row == STOPPED_BY_USER
     return "STOP" if stopped else "START"
+
+
+def _priority(job: Job) -> int:
+    return job.spec.priority if job.priority is None else job.priority
 
 
 def _retry_details(retries: RetryCounts) -> wire.RetryDetails:

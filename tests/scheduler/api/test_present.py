@@ -21,7 +21,7 @@ def _job(**fields: object) -> Job:
 
 
 def test_a_job_without_an_attempt_shows_all_its_tasks_waiting() -> None:
-    detail = PRESENTER.detail(_job(), msg("third in the queue"))
+    detail = PRESENTER.detail(_job(), msg("third in the queue"), 3)
     assert detail["jobStatus"]["waitingReason"] == "third in the queue"
     assert detail["jobStatus"]["appProgress"] == 0.0
     assert {role: len(tasks["taskStatuses"]) for role, tasks in detail["taskRoles"].items()} == {
@@ -49,13 +49,13 @@ def test_ports_are_lists_and_gpus_a_bit_map() -> None:
 def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
     verdict = Verdict(State.STOPPED, -7351, -7351, None, msg("Stopped by {user}.", user="root"))
     job = _job(state=State.STOPPED, sub_state=SubState.ENDED, verdict=verdict, completed=5000)
-    status = PRESENTER.detail(job, None)["jobStatus"]
+    status = PRESENTER.detail(job, None, None)["jobStatus"]
     assert (status["state"], status["executionType"], status["appExitCode"]) == ("STOPPED", "STOP", -7351)
     assert status["appExitSpec"] is not None
     assert status["appExitSpec"]["code"] == -7351
     assert status["appExitDiagnostics"] == status["appExitMessages"]["launcher"] == "Stopped by root."
     assert (status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]) == ("", None)
-    assert PRESENTER.detail(job, None)["taskRoles"]["c"]["taskStatuses"][0]["taskState"] == "STOPPED"
+    assert PRESENTER.detail(job, None, None)["taskRoles"]["c"]["taskStatuses"][0]["taskState"] == "STOPPED"
 
 
 def test_a_lost_node_says_so_and_counts_its_gpus_by_type() -> None:

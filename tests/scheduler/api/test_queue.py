@@ -1,0 +1,164 @@
+"""Who waits in which order, who sees what of it, and who may move whom."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+import pytest
+
+from pai_scheduler.client import ApiError, Client
+from tests.scheduler.conftest import checked
+from tests.testbed.answers import check_answer
+from tests.testbed.scheduler import RunningScheduler, hello_job
+
+CLUSTER = """
+nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
+virtualClusters: {default: {capacity: 60}, vision: {capacity: 40, groups: [vision]}}
+"""
+WAITS = [{"name": "main", "command": "true", "gpuNumber": 9}]
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    """Run a scheduler whose queues are these tests' alone."""
+    running = RunningScheduler(tmp_path_factory.mktemp("queue"), cluster=CLUSTER)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def clients(own: RunningScheduler) -> AsyncIterator[tuple[Client, Client, Client]]:
+    """Be alice, bob and an administrator; alice and bob wait by turns, and nobody else."""
+    tokens = ("token-of-alice", "token-of-bob", "token-of-root")
+    alice, bob, root = (checked(Client(own.url, token)) for token in tokens)
+    for job in await root.jobs():
+        await root.delete(job["username"], job["name"])
+    for number in (1, 2):
+        await alice.submit(hello_job(f"a{number}", taskRoles=WAITS))
+        await bob.submit(hello_job(f"b{number}", taskRoles=WAITS))
+    yield alice, bob, root
+    for client in (alice, bob, root):
+        await client.close()
+
+
+async def order(client: Client, virtual_cluster: str = "default") -> list[str | None]:
+    return [entry["name"] for entry in (await client.queue())[virtual_cluster]]
+
+
+async def test_everybody_sees_the_order_and_the_names_of_their_own(
+    clients: tuple[Client, Client, Client],
+) -> None:
+    alice, bob, root = clients
+    assert await order(root) == ["a1", "b1", "a2", "b2"]
+    assert await order(alice) == ["a1", None, "a2", None]
+    assert await order(bob) == [None, "b1", None, "b2"]
+    first, second, *_ = (await alice.queue())["default"]
+    assert (first["place"], first["user"], first["priority"], first["totalGpuNumber"]) == (1, "alice", 50, 9)
+    assert first["waitingReason"]
+    assert (second["place"], second["user"], second["waitingReason"]) == (2, "bob", None)
+    assert (await alice.queue())["vision"] == []
+    assert list(await alice.queue("default")) == ["default"]
+    with pytest.raises(ApiError) as refusal:
+        await alice.queue("moon")
+    assert (refusal.value.status, refusal.value.code) == (404, "NoVirtualClusterError")
+
+
+async def test_the_list_and_the_detail_tell_place_and_priority(
+    clients: tuple[Client, Client, Client],
+) -> None:
+    alice, *_ = clients
+    places = {job["name"]: (job["queuePlace"], job["priority"]) for job in await alice.jobs()}
+    assert places == {"a1": (1, 50), "a2": (3, 50)}
+    status = (await alice.job("alice", "a2"))["jobStatus"]
+    assert (status["queuePlace"], status["priority"]) == (3, 50)
+    await alice.stop("alice", "a2")
+    status = (await alice.job("alice", "a2"))["jobStatus"]
+    assert (status["queuePlace"], status["priority"]) == (None, 50)
+
+
+async def test_an_owner_moves_a_job_among_their_own_only(clients: tuple[Client, Client, Client]) -> None:
+    alice, bob, root = clients
+    await alice.reorder("alice", "a2", place=1)
+    assert await order(root) == ["a2", "b1", "a1", "b2"]
+    with pytest.raises(ApiError) as refusal:
+        await bob.reorder("alice", "a1", place=1)
+    assert (refusal.value.status, refusal.value.code) == (404, "NoJobError")
+
+
+async def test_an_administrator_moves_any_job_anywhere(clients: tuple[Client, Client, Client]) -> None:
+    _, _, root = clients
+    await root.reorder("bob", "b2", place=1)
+    assert await order(root) == ["b2", "a1", "b1", "a2"]
+    await root.reorder("bob", "b2", place=2**31 - 1)
+    assert await order(root) == ["a1", "b1", "a2", "b2"]
+
+
+async def test_a_higher_priority_comes_first(
+    clients: tuple[Client, Client, Client], own: RunningScheduler
+) -> None:
+    alice, _, root = clients
+    await alice.reorder("alice", "a2", priority=60)
+    assert await order(root) == ["a2", "a1", "b1", "b2"]
+    own.kill()
+    own.start()
+    assert await order(root) == ["a2", "a1", "b1", "b2"]
+    assert (await alice.job("alice", "a2"))["jobStatus"]["priority"] == 60
+
+
+async def test_an_ended_job_cannot_be_moved(clients: tuple[Client, Client, Client]) -> None:
+    alice, *_ = clients
+    await alice.stop("alice", "a1")
+    for change in ({"place": 1}, {"priority": 1}):
+        with pytest.raises(ApiError, match="Job a1 has ended") as refusal:
+            await alice.reorder("alice", "a1", **change)
+        assert (refusal.value.status, refusal.value.code) == (409, "ConflictJobError")
+
+
+async def test_a_running_job_has_a_priority_and_no_place(clients: tuple[Client, Client, Client]) -> None:
+    alice, *_ = clients
+    await alice.submit(hello_job("runs", "sleep 600"))
+    async for event in alice.events("alice", "runs"):
+        if event["type"] == "running":
+            break
+    await alice.reorder("alice", "runs", priority=99)
+    assert (await alice.job("alice", "runs"))["jobStatus"]["priority"] == 99
+    with pytest.raises(ApiError, match="Its priority can be set") as refusal:
+        await alice.reorder("alice", "runs", place=1)
+    assert refusal.value.status == 409
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({}, "$"),
+        ({"place": 0}, "$.place"),
+        ({"place": True}, "$.place"),
+        ({"place": 1.5}, "$.place"),
+        ({"place": 2**31}, "$.place"),
+        ({"priority": 101}, "$.priority"),
+        ({"priority": "high"}, "$.priority"),
+    ],
+)
+async def test_a_wrong_place_is_refused_with_a_sentence(
+    http: httpx.AsyncClient, body: dict[str, object], path: str
+) -> None:
+    answer = await http.put("/user/alice/jobs/any/queue", json=body)
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, path)
+
+
+async def test_a_form_moves_a_job_too(own: RunningScheduler, clients: tuple[Client, Client, Client]) -> None:
+    async with httpx.AsyncClient(
+        base_url=f"{own.url}/api/v1",
+        headers={"Authorization": "Bearer token-of-root"},
+        trust_env=False,
+        event_hooks={"response": [check_answer]},
+    ) as http:
+        answer = await http.put("/user/bob/jobs/b2/queue", data={"place": "1", "priority": "50"})
+        assert (answer.status_code, answer.json()) == (202, {"message": "move job b2 successfully"})
+        # one's own jobs are shown wherever they are
+        shown = (await http.get("/queue?virtualCluster=default&limit=1")).json()
+        assert [entry["name"] for entry in shown["default"]] == ["b2"]
+    alice, _, root = clients
+    assert await order(root) == ["b2", "a1", "b1", "a2"]
+    del alice
