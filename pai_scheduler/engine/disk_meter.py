@@ -28,14 +28,14 @@ class DiskMeter:
         self._thread = ThreadPoolExecutor(1, "disk-meter")
         self._measuring = 0
 
-    async def follow(self, folder: Path) -> AsyncIterator[int]:
-        """Give a folder's size in bytes, again and again."""
+    async def follow(self, *folders: Path) -> AsyncIterator[int]:
+        """Give the size of folders together, in bytes, again and again."""
         self._measuring += 1
         try:
             while True:
                 cost = 0.0
                 size = 0
-                slices = sizes(folder)
+                slices = sizes(*folders)
                 while True:
                     found, seconds = await self._run(slices)
                     if found is None:
@@ -59,21 +59,21 @@ class DiskMeter:
         return await asyncio.get_running_loop().run_in_executor(self._thread, step)
 
 
-def sizes(folder: Path) -> Iterator[int]:
-    """Go through a folder; give what was found so far (bytes on disk), slice by slice, the whole at last.
+def sizes(*folders: Path) -> Iterator[int]:
+    """Go through folders; give what was found so far (bytes on disk), slice by slice, the whole at last.
 
     A file with several names counts once. What vanishes or may not be looked at meanwhile counts nothing;
     other file systems that are mounted inside are not gone into.
     """
     total = looked = 0
-    linked: set[int] = set()
-    waiting = [str(folder)]
-    try:
-        device = folder.stat().st_dev
-    except OSError:
-        waiting = []
+    linked: set[tuple[int, int]] = set()
+    waiting: list[tuple[str, int]] = []
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            waiting.append((str(folder), folder.stat().st_dev))
     while waiting:
-        with contextlib.suppress(OSError), os.scandir(waiting.pop()) as entries:
+        path, device = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(path) as entries:
             for entry in entries:
                 looked += 1
                 if looked % _SLICE == 0:
@@ -85,10 +85,10 @@ def sizes(folder: Path) -> Iterator[int]:
                 if info.st_dev != device:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    waiting.append((entry.path, device))
                 elif info.st_nlink > 1:
-                    if info.st_ino in linked:
+                    if (device, info.st_ino) in linked:
                         continue
-                    linked.add(info.st_ino)
+                    linked.add((device, info.st_ino))
                 total += info.st_blocks * _BLOCK
     yield total

@@ -20,12 +20,14 @@ from ..job.messages import msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, WORK_DIR, network_name
+from .docker_disk import ContainerDisks
 from .docker_door import FrontDoor
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
 from .docker_network import DEFAULT_POOL, GangNetworks
-from .docker_task import DockerTask, Surroundings
+from .docker_surroundings import Surroundings
+from .docker_task import DockerTask
 from .docker_usage import UsageMeter, limits_storage, node_of
 from .logs import TaskLog
 from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
@@ -105,6 +107,7 @@ class DockerEngine:
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
             ),
+            disks=ContainerDisks(self._api, is_local=self._is_local),
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
             emit=self._queue.put_nowait,
@@ -125,6 +128,9 @@ class DockerEngine:
             task.cancel()
         await asyncio.gather(*own, return_exceptions=True)
         await asyncio.gather(*(task.let_go() for task in self._tasks.values()))
+        if self._around is not None:
+            self._around.disks.close()
+        self._meter.close()
         await self._images.close()
         await self._api.close()
         self._queue.put_nowait(None)
@@ -181,11 +187,16 @@ class DockerEngine:
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""
-        return await self._meter.measure(task.name)
+        story = self._tasks.get(task)
+        disk_bytes, gpu_uuids = (story.disk_bytes, story.gpu_uuids) if story is not None else (None, ())
+        return await self._meter.measure(task.name, disk_bytes, gpu_uuids)
 
     def _node(self) -> Node:
-        is_local = self._api.socket_path is not None
-        return node_of(self._info, self._node_name, is_local=is_local, healthy=self._healthy)
+        return node_of(self._info, self._node_name, is_local=self._is_local, healthy=self._healthy)
+
+    @property
+    def _is_local(self) -> bool:
+        return self._api.socket_path is not None
 
     @property
     def _label(self) -> str:

@@ -29,6 +29,7 @@ OLDEST_API = (1, 40)
 OPEN_SECONDS = 10.0
 _CONTROL_CALLS, _LOG_FOLLOWERS, _LOG_READERS = 16, 512, 16
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
+_SIZE_SECONDS = 600.0
 
 T = TypeVar("T")
 
@@ -126,6 +127,20 @@ class DockerApi:
             if error.status == 404:
                 return None
             raise
+
+    async def size(self, container: str) -> int | None:
+        """Measure a container's writable layer (bytes); None where that cannot be had now."""
+
+        async def measure() -> int | None:
+            async with self._stream(f"containers/{container}/json", {"size": "1"}) as response:
+                answer: dict[str, Any] = await response.json()
+                return answer.get("SizeRw")
+
+        try:
+            # not one of the control calls: it takes as long as there are many files
+            return await answered(measure, _SIZE_SECONDS)
+        except (UnreachableError, aiodocker.DockerError):
+            return None
 
     async def remove(self, name: str) -> None:
         """Remove a container with its anonymous volumes, running or not; none of that name is no error."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
+from .docker_disk import LABEL_STORAGE
 from .docker_hold import ENTRY as HOLD_ENTRY
 from .docker_hold import PIPE as HOLD_PIPE
 from .protocol import Launch
@@ -80,7 +81,13 @@ def container_config(
         "WorkingDir": WORK_DIR,
         "StopSignal": "SIGTERM",
         "Healthcheck": {"Test": ["NONE"]},
-        "Labels": labels(task, instance) | {"pai.user": launch.user, "pai.job-name": launch.job_name},
+        "Labels": {
+            **labels(task, instance),
+            "pai.user": launch.user,
+            "pai.job-name": launch.job_name,
+            # for whoever watches over it after a restart of the service
+            **({LABEL_STORAGE: str(launch.storage_gb)} if launch.storage_gb is not None else {}),
+        },
         "HostConfig": host,
         "NetworkingConfig": {"EndpointsConfig": {host["NetworkMode"]: endpoint}},
     }

@@ -6,10 +6,8 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Coroutine
-from dataclasses import dataclass
+from collections.abc import Collection, Coroutine
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeVar
 
 import aiodocker
@@ -17,20 +15,22 @@ import aiodocker
 from ..core.events import EndCause, Ended, Held, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from .docker_api import DockerApi
 from .docker_container import network_name
-from .docker_hold import HoldReport, Holds
-from .docker_images import ImageError, Images
+from .docker_disk import is_beyond, storage_gb
+from .docker_hold import HoldReport
+from .docker_images import ImageError
 from .docker_logs import LogFollower
-from .docker_make import Maker, NotMadeError, has_run
+from .docker_make import NotMadeError, has_run
+from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog
-from .protocol import EngineEvent, Launch
+from .protocol import Launch
 
 #: After the end Docker may keep a followed log open; what is missing then is fetched in one piece.
 _LOG_END_SECONDS = 10.0
 _KILL_AGAIN_SECONDS = 10.0
 #: What Docker records where it was not there to see how a container ended.
 _UNSEEN_EXIT = 255
+_KILLED_EXIT = 137
 #: How Docker's init ends, and what it says, where there is no shell to start.
 _NOT_FOUND, _INIT_FAILED = 127, b"[FATAL tini"
 _WITNESS_SECONDS = 2.0
@@ -38,39 +38,6 @@ _WITNESS_SECONDS = 2.0
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """What all tasks of an engine share."""
-
-    api: DockerApi
-    images: Images
-    maker: Maker
-    holds: Holds
-    data_dir: Path
-    emit: Callable[[EngineEvent], None]
-
-    def remember_kill(self, task: TaskRef) -> int:
-        """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
-        self._tombstone(task).parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            self._tombstone(task).touch(exist_ok=False)
-        return self._tombstone(task).stat().st_mtime_ns // 10**6
-
-    def killed_at(self, task: TaskRef) -> int | None:
-        """Tell when (ms) a task was first to end; None where it was not."""
-        try:
-            return self._tombstone(task).stat().st_mtime_ns // 10**6
-        except FileNotFoundError:
-            return None
-
-    def forget_kill(self, task: TaskRef) -> None:
-        """Remove what `remember_kill` left."""
-        self._tombstone(task).unlink(missing_ok=True)
-
-    def _tombstone(self, task: TaskRef) -> Path:
-        return self.data_dir / "killed" / task.name
 
 
 class DockerTask:
@@ -87,7 +54,12 @@ class DockerTask:
         self._seen_exit: int | None = None
         self._died = self._oom = self._started = self._ended = False
         self._held: HoldReport | None = None
-        self._killed_at = around.killed_at(ref)
+        self._killed_at = around.fated_at(Fate.KILLED, ref)
+        self._disk_full_at = around.fated_at(Fate.DISK, ref)
+        #: what its disk takes, where it was measured
+        self.disk_bytes: int | None = None
+        #: NVIDIA's names of the GPUs that it has
+        self.gpu_uuids: tuple[str, ...] = ()
         #: Loop time of the next SIGKILL.
         self._kill_by: float | None = None
 
@@ -104,7 +76,7 @@ class DockerTask:
         """End it: SIGTERM, and SIGKILL after the grace; a second call may only shorten the grace."""
         if self._ended:
             return
-        self._killed_at = self._around.remember_kill(self.ref)
+        self._killed_at = self._around.remember(Fate.KILLED, self.ref)
         by = asyncio.get_running_loop().time() + grace_seconds
         self._kill_by = by if self._kill_by is None else min(by, self._kill_by)
         self._changed.set()
@@ -129,8 +101,7 @@ class DockerTask:
 
     def forget(self) -> None:
         """Drop what was kept for the case that it is launched after all."""
-        self._around.forget_kill(self.ref)
-        self._around.holds.forget(self.ref)
+        self._around.forget(self.ref)
 
     async def let_go(self) -> None:
         """Stop following it; the container is left as it is."""
@@ -195,7 +166,11 @@ class DockerTask:
             self.container_died(container)
         log = LogFollower(self._api, container, self._log_folder, self._log_dropped)
         following = asyncio.create_task(log.follow())
-        holding = asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"])))
+        self.gpu_uuids = _gpus(found)
+        watching = [
+            asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"]))),
+            asyncio.create_task(self._watch_disk(found)),
+        ]
         try:
             ended = await self._death(container)
             await asyncio.wait({following}, timeout=_LOG_END_SECONDS)
@@ -204,8 +179,11 @@ class DockerTask:
             await log.drain()
         finally:
             following.cancel()
-            holding.cancel()
-            await asyncio.gather(following, holding, return_exceptions=True)
+            for watch in watching:
+                watch.cancel()
+            for result in await asyncio.gather(following, *watching, return_exceptions=True):
+                if isinstance(result, Exception):
+                    _log.error("task %s is not watched as it should be", self.ref.name, exc_info=result)
             log.close()
         if ended is not None and ended["State"]["ExitCode"] == _UNSEEN_EXIT:
             await self._wait_for_witness()
@@ -222,6 +200,16 @@ class DockerTask:
         else:  # it was to end, and did: there is nothing to wait for
             self._kill_by = asyncio.get_running_loop().time()
             self._changed.set()
+
+    async def _watch_disk(self, found: dict[str, Any]) -> None:
+        """Measure the container's disk, and end it when that is larger than it may be."""
+        limit = storage_gb(found)
+        async for size in self._around.disks.follow(found):
+            self.disk_bytes = size
+            if limit is not None and (self._disk_full_at is not None or is_beyond(size, limit)):
+                self._disk_full_at = self._around.remember(Fate.DISK, self.ref)
+                self._kill_by = asyncio.get_running_loop().time()
+                self._changed.set()
 
     async def _death(self, container: str) -> dict[str, Any] | None:
         """Wait until the container has ended, and see to it where it is to; describe it (None: gone)."""
@@ -276,7 +264,10 @@ class DockerTask:
             when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
         if self._held is not None:  # what ended later was the hold
             code, oom = self._held.exit_code, self._held.cause is EndCause.OOM
-        if self._killed_at is not None and self._killed_at <= when:
+        killed_at = self._killed_at if self._killed_at is not None and self._killed_at <= when else None
+        if self._disk_full_at is not None and self._disk_full_at <= min(when, killed_at or when):
+            self._end(EndCause.DISK, _KILLED_EXIT, self._wrote_too_much(found), when)
+        elif killed_at is not None:
             self._end(EndCause.KILLED, code, None, when)
         elif code is None:
             reason = msg("The container was removed by somebody else while it ran.")
@@ -288,6 +279,16 @@ class DockerTask:
             self._end(EndCause.LOST, None, reason, when)
         else:
             self._end(EndCause.EXITED, code, self._no_shell() if code == _NOT_FOUND else None, when)
+
+    def _wrote_too_much(self, found: dict[str, Any] | None) -> Message | None:
+        limit = storage_gb(found) if found is not None else None
+        if limit is None:
+            return None
+        return msg(
+            "The task wrote more than its {storage} GB to its disk, and was ended. Ask for more with "
+            "storageGB, or write less.",
+            storage=limit,
+        )
 
     def _no_shell(self) -> Message | None:
         if TaskLog(self._log_folder).read("stderr", 0, len(_INIT_FAILED)) != _INIT_FAILED:
@@ -330,6 +331,11 @@ class DockerTask:
         while self._killed_at is None:
             self._changed.clear()
             await self._changed.wait()
+
+
+def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
+    requests = found["HostConfig"].get("DeviceRequests") or ()
+    return tuple(name for request in requests for name in request.get("DeviceIDs") or ())
 
 
 def _now() -> int:

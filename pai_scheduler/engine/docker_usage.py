@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..cluster.node import Node
 from .docker_api import DockerApi
-from .gpu import find_gpus
+from .gpu import GpuMeter, find_gpus
 from .protocol import Usage
 
 _MIB, _GB = 2**20, 10**9
@@ -23,9 +25,12 @@ class UsageMeter:
     def __init__(self, api: DockerApi) -> None:
         self._api = api
         self._last: dict[str, tuple[int, int]] = {}
+        self._gpus = GpuMeter()
 
-    async def measure(self, name: str) -> Usage | None:
-        """Measure a container; None where it does not run."""
+    async def measure(
+        self, name: str, disk_bytes: int | None = None, gpu_uuids: Sequence[str] = ()
+    ) -> Usage | None:
+        """Measure a container; None where it does not run. `disk_bytes`: measured by who has the time."""
         stats = await self._api.stats(name)
         if not stats or not stats["memory_stats"].get("usage"):
             self.forget(name)
@@ -36,6 +41,7 @@ class UsageMeter:
         memory, details = stats["memory_stats"], stats["memory_stats"].get("stats") or {}
         # what Linux can take back at once is not "used" (the same rule as in `docker stats`)
         cache = details.get("total_inactive_file", details.get("inactive_file", 0))
+        gpus = await asyncio.to_thread(self._gpus.measure, gpu_uuids) if gpu_uuids else None
         networks = (stats.get("networks") or {}).values()
         return Usage(
             time=now // 10**6,
@@ -43,7 +49,14 @@ class UsageMeter:
             memory_mb=max(0, memory["usage"] - cache) / _MIB,
             net_rx_bytes=sum(network["rx_bytes"] for network in networks),
             net_tx_bytes=sum(network["tx_bytes"] for network in networks),
+            disk_mb=None if disk_bytes is None else disk_bytes / _MIB,
+            gpu_percent=gpus.percent if gpus else None,
+            gpu_memory_mb=gpus.memory_mb if gpus else None,
         )
+
+    def close(self) -> None:
+        """Let go of the GPUs' driver."""
+        self._gpus.close()
 
     def forget(self, name: str) -> None:
         """Drop what was kept of a container."""

@@ -1,0 +1,69 @@
+"""What all tasks on one Docker Engine share, and what outlives this process about how they are to end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from ..job.task import TaskRef
+from .docker_api import DockerApi
+from .docker_disk import ContainerDisks
+from .docker_hold import Holds
+from .docker_images import Images
+from .docker_make import Maker
+from .protocol import EngineEvent
+
+_log = logging.getLogger(__name__)
+
+
+class Fate(Enum):
+    """Why a task is ended, where it is not its own doing."""
+
+    KILLED = "killed"
+    DISK = "disk-full"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What all tasks of an engine share."""
+
+    api: DockerApi
+    images: Images
+    maker: Maker
+    holds: Holds
+    disks: ContainerDisks
+    data_dir: Path
+    emit: Callable[[EngineEvent], None]
+
+    def remember(self, fate: Fate, task: TaskRef) -> int:
+        """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
+        mark = self._mark(fate, task)
+        try:
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                mark.touch(exist_ok=False)
+            return mark.stat().st_mtime_ns // 10**6
+        except OSError as error:  # a full disk must not keep anything from its end
+            _log.warning("that %s is to end cannot be written down: %s", task.name, error)
+            return time.time_ns() // 10**6
+
+    def fated_at(self, fate: Fate, task: TaskRef) -> int | None:
+        """Tell when (ms) a task was first to end so; None where it was not."""
+        try:
+            return self._mark(fate, task).stat().st_mtime_ns // 10**6
+        except FileNotFoundError:
+            return None
+
+    def forget(self, task: TaskRef) -> None:
+        """Remove what was remembered of a task."""
+        for fate in Fate:
+            self._mark(fate, task).unlink(missing_ok=True)
+        self.holds.forget(task)
+
+    def _mark(self, fate: Fate, task: TaskRef) -> Path:
+        return self.data_dir / fate.value / task.name
