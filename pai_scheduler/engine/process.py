@@ -11,7 +11,6 @@ import contextlib
 import logging
 import os
 import shutil
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,15 +18,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ..cluster.node import Gpu, Node
+from ..cluster.definition import LogKeeping
+from ..cluster.node import Node
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import process_files
 from .cgroup import Cgroups
 from .disk_meter import DiskMeter
 from .gpu import GpuMeter
+from .log_keeping import keep_clean
 from .logs import TaskLog
 from .machine import free_disk_gb, this_machine
+from .process_environment import inherited, visible_gpus
 from .process_files import Sight
 from .process_messages import cause_and_reason
 from .process_spawn import Spawner
@@ -41,10 +43,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ADDRESS = "127.0.0.1"
-
-#: What of the service's own environment is no business of a task's.
-_PRIVATE_PREFIXES = ("CONFIGPROXY_", "JPY_", "JUPYTERHUB_", "PAI_")
-_PRIVATE_WORDS = ("CREDENTIAL", "PASSWORD", "SECRET", "TOKEN")
 
 #: Seconds that a task nobody expects has for its end.
 _UNEXPECTED_GRACE = 5.0
@@ -79,7 +77,10 @@ class _Task:
 
 
 class ProcessEngine:
-    """Runs tasks below `data_dir`. `pids_limit`: most processes and threads of one task."""
+    """Runs tasks below `data_dir`. `logs`: how much is kept of what they print.
+
+    `pids_limit`: most processes and threads of one task.
+    """
 
     name = "process"
     shares_host_ports = True
@@ -91,6 +92,7 @@ class ProcessEngine:
         data_dir: Path,
         node_name: str | None = None,
         *,
+        logs: LogKeeping | None = None,
         pids_limit: int = 4096,
         rescan_seconds: float = 2.0,
     ) -> None:
@@ -98,6 +100,7 @@ class ProcessEngine:
         #: of tasks that are not released, and of those that are
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._doorbell = self._data_dir / "doorbell"
+        self._log_keeping = logs or LogKeeping()
         self._node_name, self._pids_limit, self._rescan_seconds = node_name, pids_limit, rescan_seconds
         self._tasks: dict[TaskRef, _Task] = {}
         self._ports: dict[TaskRef, tuple[int, ...]] = {}
@@ -136,6 +139,7 @@ class ProcessEngine:
         await self._spawner.start()
         asyncio.get_running_loop().add_reader(self._bell, self._on_bell)
         self._spawn(self._rescan())
+        self._spawn(keep_clean(self._ended_folders, self._log_keeping.keep_days, lambda _: False))
 
     async def close(self) -> None:
         """Let go; tasks and their supervisors run on. Idempotent."""
@@ -315,10 +319,10 @@ class ProcessEngine:
         )
         folder = TaskFolder(self._folders / launch.task.name)
         env = {
-            **_inherited(os.environ),
+            **inherited(os.environ),
             "PWD": str(folder.work),
             **launch.env,
-            **_visible_gpus(launch.gpus, self._real_gpus),
+            **visible_gpus(launch.gpus, self._real_gpus),
             COOKIE: process_files.cookie(folder),
         }
         # `--`, or a command that begins with a dash would be the shell's own option
@@ -328,6 +332,7 @@ class ProcessEngine:
             "groups": groups,
             "memory_mb": launch.memory_mb,
             "hold": launch.hold_on_failure,
+            "log_bytes": self._log_keeping.max_mb_per_task * 1024**2,
             "storage_gb": launch.storage_gb,
             "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
         }
@@ -419,27 +424,3 @@ def _exists(folder: Path) -> bool:
         return folder.exists()
     except OSError:  # a name that is too long for a folder
         return False
-
-
-def _inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """Take over the service's environment without its secrets; its Python comes first on the PATH."""
-    taken = {
-        name: value
-        for name, value in environment.items()
-        if not name.startswith(_PRIVATE_PREFIXES) and not any(word in name.upper() for word in _PRIVATE_WORDS)
-    }
-    binaries = str(Path(sys.executable).parent)
-    path = taken.get("PATH", os.defpath)
-    taken["PATH"] = path if binaries in path.split(":") else f"{binaries}:{path}"
-    return taken
-
-
-def _visible_gpus(gpus: Sequence[Gpu], real_ones_here: bool) -> dict[str, str]:
-    """Show a task its GPUs and no others; a simulated one must not uncover the real one of its number."""
-    shown = [gpu for gpu in gpus if not (gpu.simulated and real_ones_here)]
-    numbers = ",".join(str(gpu.index) for gpu in shown)
-    return {
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
-        "CUDA_VISIBLE_DEVICES": numbers,
-        "NVIDIA_VISIBLE_DEVICES": numbers or "void",
-    }

@@ -1,0 +1,38 @@
+"""What a task of the process engine finds in its environment beside what the job says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..cluster.node import Gpu
+
+#: What of the service's own environment is no business of a task's.
+_PRIVATE_PREFIXES = ("CONFIGPROXY_", "JPY_", "JUPYTERHUB_", "PAI_")
+_PRIVATE_WORDS = ("CREDENTIAL", "PASSWORD", "SECRET", "TOKEN")
+
+
+def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+    """Take over the service's environment without its secrets; its Python comes first on the PATH."""
+    taken = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(_PRIVATE_PREFIXES) and not any(word in name.upper() for word in _PRIVATE_WORDS)
+    }
+    binaries = str(Path(sys.executable).parent)
+    path = taken.get("PATH", os.defpath)
+    taken["PATH"] = path if binaries in path.split(":") else f"{binaries}:{path}"
+    return taken
+
+
+def visible_gpus(gpus: Sequence[Gpu], real_ones_here: bool) -> dict[str, str]:
+    """Show a task its GPUs and no others; a simulated one must not uncover the real one of its number."""
+    shown = [gpu for gpu in gpus if not (gpu.simulated and real_ones_here)]
+    numbers = ",".join(str(gpu.index) for gpu in shown)
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "CUDA_VISIBLE_DEVICES": numbers,
+        "NVIDIA_VISIBLE_DEVICES": numbers or "void",
+    }

@@ -1,0 +1,38 @@
+"""What a task takes over from the service, and which GPUs it is shown."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.cluster.node import Gpu
+from pai_scheduler.engine.process_environment import inherited, visible_gpus
+
+BINARIES = str(Path(sys.executable).parent)
+
+
+def test_secrets_and_what_is_the_services_own_are_not_handed_on() -> None:
+    given = {
+        "HOME": "/home/alice",
+        "PAI_TOKEN": "x",
+        "JPY_API": "x",
+        "AWS_SECRET_KEY": "x",
+        "db_password": "x",
+    }
+    assert inherited(given).keys() == {"HOME", "PATH"}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("/bin", f"{BINARIES}:/bin"), (f"/bin:{BINARIES}", f"/bin:{BINARIES}")],
+)
+def test_the_services_python_is_on_the_path_once(path: str, expected: str) -> None:
+    assert inherited({"PATH": path})["PATH"] == expected
+
+
+def test_a_simulated_gpu_does_not_uncover_a_real_one() -> None:
+    simulated = [Gpu(0, "P100", "simulated-0", simulated=True)]
+    assert visible_gpus(simulated, real_ones_here=True)["CUDA_VISIBLE_DEVICES"] == ""
+    assert visible_gpus(simulated, real_ones_here=False)["CUDA_VISIBLE_DEVICES"] == "0"
