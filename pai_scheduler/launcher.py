@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .cluster.node import Gpu
@@ -57,6 +58,7 @@ class Launcher:
         self._running: set[asyncio.Task[None]] = set()
         #: by job and attempt; needed for the release, when the core has forgotten them
         self._flights: dict[tuple[str, int], _Flight] = {}
+        self._releasing: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._wake: asyncio.TimerHandle | None = None
         #: calls of the engine that failed, by call
         self.errors: Counter[str] = Counter()
@@ -84,7 +86,9 @@ class Launcher:
                     self._begin(self._insist("kill", lambda: self._engine.kill(ref, grace)))
             case ReleaseAttempt(job_id=job_id, attempt=number):
                 with about(job=job_id, attempt=number):
-                    self._begin(self._release(self._flights.pop((job_id, number))))
+                    release = self._begin(self._release(self._flights.pop((job_id, number))))
+                self._releasing[job_id, number] = release
+                release.add_done_callback(lambda _: self._releasing.pop((job_id, number)))
             case WakeAt(time=time):
                 self._wake_at(time)
 
@@ -93,10 +97,9 @@ class Launcher:
         if job.attempt is not None and job.attempt.tasks:
             self._flights[job.id, job.attempt.number] = _Flight(_gang(job, job.attempt))
 
-    def forget(self, task: TaskRef) -> None:
-        """Begin to remove what the engine keeps of an ended task whose job was deleted."""
-        with about(task):
-            self._begin(self._insist("forget", lambda: self._engine.forget(task)))
+    def forget(self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin to remove what the engine keeps of the ended tasks of deleted jobs; `then` follows."""
+        self._begin(self._forget(tasks, then))
 
     async def close(self) -> None:
         """Stop what is under way here; what the engine has begun goes on."""
@@ -134,6 +137,18 @@ class Launcher:
         if flight.launching is not None:
             await asyncio.wait([flight.launching])
         await self._insist("release", lambda: self._engine.release(flight.gang))
+
+    async def _forget(
+        self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        # a release that is still under way would bring back what this removes
+        gangs = {(task.job_id, task.attempt) for task in tasks}
+        if releasing := [self._releasing[gang] for gang in gangs & self._releasing.keys()]:
+            await asyncio.wait(releasing)
+        for task in tasks:
+            with about(task):
+                await self._insist("forget", partial(self._engine.forget, task))
+        await then()
 
     async def _launch(
         self,

@@ -162,6 +162,7 @@ class Service:
         )
         for instruction in outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
+        self._forget(await asyncio.to_thread(self._store.forgotten))
         self._pump = asyncio.create_task(self._take_engine_events())
         self._writer.report(Tick(self._now()))
 
@@ -474,14 +475,18 @@ class Service:
         self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         for instruction in committed.outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
-        for ref in committed.deleted:
-            self._launcher.forget(ref)
+        self._forget(committed.deleted)
         changed = {entry.job_id for entry in committed.outcome.story} | set(committed.outcome.jobs)
         for job_id in changed:
             for news in self._watchers.get(job_id, ()):
                 news.set()
         for news in self._watchers.get(None, ()):
             news.set()
+
+    def _forget(self, gone: Sequence[TaskRef]) -> None:
+        """Remove the logs of deleted jobs; that they are to go is durable until they are gone."""
+        if gone:
+            self._launcher.forget(gone, partial(self._writer.forgot, gone))
 
     def _check_owner(self, caller: Caller, owner: str) -> None:
         if caller.name != owner and not caller.admin:

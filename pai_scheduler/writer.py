@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -104,6 +104,10 @@ class Writer:
     async def check(self) -> None:
         """Make sure that the database takes writes: StoreError where it does not."""
         await self._run(self._store.check_writable)
+
+    async def forgot(self, tasks: Collection[TaskRef]) -> None:
+        """Write down that nothing of these tasks of deleted jobs is left; StoreError: at the next start."""
+        await self._run(self._store.forgot, tasks)
 
     async def _run(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)

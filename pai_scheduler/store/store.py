@@ -23,7 +23,7 @@ from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import migrate
-from .tables import attempts, jobs, story, tasks, virtual_clusters
+from .tables import attempts, forgotten, jobs, story, tasks, virtual_clusters
 
 __all__ = ["Store", "StoreError", "StoredStory", "describe"]
 
@@ -131,14 +131,18 @@ class Store:
     def _delete(self, connection: sa.Connection, deleted: Collection[str]) -> list[TaskRef]:
         if not deleted:
             return []
-        found = connection.execute(
-            sa.select(tasks.c.job_id, tasks.c.attempt, tasks.c.role, tasks.c.idx).where(
-                tasks.c.job_id.in_(deleted)
-            )
-        )
-        refs = [TaskRef(*row) for row in found]
+        columns = (tasks.c.job_id, tasks.c.attempt, tasks.c.role, tasks.c.idx)
+        gone = sa.select(*columns).where(tasks.c.job_id.in_(deleted))
+        refs = [TaskRef(*row) for row in connection.execute(gone)]
+        connection.execute(forgotten.insert().from_select([column.name for column in columns], gone))
         connection.execute(jobs.delete().where(jobs.c.id.in_(deleted)))
         return refs
+
+    def forgot(self, refs: Collection[TaskRef]) -> None:
+        """Take note that the logs of these tasks of deleted jobs are removed."""
+        with self._writing() as connection:
+            for job_id in {ref.job_id for ref in refs}:
+                connection.execute(forgotten.delete().where(forgotten.c.job_id == job_id))
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -153,6 +157,11 @@ class Store:
         with self._reading() as connection:
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
+
+    def forgotten(self) -> list[TaskRef]:
+        """Give the tasks of deleted jobs whose logs are still to be removed."""
+        with self._reading() as connection:
+            return [TaskRef(*row) for row in connection.execute(sa.select(forgotten))]
 
     def last_order(self) -> int:
         """Give the highest place in the order of submissions so far."""

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0002"
+HEAD = "0003"
 
 metadata = MetaData()
 
@@ -104,6 +104,16 @@ story = Table(
     Column("data", Text, nullable=False),
     Index("ix_story_job", "job_id", "id"),
     sqlite_autoincrement=True,
+)
+
+#: tasks of deleted jobs whose logs are still to be removed
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("job_id", String(32), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("role", String(255), primary_key=True),
+    Column("idx", Integer, primary_key=True),
 )
 
 #: what administrators changed of the virtual clusters; `document` NULL: deleted, though the file has it

@@ -1,7 +1,7 @@
-"""A day in the life of a scheduler that is killed at a chosen point: what people do, and what must come of it.
+"""A day in the life of a scheduler that is killed at a chosen point: what people do, what must come of it.
 
-People submit jobs, wait until they run, stop one, delete one, and ask again whenever nobody answers. Afterwards
-everything is looked at from the outside: what really ran, what the API tells, what is left on the machine.
+People submit jobs, wait until they run, stop one, delete one, and ask again whenever nobody answers. Then all
+is looked at from the outside: what really ran, what the API tells, what is left on the machine.
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ class Drill:
 
     async def run(self) -> list[Life]:
         """Go through the day; AssertionError where something came out as it must not."""
-        begin = partial(
-            DrilledScheduler, self.folder, self.kill_at, *self.options, cluster=self.cluster
-        )
+        begin = partial(DrilledScheduler, self.folder, self.kill_at, *self.options, cluster=self.cluster)
         self._scheduler = await asyncio.to_thread(begin)
         keeping = asyncio.create_task(self._keep_alive())
         try:
@@ -184,7 +182,9 @@ class Drill:
         while True:
             jobs = {job["name"]: job for job in await self._ask(Client.jobs)}
             self._doing = {name: (job["state"], job["subState"]) for name, job in jobs.items()}
-            assert jobs.keys() == {sort.name for sort in self.sorts} - deleted, "what was acknowledged is lost"
+            assert jobs.keys() == {sort.name for sort in self.sorts} - deleted, (
+                "what was acknowledged is lost"
+            )
             for name, last in list(to_do.items()):
                 assert jobs[name]["subState"] != "ENDED", name
                 if jobs[name]["state"] == "RUNNING":
@@ -222,6 +222,9 @@ class Drill:
             for role, index in sort.tasks:
                 code = attempt["taskRoles"][role]["taskStatuses"][index]["containerExitCode"]
                 times = ran[sort.name, attempt["attempt"], role, index]
+                if sort.state == "SUCCEEDED":
+                    log = await self._ask(Client.log, "alice", sort.name, role, index)
+                    assert log == b"ran\n", (sort.name, role, index, log)
                 if sort.state == "SUCCEEDED" or attempt["trigger"] == {"taskRole": role, "taskIndex": index}:
                     assert (times, code) == (1, sort.exit_code), attempt
         self._check_story(sort, attempts, await self._ask(Client.story, "alice", sort.name))

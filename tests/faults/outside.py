@@ -55,8 +55,8 @@ class Processes:
                         yield f"process {process.name} ({name})"
         tasks = self.data_dir / "tasks"
         yield from map(str, tasks.glob("*/work"))
-        yield from map(str, orphans(self.data_dir, tasks))
-        ours = {folder.name for folder in tasks.iterdir()}
+        yield from map(str, orphans(self.data_dir))
+        ours = {path.name for path in self.data_dir.glob("*/*") if TaskRef.parse(path.name)}
         for path, _, _ in os.walk("/sys/fs/cgroup"):
             if Path(path).name in ours:
                 yield path
@@ -86,7 +86,7 @@ class Containers:
         return [
             *(str(container._container["Names"]) for container in containers),
             *(str(network["Name"]) for network in networks),
-            *map(str, orphans(self.data_dir, self.data_dir / "logs")),
+            *map(str, orphans(self.data_dir)),
             *(map(str, killed.iterdir()) if killed.exists() else ()),
             # (news of its removal comes a moment later)
             *(f"{name} was not removed" for name in self.there),
@@ -124,11 +124,11 @@ class Containers:
             return ""
 
 
-def orphans(data_dir: Path, folder: Path) -> list[Path]:
-    """List the tasks' entries in a folder whose job is no longer known."""
+def orphans(data_dir: Path) -> list[Path]:
+    """List what is kept of tasks whose job is no longer known."""
     with contextlib.closing(sqlite3.connect(f"file:{data_dir}/scheduler.sqlite?mode=ro", uri=True)) as store:
         known = {job_id for (job_id,) in store.execute("SELECT id FROM jobs")}
-    entries = folder.iterdir() if folder.exists() else ()
+    entries = data_dir.glob("*/*")
     return [path for path in entries if (task := TaskRef.parse(path.name)) and task.job_id not in known]
 
 

@@ -29,7 +29,7 @@ from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_api import DockerApi
 from pai_scheduler.engine.docker_make import Maker
 from pai_scheduler.engine.docker_network import GangNetworks
-from pai_scheduler.engine.docker_task import Surroundings
+from pai_scheduler.engine.docker_surroundings import Surroundings
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.process_spawn import Spawner
 from pai_scheduler.engine.protocol import Gang, Launch
@@ -72,7 +72,7 @@ def install(plan: Plan) -> None:
         Maker: ("_create", "start"),
         GangNetworks: ("_create", "remove"),
         DockerApi: ("remove",),
-        Surroundings: ("remember_kill", "forget_kill"),
+        Surroundings: ("remember", "forget"),
     }.items():
         for step in steps:
             points.around(owner, step)

@@ -1,4 +1,4 @@
-"""kill -9 of the scheduler between any two steps: nothing acknowledged is lost, nothing runs twice or is left.
+"""kill -9 between any two steps: nothing acknowledged is lost, nothing runs twice, nothing is left.
 
 The points are those that one day without a kill passes; each is then the end of a scheduler's life on another
 such day. `KILL_AT=all` takes every point, else a sample that is the same in every run.
@@ -83,7 +83,7 @@ def on_processes(folder: Path) -> Callable[[int, Sequence[str]], Drill]:
         place = folder / f"day-{number}"
         outside = Processes(place / "data", folder / f"ran-{number}")
         outside.ran_file.touch()
-        say = f"echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {outside.ran_file}; "
+        say = f"echo ran; echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {outside.ran_file}; "
         return Drill(place, kill_at, sorts(say), outside, CLUSTER)
 
     return live

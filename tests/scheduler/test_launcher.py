@@ -54,6 +54,9 @@ class FaultyEngine(ProcessEngine):
     async def release(self, gang: Gang) -> None:
         await self._note("release", tuple(member.task for member in gang.members))
 
+    async def forget(self, task: TaskRef) -> None:
+        await self._note("forget", task)
+
 
 class Pad:
     def __init__(self, folder: Path) -> None:
@@ -244,6 +247,28 @@ async def test_it_wakes_the_core_at_the_earliest_time_asked_for(pad: Pad) -> Non
 async def test_a_time_that_has_passed_is_now(pad: Pad) -> None:
     pad.carry_out(WakeAt(5))
     await pad.until(lambda: pad.reported, "it wakes")
+
+
+async def test_a_deleted_job_is_forgotten_after_its_release_and_that_is_told(
+    pad: Pad,
+) -> None:
+    told: list[str] = []
+
+    async def then() -> None:
+        told.append("gone")
+
+    pad.submit(make_role(tasks=2))
+    await pad.idle()
+    pad.engine.asked.clear()
+    pad.engine.gates["release"] = asyncio.Event()
+    pad.engine.faults["forget"] = [OSError("disk")]
+    pad.carry_out(ReleaseAttempt("j", 0))
+    pad.launcher.forget([A, B], then)
+    await pad.until(lambda: pad.engine.asked == [("release", (A, B))], "it is being released")
+    assert told == []
+    pad.engine.gates["release"].set()
+    await pad.until(lambda: told == ["gone"], "it is forgotten")
+    assert pad.engine.asked[1:] == [("forget", A), ("forget", A), ("forget", B)]
 
 
 async def test_closing_leaves_what_is_under_way(pad: Pad) -> None:

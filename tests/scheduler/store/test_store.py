@@ -207,6 +207,23 @@ def test_with_a_job_everything_of_it_goes_and_its_tasks_are_named(store: Store) 
         assert connection.execute(sa.text("SELECT count(*) FROM tasks WHERE job_id = 'j'")).scalar() == 0
 
 
+def test_the_tasks_of_a_deleted_job_are_remembered_until_their_logs_are_gone(
+    store: Store, open_store: OpenStore
+) -> None:
+    for job in add(store, "j", "k"):
+        outcome = Outcome()
+        give_attempt(outcome, job, 0)
+        store.commit(outcome, {})
+    assert store.forgotten() == []
+    gone = store.commit(Outcome(deleted=["j"]), {})
+    store.commit(Outcome(deleted=["k"]), {})
+    store.close()
+    later = open_store()
+    assert {ref.job_id for ref in later.forgotten()} == {"j", "k"}
+    later.forgot(gone)
+    assert {ref.job_id for ref in later.forgotten()} == {"k"}
+
+
 def test_deleting_what_is_not_there_is_nothing(store: Store) -> None:
     assert store.commit(Outcome(deleted=["j"]), {}) == []
 
