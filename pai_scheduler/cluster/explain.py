@@ -1,130 +1,234 @@
-"""Why a gang does not fit: what is missing, of which kind, and whether it could ever fit; in words."""
+"""Why a gang does not fit: what is missing, of which kind, and whether it could ever fit.
+
+Findings are tried from the plainest to the subtlest, and each is exact: totals, then one task by itself, then
+all tasks of one kind, then ports, then all together (packing.py). What is not proven is not said.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..job.messages import Message, msg
-from .placement import Cluster, Demand, fixed_ports
+from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
+from .findings import (
+    Finding,
+    NoHealthyNode,
+    NoNodeHas,
+    NoNodes,
+    NoRoomTogether,
+    NotFound,
+    NotWithinLimits,
+    Offer,
+    OnlyOnIllNodes,
+    PortsNamedTwice,
+    PortsTaken,
+    RoomForSome,
+    TaskTooBig,
+    TooFewPorts,
+    TooManyGpus,
+    TotalTooSmall,
+    UnknownGpuType,
+    amounts_in,
+)
+from .node import Node
+from .packing import NoArrangement, Room, arrange, room_for
+from .placement import PORT_RANGE, Cluster, Demand, fixed_ports
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What is looked at. `ports`: those taken of the one machine that all nodes share; None: no sharing."""
+
+    rooms: Sequence[Room]
+    ports: Collection[int] | None
+    empty: bool
+
+    @property
+    def of_use(self) -> Sequence[Room]:
+        """Leave out nodes that shrank under what runs on them."""
+        return [room for room in self.rooms if min(room.cpus, room.memory_mb, room.storage_gb) >= 0]
 
 
 def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
-    """Say why a gang does not fit even on the empty cluster; None where it does."""
-    if cluster.emptied().place(gang) is not None:
-        return None
-    if not cluster.nodes:
-        return msg("Never fits at present: the cluster has no nodes.")
-    for demand in dict.fromkeys(gang):
-        reason = _too_big_for_any_node(cluster, demand)
-        if reason is not None:
-            return msg("Never fits at present: {reason}", reason=reason)
-    reason = _short_in_total(cluster.emptied(), gang)
-    if reason is not None:
-        return msg("Never fits at present: {reason}", reason=reason)
-    return msg("Never fits at present: even the empty nodes cannot hold all of its tasks together.")
+    """Say why a gang does not fit even on the empty cluster; None where it does, or might."""
+    finding = find_never(cluster, gang)
+    return None if finding is None else msg("Never fits at present: {reason}", reason=finding.message)
 
 
-def missing(cluster: Cluster, gang: Sequence[Demand]) -> Message:
-    """Say what a gang that fits the empty cluster waits for."""
-    reason = _short_in_total(cluster, gang)
-    if reason is not None:
-        return reason
-    ports = sorted({port for demand in gang for port in fixed_ports(demand.ports)})
-    if ports and cluster.fits([replace(demand, ports=()) for demand in gang]):
-        return msg(
-            "its fixed ports ({ports}) are taken on the nodes that have room.",
-            ports=", ".join(map(str, ports)),
-        )
-    largest = max(gang, key=lambda demand: (demand.gpus, demand.cpus, demand.memory_mb))
-    if largest.gpus:
-        return msg(
-            "enough is free in all, but no node has {gpus} × {type}, {cpus} CPUs and {memory} MB at once.",
-            gpus=largest.gpus,
-            type=largest.gpu_type or "GPU",
-            cpus=largest.cpus,
-            memory=largest.memory_mb,
-        )
-    return msg(
-        "enough is free in all, but no node has {cpus} CPUs and {memory} MB at once.",
-        cpus=largest.cpus,
-        memory=largest.memory_mb,
+def missing(
+    cluster: Cluster, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None
+) -> Message | None:
+    """Say what a gang waits for; None where it fits now. `gpu_room` as for `Cluster.place`."""
+    finding = find_missing(cluster, gang, gpu_room)
+    return None if finding is None else finding.message
+
+
+def find_never(cluster: Cluster, gang: Sequence[Demand]) -> Finding | None:
+    """Find why a gang does not fit even on the empty cluster; None where it does, or where nobody knows."""
+    rooms = [_room_of(node) for node in cluster.nodes if node.healthy]
+    view = _View(rooms, () if cluster.shares_host_ports else None, empty=True)
+    finding = (
+        _without_nodes(cluster)
+        or next(_too_big(cluster, view, gang), None)
+        or next(_in_total(view, gang), None)
+        or _of_one_kind(view, gang)
+        or _ports(view, gang)
     )
+    if finding is None and arrange(rooms, gang) is NoArrangement.IMPOSSIBLE:
+        return NoRoomTogether(empty=True)
+    return finding
 
 
-def _too_big_for_any_node(cluster: Cluster, demand: Demand) -> Message | None:
-    nodes = [node for node in cluster.nodes if node.healthy]
-    if not nodes:
-        return msg("no node is healthy.")
-    if demand.gpus:
-        of_type = demand.gpu_type
-        types = [of_type] if of_type else cluster.gpu_types
-        best = max((node.gpu_counts.get(gpu_type, 0) for node in nodes for gpu_type in types), default=0)
-        if of_type and of_type not in cluster.gpu_types:
-            known = ", ".join(cluster.gpu_types) or msg("none")
-            return msg("there is no GPU of type {type}; there are: {known}.", type=of_type, known=known)
-        if best < demand.gpus:
-            return msg(
-                "a task asks for {gpus} × {type}, the largest node has {best}.",
-                gpus=demand.gpus,
-                type=of_type or "GPU",
-                best=best,
-            )
-        nodes = [
-            node
-            for node in nodes
-            if max(node.gpu_counts.get(gpu_type, 0) for gpu_type in types) >= demand.gpus
-        ]
-    cpus, memory = max(node.cpus for node in nodes), max(node.memory_mb for node in nodes)
-    storage = max(node.storage_gb for node in nodes)
-    if demand.cpus > cpus:
-        return msg("a task asks for {asked} CPUs, the largest node has {best}.", asked=demand.cpus, best=cpus)
-    if demand.memory_mb > memory:
-        return msg(
-            "a task asks for {asked} MB of memory, the largest node has {best}.",
-            asked=demand.memory_mb,
-            best=memory,
+def find_missing(
+    cluster: Cluster, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None
+) -> Finding | None:
+    """Find what keeps a gang from being placed now; None where nothing does."""
+    ports = set().union(*(use.ports for use in cluster.uses.values())) if cluster.shares_host_ports else None
+    view = _View(cluster.rooms(), ports, empty=False)
+    finding = (
+        _without_nodes(cluster)
+        or next(_in_total(view, gang), None)
+        or _of_one_kind(view, gang)
+        or _ports(view, gang)
+    )
+    if finding is not None:
+        return finding
+    found = arrange(view.rooms, gang)
+    if found is NoArrangement.IMPOSSIBLE:
+        return NoRoomTogether(empty=False)
+    if found is not NoArrangement.UNKNOWN and gpu_room is not None:
+        found = arrange(view.rooms, gang, gpu_room)
+        if found is NoArrangement.IMPOSSIBLE:
+            return NotWithinLimits(gpu_room)
+    return NotFound() if found is NoArrangement.UNKNOWN else None
+
+
+def _without_nodes(cluster: Cluster) -> Finding | None:
+    if not cluster.nodes:
+        return NoNodes()
+    return None if any(node.healthy for node in cluster.nodes) else NoHealthyNode()
+
+
+def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:
+    """Find tasks that no node can hold."""
+    for demand in dict.fromkeys(gang):
+        if any(room_for(demand, room) for room in view.rooms):
+            continue
+        ill = [node for node in cluster.nodes if not node.healthy and room_for(demand, _room_of(node))]
+        if ill:
+            yield OnlyOnIllNodes(demand, tuple(node.name for node in ill))
+            continue
+        with_gpus = [room for room in view.rooms if _largest(room, demand.gpu_type) >= demand.gpus]
+        if not with_gpus:
+            yield _too_many_gpus(view, demand)
+            continue
+        for resource in (CPUS, MEMORY, STORAGE):
+            asked = _asked(demand, resource)
+            largest = max(_free(room, resource) for room in with_gpus)
+            if asked > largest:
+                yield TaskTooBig(demand, resource, asked, largest)
+        yield NoNodeHas(demand, _nearest(view.rooms, demand), empty=True)
+
+
+def _too_many_gpus(view: _View, demand: Demand) -> Finding:
+    offers = [
+        max(
+            (Offer(gpu_type, room.gpus.get(gpu_type, 0), room.node) for room in view.rooms),
+            key=lambda offer: offer.gpus,
         )
-    if demand.storage_gb > storage:
-        return msg(
-            "a task asks for {asked} GB of storage, the largest node has {best}.",
-            asked=demand.storage_gb,
-            best=storage,
-        )
-    return None
+        for gpu_type in sorted({gpu_type for room in view.rooms for gpu_type in room.gpus})
+    ]
+    if demand.gpu_type is None:
+        return TooManyGpus(demand.gpus, None, max((offer.gpus for offer in offers), default=0))
+    own = [offer.gpus for offer in offers if offer.gpu_type == demand.gpu_type]
+    if not own:
+        return UnknownGpuType(demand.gpu_type, tuple(offers))
+    others = tuple(offer for offer in offers if offer.gpus >= demand.gpus)
+    return TooManyGpus(demand.gpus, demand.gpu_type, own[0], others)
 
 
-def _short_in_total(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
-    uses = [use for use in cluster.uses.values() if use.node.healthy]
-    asked: Counter[str | None] = Counter()
+def _in_total(view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:
+    """Find resources of which all nodes together have too little."""
+    gpus: Counter[str] = Counter()
     for demand in gang:
         if demand.gpus:
-            asked[demand.gpu_type] += demand.gpus
-    for gpu_type, count in asked.items():
-        free = {
-            use.node.name: use.free_gpus if gpu_type is None else len(use.gpus.get(gpu_type, ()))
-            for use in uses
-        }
-        if sum(free.values()) < count:
-            where = ", ".join(f"{name}: {number}" for name, number in free.items() if number)
-            name = gpu_type or "GPU"
-            if where:
-                return msg(
-                    "{count} × {type} are asked for, {free} free ({where}).",
-                    count=count,
-                    type=name,
-                    free=sum(free.values()),
-                    where=where,
-                )
-            return msg("{count} × {type} are asked for, none is free.", count=count, type=name)
-    asked_cpus, free_cpus = sum(demand.cpus for demand in gang), sum(use.cpus for use in uses)
-    if asked_cpus > free_cpus:
-        return msg("{asked} CPUs are asked for, {free} are free.", asked=asked_cpus, free=free_cpus)
-    asked_mb, free_mb = sum(demand.memory_mb for demand in gang), sum(use.memory_mb for use in uses)
-    if asked_mb > free_mb:
-        return msg("{asked} MB of memory are asked for, {free} are free.", asked=asked_mb, free=free_mb)
-    asked_gb, free_gb = sum(demand.storage_gb for demand in gang), sum(use.storage_gb for use in uses)
-    if asked_gb > free_gb:
-        return msg("{asked} GB of storage are asked for, {free} are free.", asked=asked_gb, free=free_gb)
+            gpus[gpu_key(demand.gpu_type) if demand.gpu_type else ANY_GPU] += demand.gpus
+    if gpus[ANY_GPU]:
+        # tasks that name a type take theirs from the same GPUs
+        gpus[ANY_GPU] = gpus.total()
+    asked = {key: gpus[key] for key in sorted(gpus, reverse=True) if gpus[key]}
+    asked |= {key: sum(_asked(demand, key) for demand in gang) for key in (CPUS, MEMORY, STORAGE)}
+    for key, count in asked.items():
+        free = [(room.node, _free(room, key)) for room in view.rooms]
+        total = sum(number for _, number in free)
+        if count > total:
+            where = tuple((name, number) for name, number in free if number) if key in gpus else ()
+            yield TotalTooSmall(key, count, total, where, view.empty)
+
+
+def _of_one_kind(view: _View, gang: Sequence[Demand]) -> Finding | None:
+    """Find tasks of one kind for all of which there is no room, even without the others."""
+    rooms = view.of_use
+    for demand, count in Counter(replace(demand, ports=()) for demand in gang).items():
+        here = [(room.node, room_for(demand, room)) for room in rooms]
+        possible = sum(number for _, number in here)
+        if not possible:
+            return NoNodeHas(demand, _nearest(view.rooms, demand), view.empty)
+        if possible < count:
+            where = tuple((name, number) for name, number in here if number)
+            return RoomForSome(demand, count, possible, where, view.empty)
     return None
+
+
+def _ports(view: _View, gang: Sequence[Demand]) -> Finding | None:
+    # tasks that share no ports each choose from the whole range
+    machines = [gang] if view.ports is not None else [[demand] for demand in dict.fromkeys(gang)]
+    taken = set(view.ports or ())
+    for tasks in machines:
+        named = Counter(port for demand in tasks for port in fixed_ports(demand.ports))
+        twice = sorted(port for port, count in named.items() if count > 1)
+        if twice and view.ports is not None:
+            return PortsNamedTwice(tuple(twice))
+        if taken.intersection(named):
+            return PortsTaken(tuple(sorted(taken.intersection(named))))
+        chosen = sum(port.count for demand in tasks for port in demand.ports if not port.begin_at)
+        free = len(set(PORT_RANGE) - taken - named.keys()) if chosen else 0
+        if chosen > free:
+            return TooFewPorts(chosen, free, view.empty)
+    return None
+
+
+def _nearest(rooms: Sequence[Room], demand: Demand) -> Room:
+    """Find the node that lacks the smallest part of what a task needs, resource by resource."""
+
+    def lack(room: Room) -> float:
+        asked = {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}
+        return sum(
+            max(0.0, 1 - have / asked.get(key, demand.gpus)) for key, have in amounts_in(room, demand).items()
+        )
+
+    return min(rooms, key=lack)
+
+
+def _room_of(node: Node) -> Room:
+    return Room(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
+
+
+def _largest(room: Room, gpu_type: str | None) -> int:
+    """Count the GPUs of one type that a node has; of any type: of that of which it has most."""
+    return room.gpus.get(gpu_type, 0) if gpu_type is not None else max(room.gpus.values(), default=0)
+
+
+def _asked(demand: Demand, key: str) -> int:
+    return {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}[key]
+
+
+def _free(room: Room, key: str) -> int:
+    """Give what is free of a resource; nothing on a node that shrank under what runs there."""
+    if key == ANY_GPU:
+        return sum(room.gpus.values())
+    if key.startswith(ANY_GPU):
+        return room.gpus.get(key.removeprefix(ANY_GPU), 0)
+    return max(0, {CPUS: room.cpus, MEMORY: room.memory_mb, STORAGE: room.storage_gb}[key])

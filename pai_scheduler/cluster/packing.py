@@ -102,6 +102,13 @@ def arrange(
         return NoArrangement.UNKNOWN
 
 
+def room_for(demand: Demand, room: Room) -> int:
+    """Count how many tasks of one kind a node holds by themselves."""
+    types = tuple(room.gpus)
+    size = room.cpus, room.memory_mb, room.storage_gb, *room.gpus.values()
+    return max(0, copies(size, _kind(demand), types))
+
+
 class _Search:
     """One search: the kinds of task, the groups of nodes, and the steps left."""
 

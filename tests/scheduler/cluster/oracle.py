@@ -116,16 +116,21 @@ def fits(
 
 def ports_fit(gang: Sequence[Demand], taken: set[int]) -> bool:
     """Tell whether one machine has the ports of all tasks: fixed ones free, each named once; the rest."""
-    fixed = [
-        port
-        for demand in gang
-        for request in demand.ports
-        if request.begin_at
-        for port in range(request.begin_at, request.begin_at + request.count)
-    ]
+    fixed = fixed_ports_of(gang)
     chosen = sum(request.count for demand in gang for request in demand.ports if not request.begin_at)
     return (
         len(set(fixed)) == len(fixed)
         and not taken.intersection(fixed)
         and chosen <= len(set(PORT_RANGE) - taken - set(fixed))
     )
+
+
+def fixed_ports_of(gang: Sequence[Demand]) -> list[int]:
+    """List every port that the tasks name, as often as it is named."""
+    return [
+        port
+        for demand in gang
+        for request in demand.ports
+        if request.begin_at
+        for port in range(request.begin_at, request.begin_at + request.count)
+    ]

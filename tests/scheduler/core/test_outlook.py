@@ -53,7 +53,7 @@ def test_a_waiting_job_that_never_fits_is_told_so() -> None:
     world = World()
     world.submit(make_role(cpus=9))
     assert (why(world) or "").endswith(
-        "Never fits at present: a task asks for 9 CPUs, the largest node has 8."
+        "Never fits at present: a task asks for 9 CPUs, the largest node has 8. Ask for at most 8 per task."
     )
 
 
