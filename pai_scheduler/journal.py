@@ -16,11 +16,17 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import IO, Any
 
+from .core.model import Job, StoryEntry
 from .job.task import TaskRef
 
 #: What a line may carry besides its sentence; nothing else does, so that nothing slips in that is secret.
-FIELDS = ("user", "job", "jobName", "attempt", "task", "node", "method", "path", "status", "ms")
+FIELDS = (
+    *("event", "user", "job", "jobName", "attempt", "task", "node"),
+    *("method", "path", "status", "ms"),
+)
 FORMATS = ("text", "json")
+#: where the stories of the jobs are told
+STORY = logging.getLogger("pai_scheduler.story")
 
 _bound: ContextVar[Mapping[str, object]] = ContextVar("_bound", default=MappingProxyType({}))
 
@@ -45,6 +51,15 @@ def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
     logging.captureWarnings(True)
     for chatty in ("alembic", "asyncio"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def log_story(entry: StoryEntry, job: Job | None) -> None:
+    """Log what has just happened to a job, for those who ask for that much (`debug`)."""
+    task = None if entry.role is None else f"{entry.role}-{entry.index}"
+    about_it = {"event": entry.type, "job": entry.job_id, "attempt": entry.attempt, "task": task}
+    if job is not None:
+        about_it.update(user=job.user, jobName=job.name)
+    STORY.debug("%s", entry.message, extra=about_it)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from .. import journal
 from ..cluster.definition import VirtualCluster
 from ..cluster.node import Node
 from ..core.events import Event
@@ -54,6 +56,9 @@ class Meters:
     def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
         """Count what has just become durable; `find` finds a job that `outcome` does not have."""
         self.monitor.committed(outcome, events, find)
+        if journal.STORY.isEnabledFor(logging.DEBUG):
+            for entry in outcome.story:
+                journal.log_story(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
         self._tally.note_jobs(outcome.jobs.values())
         for task in outcome.tasks.values():
             job_id = task.ref.job_id
