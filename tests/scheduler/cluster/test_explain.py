@@ -30,7 +30,7 @@ from pai_scheduler.cluster.findings import (
 )
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import NoArrangement
-from pai_scheduler.cluster.placement import PORT_RANGE, Cluster, Demand
+from pai_scheduler.cluster.placement import PORT_RANGE, Assignment, Cluster, Demand
 from pai_scheduler.job.spec import PortRequest
 
 from ..making import make_demand, make_node
@@ -210,6 +210,14 @@ def test_what_is_missing_now_is_said_with_where_some_is_free(
     assert cluster.place(running) is not None
     assert not cluster.fits(gang)
     assert str(missing(cluster, gang)) == words
+
+
+def test_a_node_that_shrank_under_what_runs_has_no_room_and_that_is_a_reason() -> None:
+    cluster = Cluster([make_node("a")])
+    cluster.occupy(make_demand(storage_gb=2000), Assignment("a"))
+    gang = [make_demand()]
+    assert not cluster.fits(gang)
+    assert isinstance(find_missing(cluster, gang), NoNodeHas)
 
 
 def test_nothing_is_missing_for_what_fits() -> None:
