@@ -129,6 +129,12 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file with a token that opens /metrics and /readyz and nothing else, for Prometheus",
     )
+    parser.add_argument(
+        "--openpai-compat",
+        action="store_true",
+        help="for clients of OpenPAI: whoever reaches this port reads all jobs, with what is in their "
+        "environment, without a token; also answers under /rest-server/api/v1",
+    )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument(
         "--log-format",
@@ -175,7 +181,17 @@ async def _run(options: argparse.Namespace) -> None:
                 await service.start()
             except StoreError as error:
                 raise no_database(url or data_dir, error) from error
-            desk = Desk(service, authenticator, place.prefix, monitoring_token)
+            except DefinitionError as error:
+                raise StartError(
+                    msg("The virtual clusters cannot be used: {reason}", reason=error.message)
+                ) from error
+            desk = Desk(service, authenticator, place.prefix, monitoring_token, options.openpai_compat)
+            if desk.openpai_compat:
+                _log.warning(
+                    "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
+                    "ENVIRONMENT, WITHOUT A TOKEN",
+                    address,
+                )
             server = serve(make_app(desk), sockets)
             _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
             await stopping.wait()

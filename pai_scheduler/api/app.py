@@ -25,7 +25,9 @@ def make_app(desk: Desk) -> Application:
     """Make the application that answers under `desk.prefix`."""
     settings = {"desk": desk}
     prefix = re.escape(desk.prefix)
-    routes = [(rf"{prefix}api/v1{path}/?", handler, settings) for path, handler in ROUTES]
+    # where OpenPAI's own proxy had it; its WebHDFS (/webhdfs/api/v1) has nothing yet
+    bases = ("api/v1", "rest-server/api/v1") if desk.openpai_compat else ("api/v1",)
+    routes = [(rf"{prefix}{base}{path}/?", handler, settings) for base in bases for path, handler in ROUTES]
     routes += [
         (rf"{prefix}{path}", handler, settings)
         for path, handler in [("healthz", account.HealthHandler), *monitoring.INNER_ROUTES]

@@ -28,6 +28,8 @@ class NodesHandler(ApiHandler):
 class VirtualClustersHandler(ApiHandler):
     """`/virtual-clusters`."""
 
+    public_in_openpai = True
+
     async def get(self) -> None:
         """List, by name."""
         self.answer(
@@ -37,6 +39,8 @@ class VirtualClustersHandler(ApiHandler):
 
 class VirtualClusterHandler(ApiHandler):
     """`/virtual-clusters/:vc`."""
+
+    public_in_openpai = True
 
     async def get(self, name: str) -> None:
         """Show."""

@@ -26,17 +26,23 @@ _log = logging.getLogger(__name__)
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
+#: Who reads without a token where that is allowed: all jobs, as OpenPAI showed them.
+_ANYBODY = Caller("", admin=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
     """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends.
 
-    `monitoring_token` opens what Prometheus reads, without being anybody's.
+    `monitoring_token` opens what Prometheus reads, without being anybody's. `openpai_compat`: clients of
+    OpenPAI find what they knew where it was, and read it without a token.
     """
 
     service: Service
     authenticator: Authenticator
     prefix: str = "/"
     monitoring_token: MonitoringToken | None = None
+    openpai_compat: bool = False
 
 
 class ApiHandler(RequestHandler):
@@ -44,6 +50,8 @@ class ApiHandler(RequestHandler):
 
     #: True: answers without a token (contract, section 4, names which).
     anonymous = False
+    #: True: OpenPAI let anybody read it, and so do we for its clients' sake where we are told to.
+    public_in_openpai = False
     caller: Caller
 
     def initialize(self, desk: Desk) -> None:
@@ -80,12 +88,23 @@ class ApiHandler(RequestHandler):
         """Refuse a wrong method, then find out who asks."""
         if self.request.method not in self.allowed_methods():
             raise self._wrong_method()
-        if not self.anonymous:
+        if self._is_old_client():
+            self.caller = _ANYBODY
+        elif not self.anonymous:
             token = bearer_token(self.request.headers.get("Authorization", ""))
             caller = await self.desk.authenticator.identify(token)
             if caller is None:
                 raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
             self.caller = caller
+
+    def _is_old_client(self) -> bool:
+        """Tell whether a client of OpenPAI reads without a token, and may."""
+        return (
+            self.desk.openpai_compat
+            and self.public_in_openpai
+            and self.request.method == "GET"
+            and "Authorization" not in self.request.headers
+        )
 
     @classmethod
     def allowed_methods(cls) -> Sequence[str]:

@@ -33,6 +33,8 @@ class _SubmitHandler(ApiHandler):
 class JobsHandler(_SubmitHandler):
     """`/jobs`: the caller's own jobs; an admin's list holds everybody's."""
 
+    public_in_openpai = True
+
     async def get(self) -> None:
         """List."""
         owner = self.get_query_argument("username", None)
@@ -47,6 +49,8 @@ class JobsHandler(_SubmitHandler):
 class UserJobsHandler(_SubmitHandler):
     """`/user/:u/jobs`."""
 
+    public_in_openpai = True
+
     async def get(self, user: str) -> None:
         """List."""
         jobs = await self.service.jobs(self.caller, user)
@@ -59,6 +63,8 @@ class UserJobsHandler(_SubmitHandler):
 
 class JobHandler(_SubmitHandler):
     """`/user/:u/jobs/:j`."""
+
+    public_in_openpai = True
 
     async def get(self, user: str, name: str) -> None:
         """Show."""
@@ -83,6 +89,8 @@ class JobHandler(_SubmitHandler):
 class ConfigHandler(ApiHandler):
     """`…/config`: the job as it was submitted."""
 
+    public_in_openpai = True
+
     async def get(self, user: str, name: str) -> None:
         """Give it as JSON, or as YAML where the caller prefers that."""
         try:
@@ -101,6 +109,8 @@ class ConfigHandler(ApiHandler):
 
 class SshHandler(ApiHandler):
     """`…/ssh`: how to reach a job's containers; none of them can be reached so far."""
+
+    public_in_openpai = True
 
     async def get(self, user: str, name: str) -> None:
         """Refuse, for a job that there is with its own reason."""

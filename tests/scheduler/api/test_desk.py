@@ -64,7 +64,7 @@ async def test_outside_of_the_api_there_is_nothing_but_the_health(scheduler: Run
         ("PATCH", "/user/alice/jobs/x", "GET, PUT, DELETE"),
         ("TRACE", "/user/alice/jobs/x", "GET, PUT, DELETE"),
         ("GET", "/validate", "POST"),
-        ("DELETE", "/virtual-clusters/default", "GET"),
+        ("DELETE", "/virtual-clusters", "GET"),
     ],
 )
 async def test_a_wrong_method_is_told_the_right_ones(
