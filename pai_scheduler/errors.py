@@ -54,6 +54,24 @@ def conflicting_virtual_cluster(message: Message) -> RequestError:
     return RequestError(409, "ConflictVcError", message)
 
 
+def log_removed(days: int) -> RequestError:
+    """There was a log, and it is too old to be kept."""
+    message = msg(
+        "This log was removed: logs are kept for {days} days after the end of their task.", days=days
+    )
+    return RequestError(410, "LogRemovedError", message)
+
+
+def too_many_streams(most: int) -> RequestError:
+    """The caller follows too much at once."""
+    message = msg(
+        "You follow {most} logs and events at once, which is all that one user may. End one of them first "
+        "(a forgotten browser tab, a program that never closes what it reads).",
+        most=most,
+    )
+    return RequestError(429, "TooManyStreamsError", message)
+
+
 def storage_unreadable(message: Message) -> RequestError:
     """The service cannot read what it wrote down."""
     return RequestError(503, "StorageUnavailableError", message)

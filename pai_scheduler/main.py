@@ -27,7 +27,8 @@ from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from .api.desk import Desk
 from .api.server import serve
 from .api.standby import make_standby_app
-from .cluster.definition import Definition, DefinitionError, parse_definition
+from .api.streams import Streams
+from .cluster.definition import Definition, DefinitionError, LogKeeping, parse_definition
 from .engine.leased import LeasedEngine
 from .engine.protocol import Engine, EngineError
 from .job.messages import msg
@@ -185,7 +186,10 @@ async def _run(options: argparse.Namespace) -> None:
                 raise StartError(
                     msg("The virtual clusters cannot be used: {reason}", reason=error.message)
                 ) from error
-            desk = Desk(service, authenticator, place.prefix, monitoring_token, options.openpai_compat)
+            streams = Streams(definition.streams_per_user)
+            desk = Desk(
+                service, authenticator, place.prefix, monitoring_token, streams, options.openpai_compat
+            )
             if desk.openpai_compat:
                 _log.warning(
                     "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
@@ -199,7 +203,7 @@ async def _run(options: argparse.Namespace) -> None:
             await _shut_down(server, service)
 
         if url is None:
-            await lead(_engine(options, data_dir), open_embedded(data_dir))
+            await lead(_engine(options, data_dir, definition.logs), open_embedded(data_dir))
             return
         try:
             lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
@@ -208,7 +212,7 @@ async def _run(options: argparse.Namespace) -> None:
             async with kept_alive(lease):
                 claim_folder(data_dir, await asyncio.to_thread(lease.database_name))
                 store = await asyncio.to_thread(Store, url, lease)
-                engine = LeasedEngine(_engine(options, data_dir), lambda: lease.assured)
+                engine = LeasedEngine(_engine(options, data_dir, definition.logs), lambda: lease.assured)
                 await lead(cast(Engine, engine), store)
             lease.close()
         except StoreError as error:
@@ -293,7 +297,7 @@ def _monitoring_token(path: Path | None) -> MonitoringToken | None:
     return token
 
 
-def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:
+def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from .engine.docker import DockerEngine
@@ -304,7 +308,7 @@ def _engine(options: argparse.Namespace, data_dir: Path) -> Engine:
         return DockerEngine(data_dir, front_door=options.front_door_port)
     from .engine.process import ProcessEngine
 
-    return ProcessEngine(data_dir)
+    return ProcessEngine(data_dir, logs=logs)
 
 
 def _local_storage(data_dir: Path) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from .administration import Administration, WantedShare
-from .cluster.definition import Definition, VirtualCluster, merge_nodes
+from .cluster.definition import Definition, LogKeeping, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
 from .cluster.redistribution import overlay
@@ -338,6 +338,21 @@ class Service:
     def task_log(self, task: TaskRef) -> TaskLog:
         """Give the log of a task that `find_task` found."""
         return self._engine.log(task)
+
+    @property
+    def log_keeping(self) -> LogKeeping:
+        """Tell how much of a log is kept, and for how long."""
+        return self._definition.logs
+
+    async def log_expired(self, task: TaskRef, log: TaskLog) -> bool:
+        """Tell whether a task had a log which was removed; one that never ran has had none."""
+        if await asyncio.to_thread(lambda: log.exists):
+            return False
+        for attempt in await self._read(self._store.attempts, task.job_id):
+            ran = attempt.tasks.get((task.role, task.index))
+            if attempt.number == task.attempt and ran is not None:
+                return ran.started is not None and ran.state.ended
+        return False
 
     def task_ended(self, task: TaskRef) -> bool:
         """Tell whether a task will write no more; cheap, as every follower of a log asks often."""

@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -20,6 +20,7 @@ from ..job.validate import SpecError
 from ..service import Caller, Service
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
+from .streams import Streams
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Desk:
     authenticator: Authenticator
     prefix: str = "/"
     monitoring_token: MonitoringToken | None = None
+    streams: Streams = field(default_factory=Streams)
     openpai_compat: bool = False
 
 

@@ -55,12 +55,13 @@ class EventsHandler(StreamHandler):
                 self.set_status(204)
                 self.finish()
                 return
-        self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
-        self.set_header("X-Accel-Buffering", "no")
-        await self.send("retry: 1000\n\n")
-        async for story in self._with_heartbeats(self.service.follow(self.caller, user, name, after)):
-            event = self.presenter.event(story, with_job=name is None)
-            await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
+        with self.counted():
+            self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
+            self.set_header("X-Accel-Buffering", "no")
+            await self.send("retry: 1000\n\n")
+            async for story in self._with_heartbeats(self.service.follow(self.caller, user, name, after)):
+                event = self.presenter.event(story, with_job=name is None)
+                await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
 
     async def _with_heartbeats(self, stories: AsyncIterator[Story]) -> AsyncIterator[Story]:
         """Give the stories until the reader leaves; write a comment when nothing happened for a while."""

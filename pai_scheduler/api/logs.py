@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
+from dataclasses import dataclass
 
 from ..engine.logs import TaskLog
+from ..errors import log_removed
+from ..job.messages import msg
+from ..job.task import TaskRef
 from .desk import Route
 from .stream import StreamHandler
 
@@ -14,52 +19,146 @@ CHUNK = 256 * 1024
 POLL_SECONDS, LONGEST_POLL_SECONDS = 0.03, 0.15
 
 
+@dataclass(slots=True)
+class _Reading:
+    """How far an answer has come. `gap`: what was removed of the log, and `notice` what is said instead."""
+
+    log: TaskLog
+    stream: str
+    position: int
+    end: int | None
+    gap: range | None = None
+    notice: bytes = b""
+    timestamps: bool = False
+    line_begins: bool = True
+
+
 class LogHandler(StreamHandler):
-    """`…/taskRoles/:R/tasks/:I/logs/{stdout,stderr,all}`. `X-Log-Offset`: where the answer begins."""
+    """`…/taskRoles/:R/tasks/:I/logs/{stdout,stderr,all}`. `X-Log-Offset`: where the answer begins.
+
+    Where a part was removed because the log is too long, one line in the answer says so; `X-Log-Removed`
+    has its offsets (`from-to`, the second one is where the log goes on), `X-Log-Notice` the length of the
+    line. `timestamps=1`: before each line when it began; the first line of the answer has it in any case.
+    """
 
     async def get(self, user: str, name: str, role: str, index: str, stream: str) -> None:
         """Give bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
+        timestamps = self.query_flag("timestamps")
         # the same attempt throughout, also when another one begins meanwhile
         task = await self.service.find_task(self.caller, user, name, role, int(index), attempt)
         log = self.service.task_log(task)
-        size = await asyncio.to_thread(log.size, stream)
-        start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)
-        self.set_header("Content-Type", "text/plain; charset=UTF-8")
-        self.set_header("X-Log-Offset", str(start))
-        if not follow:
-            length = size - start if limit is None else min(limit, size - start)
-            self.set_header("Content-Length", str(length))
-            await self._copy(log, stream, start, length)
+        if await self.service.log_expired(task, log):
+            raise log_removed(self.service.log_keeping.keep_days)
+        with self.counted() if follow else nullcontext():
+            size = await asyncio.to_thread(log.size, stream)
+            start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)
+            end = None if limit is None else start + limit
+            reading = _Reading(log, stream, start, end, timestamps=timestamps)
+            if not follow:
+                reading.end = size if end is None else min(end, size)
+            await self._see_gap(reading, size)
+            self.set_header("Content-Type", "text/plain; charset=UTF-8")
+            self.set_header("X-Log-Offset", str(reading.position))
+            if follow:
+                await self._follow(task, reading)
+                return
+            if not timestamps:
+                self.set_header("Content-Length", str(_length(reading)))
+            await self._copy(reading)
+
+    async def _see_gap(self, reading: _Reading, size: int) -> None:
+        """Find out whether the answer comes upon a part that was removed; say it before the first byte."""
+        gap = await asyncio.to_thread(reading.log.removed, reading.stream)
+        if gap is None or reading.position >= gap.stop:
             return
+        if reading.end is not None and reading.end <= max(gap.start, reading.position):
+            return
+        text = msg(
+            "[{size:,} bytes were left out here: a log longer than {most:,} MB keeps its beginning and its "
+            "newest part]",
+            size=len(gap),
+            most=self.service.log_keeping.max_mb_per_task,
+        )
+        reading.gap, reading.notice = gap, self.in_words(text).encode() + b"\n"
+        if reading.position < gap.start:
+            last = await asyncio.to_thread(reading.log.read, reading.stream, gap.start - 1, 1)
+            reading.notice = (b"" if last == b"\n" else b"\n") + reading.notice
+        elif reading.end is not None:
+            # who asks for something that is gone gets as much of what there is
+            reading.end = min(reading.end + gap.stop - reading.position, max(size, gap.stop))
+        reading.position = gap.stop if reading.position >= gap.start else reading.position
+        self.set_header("X-Log-Removed", f"{gap.start}-{gap.stop}")
+        self.set_header("X-Log-Notice", str(len(reading.notice)))
+
+    async def _follow(self, task: TaskRef, reading: _Reading) -> None:
         await self.send(b"")
-        position, last_look = start, False
+        last_look = False
         poll = POLL_SECONDS
         while not self.gone.is_set():
-            sent = await self._copy(
-                log, stream, position, None if limit is None else start + limit - position
-            )
-            position += sent
-            if last_look or (limit is not None and position >= start + limit):
+            before = reading.position
+            await self._copy(reading)
+            if last_look or (reading.end is not None and reading.position >= reading.end):
                 return
             # what was written before its end is read once more, after it is known to have ended
             last_look = self.service.task_ended(task)
+            sent = reading.position > before
             if not last_look and not sent:
                 await self.pause(poll)
             poll = POLL_SECONDS if sent else min(2 * poll, LONGEST_POLL_SECONDS)
 
-    async def _copy(self, log: TaskLog, stream: str, position: int, length: int | None) -> int:
-        """Send what there is from `position` on, at most `length` bytes, in pieces; give how much it was."""
-        sent = 0
+    async def _copy(self, reading: _Reading) -> None:
+        """Send what there is from its position on, in pieces."""
+        gap = reading.gap
+        if gap is not None and reading.position == gap.stop and reading.notice:
+            await self._send_notice(reading)
         while not self.gone.is_set():
-            wanted = CHUNK if length is None else min(CHUNK, length - sent)
-            data = await asyncio.to_thread(log.read, stream, position + sent, wanted) if wanted > 0 else b""
-            if not data:
-                break
-            await self.send(data)
-            sent += len(data)
-        return sent
+            until = reading.end
+            if gap is not None and reading.position < gap.start:
+                until = gap.start if until is None else min(until, gap.start)
+            wanted = CHUNK if until is None else min(CHUNK, until - reading.position)
+            if wanted > 0:
+                if not await self._send_part(reading, wanted):
+                    return
+            elif gap is not None and reading.position == gap.start and reading.notice:
+                reading.position = gap.stop
+                await self._send_notice(reading)
+            else:
+                return
+
+    async def _send_part(self, reading: _Reading, wanted: int) -> bool:
+        """Send a piece; False where there is nothing now."""
+        log, stream, position = reading.log, reading.stream, reading.position
+        if reading.timestamps:
+            begins = reading.line_begins
+            part, text = await asyncio.to_thread(
+                lambda: log.read_lines(stream, position, wanted, line_begins=begins)
+            )
+        else:
+            part = await asyncio.to_thread(log.read_part, stream, position, wanted)
+            text = part.data
+        if not part.data:
+            return False
+        if part.offset != position:
+            # its reader is so slow that what comes next was removed: who asks anew is told how much that is
+            self.break_off()
+            return False
+        reading.position, reading.line_begins = part.end, part.data.endswith(b"\n")
+        await self.send(text)
+        return True
+
+    async def _send_notice(self, reading: _Reading) -> None:
+        notice, reading.notice, reading.line_begins = reading.notice, b"", True
+        await self.send(notice)
+
+
+def _length(reading: _Reading) -> int:
+    """Give the length of an answer without times."""
+    length = max(0, (reading.end or 0) - reading.position)
+    if reading.gap is not None and reading.position < reading.gap.start:
+        length -= min(len(reading.gap), max(0, (reading.end or 0) - reading.gap.start))
+    return length + len(reading.notice)
 
 
 ROUTES: list[Route] = [

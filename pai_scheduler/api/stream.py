@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager
 
+from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
 from .desk import ApiHandler, Desk
@@ -32,6 +34,16 @@ class StreamHandler(ApiHandler):
     def on_connection_close(self) -> None:
         """Note that the reader has left."""
         self.gone.set()
+
+    def counted(self) -> AbstractContextManager[None]:
+        """Count what follows as one of the caller's streams; refuses one too many."""
+        return self.desk.streams.counted(self.caller)
+
+    def break_off(self) -> None:
+        """End in the middle, so that nobody takes the answer for whole."""
+        self.gone.set()
+        if isinstance(self.request.connection, HTTP1Connection):
+            self.request.connection.close()
 
     async def send(self, data: bytes | str) -> None:
         """Send now, and wait until the network has taken it, so that a slow reader fills no memory."""
