@@ -220,6 +220,7 @@ class Dispatcher:
         decisions: list[Decision] = []
         if not self._stirred and not self.queue.anything_open:
             return decisions
+        self.cluster.allow_searches()
         try:
             self._serve_claims(now, decisions, within=True)
             for job_id in self.queue.candidates():
