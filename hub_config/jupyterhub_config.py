@@ -20,6 +20,8 @@ folder = Path(os.environ["PAI_RUN_FOLDER"])
 engine = os.environ.get("PAI_ENGINE", "process")
 #: File that declares nodes and virtual clusters; empty: this machine as it is.
 cluster_file = os.environ.get("PAI_CLUSTER", "")
+#: File with the token with which Prometheus reads the scheduler's metrics; empty: only administrators do.
+metrics_token_file = os.environ.get("PAI_METRICS_TOKEN_FILE", "")
 #: The Hub's public address.
 public_port = int(os.environ.get("PAI_PORT", "8000"))
 #: Ports of the inner parts, on the loopback address only.
@@ -68,6 +70,8 @@ scheduler_command = [
 ]
 if cluster_file:
     scheduler_command += ["--cluster", cluster_file]
+if metrics_token_file:
+    scheduler_command += ["--metrics-token-file", metrics_token_file]
 if engine == "docker":
     # Containers cannot reach this machine's loopback address. The scheduler opens a door for them, on
     # Docker's bridge address, to the Hub's public port.

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from . import calls, command_lines, environment, exits, job_fields, limits
+from . import calls, command_lines, environment, exits, job_fields, limits, metrics
 
 DOCS = Path(__file__).parent.parent
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -25,6 +25,7 @@ def pages() -> Mapping[str, str]:
         "zh/states-and-exit-codes.md": _page("states-and-exit-codes.zh_CN.md", "zh_CN", exits.facts),
         "environment.md": _page("environment.md", "en", environment.facts),
         "virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
+        "monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "api.md": _page("api.md", "en", calls.facts),
         "cli.md": _page("cli.md", "en", command_lines.facts),
     }

@@ -77,7 +77,7 @@ class Recorder:
 
     async def recording(self, task: TaskRef, after: int = 0) -> Recording:
         """Give what was recorded of a task later than `after` (ms since the epoch)."""
-        points = await asyncio.to_thread(series.read, self._folder(task))
+        points = await asyncio.to_thread(self._read, task)
         return Recording(
             _interval(points, self._interval),
             {
@@ -89,6 +89,10 @@ class Recorder:
                 for number, name in enumerate(SERIES)
             },
         )
+
+    def _read(self, task: TaskRef) -> list[Point]:
+        # where nothing is found, the log may just have moved to the folder of what has ended
+        return series.read(self._folder(task)) or series.read(self._folder(task))
 
     def _folder(self, task: TaskRef) -> Path:
         """Beside the log: whatever removes that (the engine's `forget`) removes this too."""
