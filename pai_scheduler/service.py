@@ -512,10 +512,15 @@ class Service:
         cluster = clusters.get(name)
         if cluster is None:
             raise no_virtual_cluster(name, sorted(clusters))
-        limited = cluster.users or cluster.groups
-        named = caller.admin or caller.name in cluster.users or set(caller.groups) & set(cluster.groups)
-        if limited and not named:
-            raise forbidden(msg("Virtual cluster {name} is not open to you.", name=name))
+        if not _open_to(caller, cluster):
+            known = ", ".join(other.name for other in clusters.values() if _open_to(caller, other))
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is not open to you. Open to you are: {known}.",
+                    name=name,
+                    known=known or "–",
+                )
+            )
         if cluster.stopped:
             raise forbidden(
                 msg(
@@ -536,6 +541,13 @@ class Service:
 def _check_admin(caller: Caller) -> None:
     if not caller.admin:
         raise forbidden(msg("Only an administrator may change virtual clusters."))
+
+
+def _open_to(caller: Caller, cluster: VirtualCluster) -> bool:
+    """Tell whether a virtual cluster may be used by somebody."""
+    if caller.admin or not (cluster.users or cluster.groups):
+        return True
+    return caller.name in cluster.users or not set(caller.groups).isdisjoint(cluster.groups)
 
 
 def _new_id() -> str:

@@ -25,6 +25,8 @@ async def last_words(client: Client, detail: JobDetail, locale: str) -> str:
         return ""
     number, trigger = failed[-1]["attempt"], failed[-1]["trigger"]
     role, index = trigger["taskRole"], trigger["taskIndex"]
+    if not failed[-1]["taskRoles"][role]["taskStatuses"][index]["containerId"]:
+        return ""  # it never ran
     try:
         output = await client.log(user, name, role, index, attempt=number, offset=-_LAST_BYTES)
     except ApiError:

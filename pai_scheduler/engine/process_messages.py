@@ -12,7 +12,11 @@ from .task_folder import Failure, Record
 
 def port_taken(port: int) -> Message:
     """Say that another program has a task's port."""
-    return msg("Port {port} of this machine is taken by another program.", port=port)
+    return msg(
+        "Port {port} of this machine is taken by another program. Where the job names it, give another "
+        "beginAt, or 0 to have one chosen.",
+        port=port,
+    )
 
 
 def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
@@ -24,12 +28,13 @@ def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
         reason = _lost(failure)
     elif cause is EndCause.OOM:
         reason = msg(
-            "The task used more than its {memory} MB of memory, and was ended.",
+            "The task used more than its {memory} MB of memory, and was ended. Raise memoryMB, or use less.",
             memory=record.get("memory_mb"),
         )
     elif cause is EndCause.DISK:
         reason = msg(
-            "The task wrote more than its {storage} GB to its working folder, and was ended.",
+            "The task wrote more than its {storage} GB to its working folder, and was ended. Raise "
+            "storageGB, or write less.",
             storage=record.get("storage_gb"),
         )
     elif failure and cause is EndCause.LAUNCH_FAILED:

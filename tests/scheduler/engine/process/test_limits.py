@@ -31,7 +31,9 @@ PYTHON = sys.executable
 async def test_more_memory_than_asked_for_is_an_oom_kill_with_exit_code_137(lab: Lab) -> None:
     _, ended = await lab.run(f"exec {PYTHON} -c 'x = bytearray(400_000_000)'", memory_mb=100)
     assert (ended.cause, ended.exit_code) == (EndCause.OOM, 137)
-    assert str(ended.reason) == "The task used more than its 100 MB of memory, and was ended."
+    assert str(ended.reason) == (
+        "The task used more than its 100 MB of memory, and was ended. Raise memoryMB, or use less."
+    )
 
 
 @pytest.mark.usefixtures("limited")
@@ -109,7 +111,9 @@ async def test_a_task_that_writes_more_than_its_storage_is_ended_for_that(lab: L
     command = "trap '' TERM; fallocate -l 1100M large; echo written; sleep 100000"
     task, ended = await lab.run(command, storage_gb=1, hold_on_failure=hold)
     assert (ended.cause, ended.exit_code) == (EndCause.DISK, 137)
-    assert str(ended.reason) == "The task wrote more than its 1 GB to its working folder, and was ended."
+    assert str(ended.reason) == (
+        "The task wrote more than its 1 GB to its working folder, and was ended. Raise storageGB, or write less."
+    )
     assert [type(event) for event in lab.told(task)] == [Started, Ended]
 
 
