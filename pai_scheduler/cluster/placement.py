@@ -137,6 +137,8 @@ class Cluster:
         for node in nodes:
             self._uses[node.name] = NodeUse(node, self._ports)
             self._file(self._uses[node.name])
+        #: the types of GPU that there are
+        self.gpu_types = sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
 
     @property
     def uses(self) -> Mapping[str, NodeUse]:
@@ -147,11 +149,6 @@ class Cluster:
     def nodes(self) -> list[Node]:
         """List the nodes."""
         return [use.node for use in self._uses.values()]
-
-    @property
-    def gpu_types(self) -> list[str]:
-        """List the types of GPU that there are."""
-        return sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
 
     def emptied(self, nodes: Iterable[Node] | None = None) -> Cluster:
         """Give the same cluster (or one of other nodes) with nothing running on it."""
