@@ -305,7 +305,7 @@ def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping) -> En
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        return DockerEngine(data_dir, front_door=options.front_door_port)
+        return DockerEngine(data_dir, front_door=options.front_door_port, logs=logs)
     from .engine.process import ProcessEngine
 
     return ProcessEngine(data_dir, logs=logs)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import aiodocker
 import aiohttp
 
+from ..cluster.definition import LogKeeping
 from ..cluster.node import Node
 from ..core.events import NodesChanged
 from ..job.messages import msg
@@ -29,6 +32,7 @@ from .docker_network import DEFAULT_POOL, GangNetworks
 from .docker_surroundings import Surroundings
 from .docker_task import DockerTask
 from .docker_usage import UsageMeter, limits_storage, node_of
+from .log_keeping import keep_clean
 from .logs import TaskLog
 from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
 
@@ -38,6 +42,8 @@ _RECONNECT_SECONDS = 0.5
 AWAY_SECONDS = 5.0
 #: How often the daemon is asked whether it still answers: one that hangs breaks off nothing.
 PULSE_SECONDS = 10.0
+#: How long after a break to look for what a call that was given up has made all the same.
+SWEEP_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +67,9 @@ class DockerEngine:
         node_name: str | None = None,
         subnet_pool: str = DEFAULT_POOL,
         front_door: int | None = None,
+        logs: LogKeeping | None = None,
     ) -> None:
+        self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name, self._front_door = data_dir, node_name, front_door
         self._door: FrontDoor | None = None
         self._api = DockerApi(host)
@@ -74,6 +82,10 @@ class DockerEngine:
         self._info: dict[str, Any] = {}
         self._watching: asyncio.Task[None] | None = None
         self._pulse: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        #: networks of the gangs that are under way; None: not known before the adoption
+        self._gangs: set[str] | None = None
+        self._keeping: asyncio.Task[None] | None = None
         self._around: Surroundings | None = None
         self._healthy = True
 
@@ -110,6 +122,7 @@ class DockerEngine:
             disks=ContainerDisks(self._api, is_local=self._is_local),
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
+            log_bytes=self._log_keeping.max_mb_per_task * 2**20,
             emit=self._queue.put_nowait,
         )
         if self._front_door is not None:
@@ -123,7 +136,9 @@ class DockerEngine:
         """Let go of Docker; containers run on."""
         if self._door is not None:
             await self._door.close()
-        own = [task for task in (self._watching, self._pulse) if task is not None]
+        own = [
+            task for task in (self._watching, self._pulse, self._keeping, self._sweeping) if task is not None
+        ]
         for task in own:
             task.cancel()
         await asyncio.gather(*own, return_exceptions=True)
@@ -141,18 +156,18 @@ class DockerEngine:
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """Take up what runs or has run of the expected tasks; remove every other container of ours."""
-        found = {_name(each) for each in await self._api.containers(self._label)}
-        names = {task.name for task in expected}
-        await asyncio.gather(*(self._api.remove(name) for name in found - names))
         gangs = {network_name(task.job_id, task.attempt) for task in expected}
-        for network in await self._networks.names():
-            if network not in gangs:
-                await self._networks.remove(network)
+        await self._remove_all_but(lambda: {task.name for task in expected}, lambda: gangs)
+        self._gangs = gangs
         for ref in expected:
             self._task(ref).take_up()
+        # not before it is known which tasks there are: a log that grows may be as old
+        self._keeping = asyncio.create_task(self._keep_logs())
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address."""
+        if self._gangs is not None:
+            self._gangs.add(network_name(gang.job_id, gang.attempt))
         return await self._networks.make(gang)
 
     async def launch(self, launch: Launch) -> None:
@@ -166,7 +181,10 @@ class DockerEngine:
     async def release(self, gang: Gang) -> None:
         """Remove an ended gang's containers and network; logs stay."""
         await asyncio.gather(*(self._release(member.task) for member in gang.members))
-        await self._networks.remove(network_name(gang.job_id, gang.attempt))
+        network = network_name(gang.job_id, gang.attempt)
+        await self._networks.remove(network)
+        if self._gangs is not None:
+            self._gangs.discard(network)
 
     async def events(self) -> AsyncIterator[EngineEvent]:
         """Give events as they come, until the engine is closed."""
@@ -213,9 +231,46 @@ class DockerEngine:
         task = self._task(ref)
         await task.let_go()
         await self._api.remove(ref.name)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self.log(ref).folder)  # from now on its age counts
         task.forget()
         self._meter.forget(ref.name)
         self._tasks.pop(ref, None)
+
+    async def _keep_logs(self) -> None:
+        def in_use(name: str) -> bool:
+            ref = TaskRef.parse(name)
+            return ref is None or ref in self._tasks
+
+        folder = self._data_dir / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        await keep_clean(folder, self._log_keeping.keep_days, in_use)
+
+    async def _remove_all_but(
+        self, containers: Callable[[], Set[str]], networks: Callable[[], Set[str]]
+    ) -> None:
+        """Remove what is ours and not among these, which are asked for after it was looked what there is."""
+        found = {_name(each) for each in await self._api.containers(self._label)}
+        await asyncio.gather(*(self._api.remove(name) for name in found - containers()))
+        for network in await self._networks.names():
+            if network not in networks():
+                await self._networks.remove(network)
+
+    def _sweep_later(self) -> None:
+        """After a break: a call that was given up may have made something after that was removed."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        await asyncio.sleep(SWEEP_SECONDS)
+        if self._gangs is None:
+            return
+        gangs = self._gangs
+        try:
+            await self._remove_all_but(lambda: {ref.name for ref in self._tasks}, lambda: gangs)
+        except (EngineError, aiodocker.DockerError) as error:
+            _log.warning("what a break of Docker left cannot be removed: %s", error)
 
     async def _open_door(self, port: int) -> None:
         gateway = await self._networks.gateway()
@@ -240,6 +295,7 @@ class DockerEngine:
                         _log.warning("Docker's events are here again")
                         away.cancel()
                         away = None
+                        self._sweep_later()
                     self._set_health(True)
                     running = {str(each["Id"]) for each in await self._api.containers(self._label, "running")}
                     for task in self._tasks.values():
@@ -275,6 +331,7 @@ class DockerEngine:
                 if hangs:
                     _log.warning("Docker answers again")
                     self._set_health(True)
+                    self._sweep_later()
                 hangs = False
 
     def _hear(self, event: Mapping[str, Any]) -> None:

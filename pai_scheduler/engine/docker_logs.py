@@ -21,7 +21,7 @@ import aiohttp
 
 from .docker_api import DockerApi, UnreachableError
 from .log_writer import TaskLogWriter
-from .logs import STREAMS, TaskLog
+from .logs import MERGED, STREAMS, Piece, TaskLog
 
 #: stream number (1 stdout, 2 stderr), length of what follows
 _HEADER = struct.Struct(">BxxxL")
@@ -43,10 +43,15 @@ class Frame(NamedTuple):
 
 
 class LogFollower:
-    """Copies one container's log into `folder`; `on_dropped` is called once when a full disk loses some."""
+    """Copies one container's log into `folder`, of which it keeps at most `limit` bytes.
 
-    def __init__(self, api: DockerApi, container: str, folder: Path, on_dropped: Callable[[], None]) -> None:
-        self._api, self._container, self._folder = api, container, folder
+    `on_dropped` is called once when a full disk loses some.
+    """
+
+    def __init__(
+        self, api: DockerApi, container: str, folder: Path, limit: int, on_dropped: Callable[[], None]
+    ) -> None:
+        self._api, self._container, self._folder, self._limit = api, container, folder, limit
         self._on_dropped = on_dropped
         self._said_dropped = False
         self._writer: TaskLogWriter | None = None
@@ -82,7 +87,7 @@ class LogFollower:
     async def _copy(self, *, follow: bool) -> None:
         # one for as long as possible: to open a long log means to look for its end
         if self._writer is None:
-            self._writer = TaskLogWriter(self._folder)
+            self._writer = TaskLogWriter(self._folder, self._limit)
             self._open_lines = [_open_line(TaskLog(self._folder), stream) for stream in range(len(STREAMS))]
         try:
             since, known = _known(TaskLog(self._folder))
@@ -143,12 +148,18 @@ def _known(log: TaskLog) -> tuple[int, Counter[tuple[int, int, int]]]:
     """Say from which time (ns) on to ask for frames, and which of those are there already."""
     known: Counter[tuple[int, int, int]] = Counter()
     since = 0
+    later: Piece | None = None
     for piece in log.newest_pieces():
-        if not since:
+        if later is None:
             since = max(1, piece.time_ns - _OVERLAP_NS)
         elif piece.time_ns < since - _OVERLAP_NS:
             break
+        elif piece.end_in(MERGED) < later.merged_offset:
+            # what was removed between them was there: it is not to come a second time
+            since = max(since, later.time_ns)
+            break
         known[(piece.time_ns, piece.stream, piece.length)] += 1
+        later = piece
     return since, known
 
 

@@ -38,6 +38,8 @@ class Surroundings:
     holds: Holds
     disks: ContainerDisks
     data_dir: Path
+    #: most bytes of one task's log
+    log_bytes: int
     emit: Callable[[EngineEvent], None]
 
     def remember(self, fate: Fate, task: TaskRef) -> int:

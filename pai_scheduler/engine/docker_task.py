@@ -164,7 +164,7 @@ class DockerTask:
         )
         if not found["State"]["Running"]:
             self.container_died(container)
-        log = LogFollower(self._api, container, self._log_folder, self._log_dropped)
+        log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_dropped)
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = _gpus(found)
         watching = [

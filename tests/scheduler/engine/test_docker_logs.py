@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Progress
 
@@ -104,3 +105,52 @@ async def test_a_full_disk_ends_neither_the_task_nor_the_engine_and_is_said(
     assert 0 < engine.log(task).size("stdout") < 3_000_000
     await lab.clean()
     await engine.close()
+
+
+async def test_a_log_beyond_its_limit_keeps_both_ends_and_nothing_comes_twice_after_a_restart(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str
+) -> None:
+    few = LogKeeping(max_mb_per_task=1)
+    lab = await Lab.over(await open_docker(logs=few), debian_image)
+    # some 3 MB at once, then a little more when the service is another one
+    count = "for i in range({}): print('%08d' % i, '.' * 90)"
+    task = await lab.start(
+        f'python3 -c "{count.format(30_000)}"; echo pause; while [ ! -e go ]; do sleep 0.1; done; echo end'
+    )
+    await lab.printed(task, "pause")
+    gangs, lab.gangs = lab.gangs, []
+    await lab.stop_listening()
+    lab = await Lab.over(await open_docker(logs=few), debian_image)
+    lab.gangs = gangs
+    await lab.adopt([task])
+    await lab.engine.kill(task, 0)
+    await lab.ended(task)
+    log = lab.engine.log(task)
+    lines = [f"{n:08} {'.' * 90}\n" for n in range(30_000)]
+    whole = ("".join(lines) + "pause\n").encode()
+    assert log.size("stdout") == len(whole)
+    removed = log.removed("stdout")
+    assert removed is not None
+    assert log.read("stdout") == whole[: removed.start] + whole[removed.stop :]
+    assert sum(file.stat().st_size for file in log.folder.rglob("*") if file.is_file()) <= 2**20
+    await lab.clean()
+
+
+async def test_the_age_of_a_log_counts_from_the_release(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str
+) -> None:
+    lab = await Lab.over(await open_docker(), debian_image)
+    running = await lab.start("echo ready; sleep 100000")
+    await lab.printed(running, "ready")
+    ended, _ = await lab.run("echo long ago")
+    await lab.engine.release(lab.gangs.pop())
+    left = await lab.start("echo just ended")
+    await lab.ended(left)
+    for task in (running, ended, left):
+        os.utime(lab.engine.log(task).folder, (1, 1))
+    await lab.engine.release(lab.gangs.pop())
+    await lab.engine.adopt([running])
+    await eventually(lambda: not lab.engine.log(ended).exists, "the old log is removed")
+    assert lab.output(left) == "just ended\n"
+    assert lab.output(running) == "ready\n"
+    await lab.clean()
