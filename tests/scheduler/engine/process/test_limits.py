@@ -112,7 +112,8 @@ async def test_a_task_that_writes_more_than_its_storage_is_ended_for_that(lab: L
     task, ended = await lab.run(command, storage_gb=1, hold_on_failure=hold)
     assert (ended.cause, ended.exit_code) == (EndCause.DISK, 137)
     assert str(ended.reason) == (
-        "The task wrote more than its 1 GB to its working folder, and was ended. Raise storageGB, or write less."
+        "The task wrote more than its 1 GB to its working folder, and was ended. "
+        "Raise storageGB, or write less."
     )
     assert [type(event) for event in lab.told(task)] == [Started, Ended]
 
