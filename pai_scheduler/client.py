@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx
 
+from .log_position import LogPart, LogPosition
 from .wire import (
     AttemptInfo,
     FieldError,
@@ -41,7 +42,7 @@ class ApiError(Exception):
 
 
 class UnreachableError(Exception):
-    """Nobody answered at the scheduler's address; it says nothing about the jobs."""
+    """Nobody answered at the scheduler's address, or only a standby; it says nothing about the jobs."""
 
 
 class Client:
@@ -205,10 +206,9 @@ class Client:
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
         """Give a task's log as it is written, until the task has ended."""
-        params = {"follow": 1, **_present(attempt=attempt, offset=offset)}
-        async with self._stream(_log(user, job, role, index, stream), params) as response:
-            async for part in response.aiter_bytes():
-                yield part
+        parts = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset, follow=True)
+        async for part in parts:
+            yield part.data
 
     async def log_parts(
         self,
@@ -222,10 +222,32 @@ class Client:
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
         """Give a task's log as it is now, piece by piece, however long it is."""
+        async for part in self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset):
+            yield part.data
+
+    async def log_stream(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        follow: bool = False,
+        timestamps: bool = False,
+    ) -> AsyncIterator[LogPart]:
+        """Give a task's log with the offset after each part, at which another call would go on.
+
+        `timestamps`: before each line when it began, and before the first one of the answer in any case.
+        """
         params = _present(attempt=attempt, offset=offset)
-        async with self._stream(_log(user, job, role, index, stream), params) as response:
-            async for part in response.aiter_bytes():
-                yield part
+        flags = {name: 1 for name, wanted in (("follow", follow), ("timestamps", timestamps)) if wanted}
+        async with self._stream(_log(user, job, role, index, stream), {**params, **flags}) as response:
+            position = LogPosition(response.headers, timestamps=timestamps)
+            async for data in response.aiter_bytes():
+                yield position.count(data)
 
     async def task_metrics(
         self, user: str, job: str, role: str, index: int, *, attempt: int | None = None, after: int = 0
@@ -329,6 +351,8 @@ def _raise_for(response: httpx.Response) -> None:
         body = {}
     if not isinstance(body, dict):
         body = {}
+    if body.get("code") == "StandbyError":
+        raise UnreachableError(str(body.get("message")))
     raise ApiError(
         response.status_code,
         str(body.get("code", "UnknownError")),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from .store.database import StoreError
-from .store.lease import BEAT_SECONDS, LOOK_SECONDS, PATIENCE_SECONDS, Lease, Sight
+from .store.lease import ASSURED_SECONDS, BEAT_SECONDS, LOOK_SECONDS, PATIENCE_SECONDS, Lease, Sight, now
 
 _log = logging.getLogger(__name__)
 
@@ -66,24 +67,38 @@ class Candidate:
 
 @asynccontextmanager
 async def kept_alive(lease: Lease) -> AsyncIterator[None]:
-    """Show from a thread of its own that we live, then step down. What is within is over by then."""
+    """Show from a thread of its own that we live, then step down. What is within is over by then.
+
+    Waking after a frost (SIGCONT, or a machine that was suspended), the main thread takes no further step
+    before it knows whether we still lead; where we do not, there is no further step. Needs the main thread.
+    """
     stop = threading.Event()
-    heart = threading.Thread(target=_beat, args=(lease, stop), name="lease", daemon=True)
+    heart = threading.Thread(
+        target=_beat, args=(lease, stop, threading.get_ident()), name="lease", daemon=True
+    )
+    before = signal.signal(signal.SIGCONT, lambda *_: _make_certain(lease))
     heart.start()
     try:
         yield
     finally:
         stop.set()
         await asyncio.to_thread(heart.join)
+        signal.signal(signal.SIGCONT, before)
         try:
             await asyncio.to_thread(lease.release)
         except StoreError as error:
             _log.warning("the database was not told that this scheduler stops: %s", error)
 
 
-def _beat(lease: Lease, stop: threading.Event) -> None:
+def _beat(lease: Lease, stop: threading.Event, main: int) -> None:
     failed = False
-    while not stop.wait(BEAT_SECONDS):
+    while True:
+        begin = now()
+        if stop.wait(BEAT_SECONDS):
+            return
+        if now() - begin > ASSURED_SECONDS:
+            # frozen, and perhaps without a signal
+            signal.pthread_kill(main, signal.SIGCONT)
         try:
             lease.beat()
         except StoreError as error:
@@ -94,6 +109,13 @@ def _beat(lease: Lease, stop: threading.Event) -> None:
             if failed:
                 _log.info("the database hears again that this scheduler lives")
             failed = False
+
+
+def _make_certain(lease: Lease) -> None:
+    """Ask whether we lead unless that is certain. Where nobody answers, only what needs certainty waits."""
+    if not lease.assured:
+        with suppress(StoreError):
+            lease.beat()
 
 
 async def _first_of(event: asyncio.Event, seconds: float) -> None:

@@ -311,6 +311,10 @@ class ProcessEngine:
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
 
     def _prepare(self, folder: TaskFolder, launch: Launch) -> Sight:
+        released = self._ended_folders / launch.task.name
+        if _exists(released):
+            # another service has had it run meanwhile: we were frozen
+            return process_files.look(TaskFolder(released))
         return process_files.prepare(folder, self._spec(launch), self._ports.get(launch.task, ()))
 
     def _spec(self, launch: Launch) -> LaunchSpec:

@@ -123,7 +123,7 @@ class Lease:
 
     def take(self, seen: Sight) -> bool:
         """Lead from now on, unless something has happened since `seen` was. True: we lead."""
-        begin = _now()
+        begin = now()
         with self._connected() as connection:
             if not seen.vacant:
                 # frozen in the middle of a transaction, it would keep the row locked
@@ -143,7 +143,7 @@ class Lease:
 
     def beat(self) -> None:
         """Show that we live, and learn that we still lead."""
-        begin = _now()
+        begin = now()
         ours = sa.select(_leader.c.id).where(_leader.c.epoch == self._epoch).exists()
         with self._connected() as connection:
             beaten = connection.execute(_beat.update().where(ours).values(beat=_beat.c.beat + 1))
@@ -161,7 +161,7 @@ class Lease:
     @property
     def assured(self) -> bool:
         """Tell whether nobody else can lead at this moment."""
-        return not self._over and _now() < self._assured_until
+        return not self._over and now() < self._assured_until
 
     # -- the leader's transactions --------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ _END_SESSIONS = sa.text(
 )
 
 
-def _now() -> float:
+def now() -> float:
     """Give seconds that go on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 

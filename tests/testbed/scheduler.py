@@ -31,20 +31,26 @@ virtualClusters:
   vision: {capacity: 20, groups: [vision]}
   your_virtual_cluster: {capacity: 30}
 """
-_READY = re.compile(r"ready at (http://127\.0\.0\.1:(\d+)/\S*?),")
+_READY = re.compile(r"(?:ready|standby) at (http://127\.0\.0\.1:(\d+)/\S*?)[,\s]")
 
 
 class RunningScheduler:
-    """`pai-scheduler --engine process` on a folder of its own. `url` has no slash at its end.
+    """`pai-scheduler --engine process` on a folder of its own, or as a standby on another one's `data_dir`.
 
+    `url` has no slash at its end.
     `environ`: the variables that a Hub sets for its service, whose users it then serves instead of `TOKENS`.
     """
 
     def __init__(
-        self, folder: Path, *options: str, cluster: str = CLUSTER, environ: dict[str, str] | None = None
+        self,
+        folder: Path,
+        *options: str,
+        cluster: str = CLUSTER,
+        environ: dict[str, str] | None = None,
+        data_dir: Path | None = None,
     ) -> None:
         self.folder = folder
-        self.data_dir = folder / "data"
+        self.data_dir = data_dir or folder / "data"
         self.tokens = folder / "tokens.json"
         self.tokens.write_text(json.dumps(TOKENS))
         self.tokens.chmod(0o600)

@@ -114,7 +114,7 @@ def test_who_is_not_heard_is_not_assured_for_as_long_as_others_are_patient(
     make_lease: MakeLease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
-    monkeypatch.setattr(lease_module, "_now", lambda: now)
+    monkeypatch.setattr(lease_module, "now", lambda: now)
     leader = make_lease()
     assert leader.grab()
     now += lease_module.ASSURED_SECONDS + 0.1

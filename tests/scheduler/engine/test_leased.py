@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import cast
+
+from pai_scheduler.engine.leased import LeasedEngine
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.protocol import Engine
+from tests.scheduler.engine.lab import Lab, make_gang
+
+
+async def test_nothing_is_changed_before_it_is_certain_that_we_lead(tmp_path: Path) -> None:
+    assured = True
+    engine = ProcessEngine(tmp_path)
+    leased = cast(Engine, LeasedEngine(engine, lambda: assured))
+    await leased.start()
+    lab = await Lab.over(leased, "any")
+    (launch,) = await lab.prepare(lab.make("echo ran; exit 4"))
+    gang = make_gang(launch)
+    assured = False
+    steps = [
+        asyncio.create_task(step)
+        for step in (
+            leased.adopt([]),
+            leased.prepare(gang),
+            leased.kill(launch.task, 0),
+            leased.release(gang),
+            leased.forget(launch.task),
+        )
+    ]
+    launching = asyncio.create_task(leased.launch(launch))
+    await asyncio.sleep(0.5)
+    assert not any(step.done() for step in [*steps, launching])
+    assert not (tmp_path / "tasks" / launch.task.name).exists()
+    # what only looks goes on
+    assert await leased.usage(launch.task) is None
+    assert (leased.name, leased.shares_host_ports) == ("process", True)
+    for step in steps:
+        step.cancel()
+    assured = True
+    await launching
+    assert (await lab.ended(launch.task)).exit_code == 4
+    await lab.clean()
+    await leased.close()
+
+
+def test_it_names_every_call_that_changes_something() -> None:
+    looks = {
+        "name", "shares_host_ports", "front_door_url", "start", "close", "nodes", "events", "work_dir", "log",
+        "usage",
+    }  # fmt: skip
+    calls = {name for name in vars(Engine) if not name.startswith("_")} | set(Engine.__annotations__)
+    assert calls - looks == {name for name in vars(LeasedEngine) if not name.startswith("_")}
