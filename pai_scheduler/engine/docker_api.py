@@ -104,10 +104,10 @@ class DockerApi:
         """Give the handle of a network, by name or id."""
         return aiodocker.networks.DockerNetwork(self.docker, name)  # type: ignore[no-untyped-call]
 
-    async def call(self, make: Callable[[], Awaitable[T]], seconds: float = _CALL_SECONDS) -> T:
+    async def call(self, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Make one control call; UnreachableError where no answer comes, DockerError where it is refused."""
         async with self._control:
-            return await answered(make, seconds)
+            return await answered(make, _CALL_SECONDS if seconds is None else seconds)
 
     async def persist(self, make: Callable[[], Awaitable[T]]) -> T:
         """Make a control call that may be repeated, until the daemon has answered it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tarfile
 import time
@@ -15,6 +16,9 @@ from ..job.messages import Message, msg
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, find_too_long
 from .protocol import Launch
+
+#: How long after it answers again a daemon may take to come to what it was asked before it hung.
+_LATE_SECONDS = 2.0
 
 
 class NotMadeError(Exception):
@@ -65,6 +69,11 @@ class Maker:
             found = await self._find(name)
             # without an answer it may run or have run all the same: to start it once more would run it twice
             if answered or has_run(found):
+                return found
+            # a daemon that hung may come to the old request a moment after it has answered the new one
+            await asyncio.sleep(_LATE_SECONDS)
+            found = await self._find(name)
+            if has_run(found):
                 return found
 
     async def _create(self, launch: Launch, hold: Path | None) -> None:

@@ -13,12 +13,12 @@ import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
-from pai_scheduler.engine.protocol import EndCause, EngineError, NodesChanged
+from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
 from tests.testbed.docker import Daemon
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
 
-from .lab import Lab, eventually
+from .lab import PATIENCE, Lab, eventually, make_task
 
 LIVES = "echo ready; exec sleep 100000"
 
@@ -176,3 +176,61 @@ async def test_a_daemon_that_hangs_is_noticed_and_what_was_asked_of_it_happens_o
     await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
     assert (await lab.ended(launch.task)).exit_code == 0
     assert lab.output(launch.task) == "once\n"
+
+
+@pytest.mark.parametrize("daemon", [False], ids=["plain"], indirect=True)
+@pytest.mark.usefixtures("quick_pulse")
+async def test_calls_that_a_hanging_daemon_comes_to_when_they_were_given_up_start_nothing_twice(
+    lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker_api._CALL_SECONDS", 0.3)
+    launches = await lab.prepare(
+        *(lab.make("echo once", task=make_task(index=index, job_id="hang")) for index in range(4))
+    )
+    running = await lab.start(LIVES)
+    await lab.printed(running, "ready")
+    # stopped again and again in the middle of whatever it does
+    for launch in launches:
+        await lab.engine.launch(launch)
+        await asyncio.sleep(0.15)
+        daemon.signal(signal.SIGSTOP)
+        await asyncio.sleep(1.5)
+        daemon.signal(signal.SIGCONT)
+    for launch in launches:
+        assert (await lab.ended(launch.task)).exit_code == 0
+        assert lab.output(launch.task) == "once\n"
+        assert [type(event) for event in lab.told(launch.task)] == [Started, Ended]
+    assert [type(event) for event in lab.told(running)] == [Started]
+
+
+@pytest.mark.parametrize("daemon", [False], ids=["plain"], indirect=True)
+@pytest.mark.usefixtures("quick_pulse")
+async def test_what_a_call_made_that_was_given_up_is_removed_after_the_break(
+    lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.SWEEP_SECONDS", 0.5)
+    await lab.adopt([])
+    kept = await lab.start(LIVES)
+    await lab.printed(kept, "ready")
+    instance = (tmp_path / "data" / "docker-instance").read_text()
+    late = make_task()
+    async with aiodocker.Docker(url=daemon.host) as docker:
+        label = {"pai.instance": instance}
+        config = {"Image": "local/tiny", "Cmd": ["sleep", "100000"], "Labels": label}
+        await docker.containers.create(config, name=late.name)
+        await docker.networks.create({"Name": f"pai-{late.job_id}-0", "Labels": label})
+        daemon.signal(signal.SIGSTOP)
+        await asyncio.sleep(2)
+        daemon.signal(signal.SIGCONT)
+
+        async def is_there() -> bool:
+            containers = await docker.containers.list(all=1)
+            names = [name for each in containers for name in each["Names"]]
+            names += [network["Name"] for network in await docker.networks.list()]
+            assert f"/{kept.name}" in names
+            assert f"pai-{kept.job_id}-0" in names
+            return late.job_id in " ".join(names)
+
+        async with asyncio.timeout(PATIENCE):
+            while await is_there():  # noqa: ASYNC110 (what is waited for happens in other processes)
+                await asyncio.sleep(0.1)

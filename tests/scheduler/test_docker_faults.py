@@ -1,0 +1,174 @@
+"""The Docker daemon restarts or hangs under a running scheduler: nothing is lost, nothing runs twice.
+
+The daemon is one of the tests' own. Each command writes one line when it begins, so the log of an attempt
+tells how often it ran.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiodocker
+import pytest
+
+from pai_scheduler.client import Client
+from tests.testbed.docker import Daemon
+from tests.testbed.fixtures import provide
+from tests.testbed.images import TINY, tiny_image
+from tests.testbed.scheduler import RunningScheduler
+
+from .making import make_config, make_role
+
+PATIENCE = 90.0
+#: what is longer than a call may take is tried on the engine alone, where that can be made short
+HANG_SECONDS = 8.0
+CLUSTER = "nodes: [{name: node-a, cpus: 64, memoryMB: 100000, storageGB: 1000}]"
+
+
+@dataclass
+class Site:
+    """A scheduler, the daemon under it, and a user."""
+
+    scheduler: RunningScheduler
+    daemon: Daemon
+    alice: Client
+
+    async def submit(self, name: str, command: str, tasks: int = 1, **fields: Any) -> None:
+        role = make_role(tasks=tasks, command=f"echo ran; {command}")
+        await self.alice.submit(make_config(role, name=name, **{"image": TINY, **fields}))
+
+    async def story_until(self, name: str, *types: str) -> None:
+        async with asyncio.timeout(PATIENCE):
+            async for event in self.alice.events("alice", name):
+                if event["type"] in types:
+                    return
+
+    async def status(self, name: str) -> dict[str, Any]:
+        return dict((await self.alice.job("alice", name))["jobStatus"])
+
+    async def end(self, name: str) -> tuple[str, int]:
+        """Wait for a job's end; give its state and how many attempts it took, none of which ran twice."""
+        await self.story_until(name, "ended")
+        attempts = await self.alice.attempts("alice", name)
+        for attempt in attempts:
+            for role in attempt["taskRoles"].values():
+                for task in role["taskStatuses"]:
+                    number, index = attempt["attempt"], task["taskIndex"]
+                    log = await self.alice.log("alice", name, "main", index, attempt=number)
+                    assert log.count(b"ran\n") <= 1, f"attempt {number} of {name} ran more than once"
+        return (await self.status(name))["state"], len(attempts)
+
+    async def restart_daemon(self, number: signal.Signals) -> None:
+        await asyncio.to_thread(self.daemon.stop, number)
+        await asyncio.to_thread(self.daemon.start)
+
+    async def left(self) -> list[str]:
+        """List our containers and networks that are on the daemon."""
+        async with aiodocker.Docker(url=self.daemon.host) as docker:
+            containers = [name for each in await docker.containers.list(all=1) for name in each["Names"]]
+            networks = [network["Name"] for network in await docker.networks.list()]
+        return [name for name in (*containers, *networks) if name.lstrip("/").startswith("pai-")]
+
+    async def nothing_is_left(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while await self.left():  # noqa: ASYNC110 (what is waited for happens in other processes)
+                await asyncio.sleep(0.2)
+
+
+@pytest.fixture
+def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
+    del docker_host  # only where Docker can be had at all
+    live_restore = getattr(request, "param", False)
+    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True, live_restore=live_restore)
+
+    def start() -> str:
+        own.start()
+        return tiny_image(own.host)
+
+    provide(start)
+    yield own
+    own.remove()
+
+
+@pytest.fixture
+async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    monkeypatch.setenv("DOCKER_HOST", daemon.host)
+    (tmp_path / "service").mkdir()
+    scheduler = RunningScheduler(tmp_path / "service", "--engine", "docker", cluster=CLUSTER)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        yield Site(scheduler, daemon, alice)
+    await asyncio.to_thread(scheduler.close)
+
+
+@pytest.mark.parametrize(
+    ("daemon", "number"),
+    [(False, signal.SIGTERM), (False, signal.SIGKILL), (True, signal.SIGTERM)],
+    ids=["restart", "crash", "restart-with-live-restore"],
+    indirect=["daemon"],
+)
+async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site, number: signal.Signals) -> None:
+    await site.submit("long", "sleep 4", tasks=2)
+    await site.submit("short", "sleep 0.2; exit 3")
+    await site.story_until("long", "running")
+    restarting = asyncio.create_task(site.restart_daemon(number))
+    for index in range(3):
+        await site.submit(f"meanwhile-{index}", "sleep 0.2")
+        await asyncio.sleep(0.3)
+    await restarting
+    state, attempts = await site.end("long")
+    assert state == "SUCCEEDED"
+    # with live-restore its containers are left alone; without they end with it, and the job is tried again,
+    # sometimes so soon that the daemon is still about to go
+    assert attempts == 1 if site.daemon.live_restore else attempts in (2, 3)
+    assert (await site.end("short"))[0] == "FAILED"
+    for index in range(3):
+        assert (await site.end(f"meanwhile-{index}"))[0] == "SUCCEEDED"
+    await site.nothing_is_left()
+
+
+@pytest.mark.parametrize("daemon", [False, True], ids=["plain", "live-restore"], indirect=True)
+async def test_a_restart_of_daemon_and_scheduler_at_once_loses_nothing(site: Site) -> None:
+    await site.submit("long", "sleep 4")
+    await site.submit("held", "exit 7", jobEnvs={"isDebug": True})
+    await site.story_until("long", "running")
+    await site.story_until("held", "running")
+    site.scheduler.kill()
+    await site.restart_daemon(signal.SIGKILL)
+    await asyncio.to_thread(site.scheduler.start)
+    state, attempts = await site.end("long")
+    assert (state, attempts) == ("SUCCEEDED", 1 if site.daemon.live_restore else 2)
+    await site.alice.stop("alice", "held")
+    assert (await site.end("held"))[0] in ("STOPPED", "FAILED")
+    await site.nothing_is_left()
+
+
+async def test_while_the_daemon_hangs_the_scheduler_answers_and_afterwards_all_goes_on(site: Site) -> None:
+    await site.submit("running", "sleep 2; exit 3")
+    await site.submit("stopped", "sleep 1000")
+    await site.story_until("running", "running")
+    await site.story_until("stopped", "running")
+    site.daemon.signal(signal.SIGSTOP)
+    try:
+        for index in range(3):
+            await site.submit(f"new-{index}", "sleep 0.2; exit 0")
+        await site.alice.stop("alice", "stopped")
+        clock = asyncio.get_running_loop().time
+        until = clock() + HANG_SECONDS
+        while clock() < until:
+            async with asyncio.timeout(5):
+                assert len(await site.alice.jobs()) == 5
+            assert (await site.status("new-0"))["state"] == "WAITING"
+            assert (await site.status("running"))["state"] == "RUNNING"
+            await asyncio.sleep(1)
+    finally:
+        site.daemon.signal(signal.SIGCONT)
+    assert await site.end("running") == ("FAILED", 1)
+    assert await site.end("stopped") == ("STOPPED", 1)
+    for index in range(3):
+        assert (await site.end(f"new-{index}"))[0] == "SUCCEEDED"
+    await site.nothing_is_left()
