@@ -25,12 +25,7 @@ def facts(locale: str) -> Mapping[str, Any]:
     """Give what the page about the command lines says in facts."""
     pai, scheduler = make_pai_parser(locale), make_scheduler_parser()
     common = _written(pai)
-    commands = [
-        _command(name, parser, without=common)
-        for action in pai._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for name, parser in action.choices.items()
-    ]
+    commands = [_command(name, parser, without=common) for name, parser in _commands(pai)]
     exit_codes = [line.strip() for line in (pai.epilog or "").splitlines()[1:]]
     return {
         "commands": commands,
@@ -38,6 +33,17 @@ def facts(locale: str) -> Mapping[str, Any]:
         "exit_codes": [line.split(maxsplit=1) for line in exit_codes],
         "scheduler": _command("pai-scheduler", scheduler, without=[]),
     }
+
+
+def _commands(
+    parser: argparse.ArgumentParser, above: str = ""
+) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """Give every command, and the actions of one that has some (`vc set`)."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                below = list(_commands(command, f"{above}{name} "))
+                yield from below or [(above + name, command)]
 
 
 def _command(name: str, parser: argparse.ArgumentParser, *, without: list[tuple[str, str]]) -> Command:

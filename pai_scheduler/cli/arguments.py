@@ -82,6 +82,9 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         help=words(msg("go on as it is written, until the task has ended")),
     )
     logs.add_argument(
+        "-t", "--timestamps", action="store_true", help=words(msg("say when each line began (UTC)"))
+    )
+    logs.add_argument(
         "--stream",
         choices=("stdout", "stderr", "all"),
         default="all",
@@ -96,11 +99,80 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     command("stop", msg("stop a job"), named, whose)
     command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)
     command("nodes", msg("list the machines and what is free on them"))
+    queue = command("queue", msg("show which jobs wait, first come first"))
+    queue.add_argument(
+        "virtual_cluster",
+        metavar="VC",
+        nargs="?",
+        help=words(msg("only those of this virtual cluster")),
+    )
+    move = command("move", msg("move a waiting job among those of its priority"), named, whose)
+    move.add_argument(
+        "place",
+        metavar="PLACE",
+        type=int,
+        help=words(msg("from 1; among your own jobs, for administrators among all")),
+    )
+    priority = command("priority", msg("give a job another priority"), named, whose)
+    priority.add_argument(
+        "priority", metavar="N", type=int, help=words(msg("0 to 100; a higher one comes first"))
+    )
     command("vcs", msg("list the virtual clusters"))
+    _add_virtual_clusters(
+        command("vc", msg("list or, as administrator, change the virtual clusters")), common, locale
+    )
     _add_file(
         command("validate", msg("say what is wrong with a job, or whether it fits now")), words(FILE_HELP)
     )
     return parser
+
+
+def _add_virtual_clusters(
+    parser: argparse.ArgumentParser, common: argparse.ArgumentParser, locale: str
+) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    named = argparse.ArgumentParser(add_help=False)
+    named.add_argument("name", metavar="NAME", help=msg("the virtual cluster's name").in_locale(locale))
+
+    def action(name: str, about: Message, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        text = about.in_locale(locale)
+        made: argparse.ArgumentParser = actions.add_parser(
+            name, help=text, description=text, parents=[*parents, common]
+        )
+        made.set_defaults(command=f"vc {name}")
+        return made
+
+    action("list", msg("list the virtual clusters"))
+    wanted = action(
+        "set",
+        msg(
+            "make a virtual cluster or change it; what it needs comes out of default, what is not said stays"
+        ),
+        named,
+    )
+    wanted.add_argument(
+        "capacity", metavar="PERCENT", type=float, help=msg("guaranteed per cent").in_locale(locale)
+    )
+    wanted.add_argument(
+        "--max",
+        dest="most",
+        metavar="PERCENT",
+        type=float,
+        help=msg("per cent at most, with what it borrows").in_locale(locale),
+    )
+    for option, target, about in (
+        ("--user", "users", msg("who may use it; may be given several times")),
+        ("--group", "groups", msg("a group that may use it; may be given several times")),
+    ):
+        wanted.add_argument(
+            option, dest=target, metavar="NAME", action="append", help=about.in_locale(locale)
+        )
+    wanted.add_argument(
+        "--everybody", action="store_true", help=msg("everybody may use it").in_locale(locale)
+    )
+    action("delete", msg("delete a virtual cluster that has no jobs left; its share goes to default"), named)
+    action("stop", msg("let nothing more of a virtual cluster start; what runs goes on"), named)
+    action("start", msg("let a stopped virtual cluster go on"), named)
 
 
 FILE_HELP = msg("the job's JSON, comments allowed; - is the standard input")

@@ -3,44 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any
 
-from ..client import Client
 from ..job.messages import msg
 from .ending import last_words
 from .files import read_job_file
 from .logs import copy_log, pick_task
+from .queue import move, priority, queue
+from .session import OK, REFUSED, Session
 from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
 from .tables import printable_lines
 from .usage import show_usage
+from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
 from .watch import watch
-
-OK, REFUSED = 0, 1
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One call of `pai`."""
-
-    client: Client
-    locale: str
-    as_json: bool
-
-    def say(self, template: str, /, **values: Any) -> None:
-        """Print a sentence in the user's language."""
-        print(printable_lines(msg(template, **values).in_locale(self.locale)))
-
-    def print_json(self, value: Any) -> None:
-        """Print an answer for programs."""
-        print(json.dumps(value, ensure_ascii=False, indent=2))
-
-    async def owner(self, user: str | None) -> str:
-        """Give the user whose job is meant: who is named, else who asks."""
-        return user or (await self.client.whoami())["username"]
 
 
 async def submit(session: Session, *, file: str, watch_it: bool, user: str | None) -> int:
@@ -88,6 +64,7 @@ async def logs(
     user: str | None,
     task: str | None,
     follow: bool,
+    timestamps: bool,
     stream: str,
     attempt: int | None,
 ) -> int:
@@ -103,6 +80,7 @@ async def logs(
         stream,
         attempt=attempt,
         follow=follow,
+        timestamps=timestamps,
         to=sys.stdout.buffer,
         locale=session.locale,
     )
@@ -200,6 +178,14 @@ COMMANDS: dict[str, Command] = {
     "stop": stop,
     "delete": delete,
     "nodes": nodes,
+    "queue": queue,
+    "move": move,
+    "priority": priority,
     "vcs": vcs,
+    "vc list": vcs,
+    "vc set": vc_set,
+    "vc delete": vc_delete,
+    "vc stop": vc_stop,
+    "vc start": vc_start,
     "validate": validate,
 }

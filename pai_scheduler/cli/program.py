@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from ..client import DEFAULT_URL, ApiError, Client, UnreachableError
 from ..job.messages import choose_locale, msg
 from .arguments import make_parser
-from .commands import COMMANDS, Session
+from .commands import COMMANDS
 from .files import FileError
+from .session import Session
 from .tables import printable_lines
 
 REFUSED, USAGE, UNREACHABLE = 1, 2, 3

@@ -5,37 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.testbed.scheduler import RunningScheduler, clean_environ, hello_job
+from tests.scheduler.cli.conftest import PAI, environ_for
+from tests.testbed.scheduler import RunningScheduler, hello_job
 
-PAI = Path(sys.executable).parent / "pai"
 Pai = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def _environ(scheduler: RunningScheduler, **more: str) -> dict[str, str]:
-    return clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-alice", **more})
-
-
-@pytest.fixture
-def pai(scheduler: RunningScheduler) -> Pai:
-    """Run `pai` as alice."""
-
-    def run(*words: str | Path, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [PAI, *words],
-            input=stdin,
-            env=_environ(scheduler, **environ),
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    return run
 
 
 def _file(folder: Path, name: str, command: str = "echo hello", **fields: object) -> Path:
@@ -222,7 +200,7 @@ def test_interrupting_is_quiet(scheduler: RunningScheduler, pai: Pai, tmp_path: 
     pai("submit", _file(tmp_path, "cli-interrupted", "echo started; sleep 600"))
     with subprocess.Popen(
         [PAI, "logs", "-f", "cli-interrupted"],
-        env=_environ(scheduler),
+        env=environ_for(scheduler),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as following:
@@ -239,7 +217,7 @@ def test_a_reader_who_has_enough_is_no_fault(scheduler: RunningScheduler, pai: P
     pai("submit", _file(tmp_path, "cli-yes", "yes | head -c 5000000"), "--watch")
     done = subprocess.run(
         ["sh", "-c", f"{PAI} logs cli-yes | head -n 1"],
-        env=_environ(scheduler),
+        env=environ_for(scheduler),
         capture_output=True,
         text=True,
         timeout=60,
@@ -252,7 +230,7 @@ def test_watching_outlives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
     own = RunningScheduler(tmp_path / "own")
     gate = tmp_path / "gate"
     command = f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after"
-    environ = _environ(own)
+    environ = environ_for(own)
     subprocess.run([PAI, "submit", _file(tmp_path, "through", command)], env=environ, check=True)
     with subprocess.Popen(
         [PAI, "logs", "-f", "through"], env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE

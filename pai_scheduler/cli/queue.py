@@ -1,0 +1,82 @@
+"""`pai queue`, `pai move` and `pai priority`: who waits in which order, and changing that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..job.messages import msg
+from ..wire import QueueEntry
+from .session import OK, Session
+from .tables import moment, table
+
+
+async def queue(session: Session, *, virtual_cluster: str | None) -> int:
+    """Show who waits, first come first."""
+    queues = await session.client.queue(virtual_cluster)
+    if session.as_json:
+        session.print_json(queues)
+    elif any(queues.values()):
+        print(queue_table(queues, session.locale))
+    else:
+        session.say("No job waits for resources.")
+    return OK
+
+
+async def move(session: Session, *, name: str, place: int, user: str | None) -> int:
+    """Move a waiting job."""
+    owner = await session.owner(user)
+    await session.client.reorder(owner, name, place=place)
+    return await _tell_place(session, owner, name)
+
+
+async def priority(session: Session, *, name: str, priority: int, user: str | None) -> int:
+    """Give a job another priority."""
+    owner = await session.owner(user)
+    await session.client.reorder(owner, name, priority=priority)
+    return await _tell_place(session, owner, name)
+
+
+def queue_table(queues: Mapping[str, Sequence[QueueEntry]], locale: str) -> str:
+    """Lay out the queues; a job's name and why it waits stand at those that one may see."""
+    header = [
+        msg("VIRTUAL CLUSTER"),
+        msg("PLACE"),
+        msg("PRIORITY"),
+        msg("USER"),
+        msg("NAME"),
+        msg("TASKS"),
+        msg("GPUS"),
+        msg("CREATED"),
+        msg("OVERTAKEN"),
+        msg("WHY IT WAITS"),
+    ]
+    kept = msg("(what becomes free is kept for it)").in_locale(locale)
+    rows = [
+        [
+            name,
+            str(entry["place"]),
+            str(entry["priority"]),
+            entry["user"],
+            entry["name"] or "-",
+            str(entry["totalTaskNumber"]),
+            str(entry["totalGpuNumber"]),
+            moment(entry["createdTime"]),
+            str(entry["overtaken"]),
+            " ".join(filter(None, (entry["waitingReason"], kept if entry["reserved"] else ""))) or "-",
+        ]
+        for name, entries in queues.items()
+        for entry in entries
+    ]
+    return table([title.in_locale(locale) for title in header], rows)
+
+
+async def _tell_place(session: Session, owner: str, name: str) -> int:
+    status = (await session.client.job(owner, name))["jobStatus"]
+    values = {"name": name, "priority": status["priority"], "place": status["queuePlace"]}
+    if session.as_json:
+        session.print_json(values)
+    elif status["queuePlace"] is None:
+        session.say("Job {name} has priority {priority}; it is not waiting in line.", **values)
+    else:
+        session.say("Job {name} has priority {priority}, and is at place {place} in the queue.", **values)
+    return OK
