@@ -9,15 +9,19 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
+from ..health import Status
 from ..job.messages import choose_locale, msg
 
 
 def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:
     """Make the application that answers while another service leads; `leader` gives that one's address."""
-    health = rf"{re.escape(prefix)}(?:api/v1/)?healthz/?"
+    here = re.escape(prefix)
     settings = {"leader": leader}
     return Application(
-        [(health, _HealthHandler)],
+        [
+            (rf"{here}(?:api/v1/)?healthz/?", _HealthHandler),
+            (rf"{here}readyz", _ReadyHandler, settings),
+        ],
         default_handler_class=_StandbyHandler,
         default_handler_args=settings,
         log_function=lambda _: None,
@@ -54,4 +58,14 @@ class _StandbyHandler(_Handler):
             message = msg("This scheduler is a standby, and none leads at present. Try again in seconds.")
         locale = choose_locale(self.request.headers.get("Accept-Language", ""))
         self.set_header("Retry-After", "5")
-        self.answer(503, {"code": "StandbyError", "message": message.in_locale(locale)})
+        self.answer(503, self.body(message.in_locale(locale)))
+
+    def body(self, message: str) -> dict[str, Any]:
+        return {"code": "StandbyError", "message": message}
+
+
+class _ReadyHandler(_StandbyHandler):
+    """`/readyz`: it is not, but all is well."""
+
+    def body(self, message: str) -> dict[str, Any]:
+        return {"status": Status.STANDBY.value, "reasons": [message]}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tornado.netutil import bind_sockets
 
+from pai_scheduler.api.server import serve
+from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.client import ApiError, Client
 from pai_scheduler.metrics.series import SERIES
 from pai_scheduler.wire import TaskMetrics
@@ -56,6 +59,14 @@ async def samples(scheduler: RunningScheduler) -> dict[tuple[str, tuple[str, ...
 async def finish(client: Client, name: str) -> None:
     async for _ in client.events("alice", name):
         pass
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    pytest.fail(f"never: {what}")
 
 
 async def until_measured(client: Client, name: str, attempt: int | None = None) -> TaskMetrics:
@@ -243,15 +254,11 @@ async def test_a_record_is_its_owners_and_goes_with_the_job(watched: RunningSche
     assert (await get(watched, f"{path}?attempt=7", "token-of-alice")).status_code == 404
     assert (await get(watched, f"{path}?after=soon", "token-of-alice")).status_code == 400
     job_id = (await alice.job("alice", "recorded"))["jobStatus"]["appId"]
-    assert list(watched.data_dir.rglob(f"*{job_id}*/**/usage"))
+    await until(lambda: list(watched.data_dir.glob(f"*/*{job_id}*/log/usage")), "a record beside the log")
     await alice.delete("alice", "recorded")
     with pytest.raises(ApiError, match="not found"):
         await alice.task_metrics("alice", "recorded", "main", 0)
-    for _ in range(600):
-        if not list(watched.data_dir.rglob(f"*{job_id}*")):
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail("the record outlives its job")
+    await until(lambda: not list(watched.data_dir.glob(f"*/*{job_id}*")), "the record goes with its job")
 
 
 # -- readiness and the log
@@ -260,14 +267,9 @@ async def test_a_record_is_its_owners_and_goes_with_the_job(watched: RunningSche
 async def test_a_scheduler_whose_database_is_gone_is_alive_but_not_ready(tmp_path: Path) -> None:
     running = await asyncio.to_thread(RunningScheduler, tmp_path)
     try:
-        assert (await get(running, "/readyz", "token-of-bob")).json() == {"status": "ready", "reasons": []}
         database = running.data_dir / "scheduler.sqlite"
         database.rename(tmp_path / "elsewhere")
-        for _ in range(600):
-            answer = await get(running, "/readyz", "token-of-bob")
-            if answer.status_code != 200:
-                break
-            await asyncio.sleep(0.05)
+        answer = await get(running, "/readyz", "token-of-bob")
         assert answer.status_code == 503
         assert answer.json()["status"] == "failing"
         (reason,) = answer.json()["reasons"]
@@ -275,6 +277,20 @@ async def test_a_scheduler_whose_database_is_gone_is_alive_but_not_ready(tmp_pat
         assert (await get(running, "/healthz", None)).status_code == 200
     finally:
         running.kill()
+
+
+async def test_a_standby_is_alive_and_not_ready() -> None:
+    sockets = bind_sockets(0, "127.0.0.1")
+    server = serve(make_standby_app("/services/pai/", lambda: "http://leader:1"), sockets)
+    url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"
+    async with httpx.AsyncClient(trust_env=False) as client:
+        assert (await client.get(f"{url}/healthz")).status_code == 200
+        answer = await client.get(f"{url}/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "standby"
+    assert "http://leader:1" in answer.json()["reasons"][0]
+    server.stop()
+    await server.close_all_connections()
 
 
 async def test_the_log_is_one_object_per_line_says_what_it_is_about_and_no_secret(
