@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 from ..client import ApiError, Client, UnreachableError
 from ..job.messages import msg
+from ..log_position import STAMP_LENGTH, LogPart
 
 #: How long (seconds) a followed log waits for a scheduler that is being restarted, and how often it asks.
 PATIENCE_SECONDS = 120.0
@@ -51,25 +53,44 @@ async def copy_log(
     *,
     attempt: int | None,
     follow: bool,
+    timestamps: bool,
     to: BinaryIO,
     locale: str,
 ) -> None:
     """Write a log to `to`; followed, until the task has ended."""
+
+    def parts(offset: int) -> AsyncIterator[LogPart]:
+        return client.log_stream(
+            user,
+            job,
+            role,
+            index,
+            stream,
+            attempt=attempt,
+            offset=offset,
+            follow=follow,
+            timestamps=timestamps,
+        )
+
     if not follow:
-        async for part in client.log_parts(user, job, role, index, stream, attempt=attempt):
-            to.write(part)
+        async for part in parts(0):
+            to.write(part.data)
         to.flush()
         return
-    position = 0
+    position, within_line = 0, False
     patience = Patience(locale)
     while True:
         try:
-            parts = client.follow_log(user, job, role, index, stream, attempt=attempt, offset=position)
-            async for part in parts:
+            # an answer begins with a time, which a line that goes on has already
+            unwanted = STAMP_LENGTH if timestamps and within_line else 0
+            async for part in parts(position):
                 patience.renew()
-                position += len(part)
-                to.write(part)
-                to.flush()
+                position = part.next_offset
+                data, unwanted = part.data[unwanted:], max(0, unwanted - len(part.data))
+                if data:
+                    within_line = not data.endswith(b"\n")
+                    to.write(data)
+                    to.flush()
             return
         except UnreachableError as error:
             await patience.wait(error)
