@@ -68,11 +68,11 @@ class Holds:
     """The pipes of the tasks that may be held, and what was heard, in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def make(self, task: TaskRef) -> Path:
         """Make a task's pipe, unless it is there; anybody may write to it, whoever the image runs as."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         pipe = self.pipe(task)
         with contextlib.suppress(FileExistsError):
             os.mkfifo(pipe)
@@ -92,7 +92,11 @@ class Holds:
         try:
             while True:
                 await _readable(pipe)
-                if found := _REPORT.match(os.read(pipe, _LONGEST_REPORT)):
+                try:
+                    line = os.read(pipe, _LONGEST_REPORT)
+                except BlockingIOError:  # the task read it away itself: the wrapper says it again
+                    continue
+                if found := _REPORT.match(line):
                     report = _report(int(found[1]), int(found[2]) > 0, float(found[3]))
                     self._write(task, report)
                     return report
@@ -108,13 +112,13 @@ class Holds:
 
     def pipe(self, task: TaskRef) -> Path:
         """Give the place of a task's pipe."""
-        return self._folder / task.name
+        return self.folder / task.name
 
     def _record(self, task: TaskRef) -> Path:
-        return self._folder / f"{task.name}.held"
+        return self.folder / f"{task.name}.held"
 
     def _fresh(self, task: TaskRef) -> Path:
-        return self._folder / f"{task.name}.new"
+        return self.folder / f"{task.name}.new"
 
     def _read(self, task: TaskRef) -> HoldReport | None:
         try:
