@@ -159,6 +159,8 @@ class DockerEngine:
         gangs = {network_name(task.job_id, task.attempt) for task in expected}
         await self._remove_all_but(lambda: {task.name for task in expected}, lambda: gangs)
         self._gangs = gangs
+        if self._around is not None:
+            self._around.forget_all_but(expected)
         for ref in expected:
             self._task(ref).take_up()
         # not before it is known which tasks there are: a log that grows may be as old

@@ -41,19 +41,20 @@ class GangNetworks:
         """Make a gang's network, unless it is there; give each member's address, the same every time."""
         name = network_name(gang.job_id, gang.attempt)
         async with self._making:
-            found = await self._show(name)
-            block = _block(found) or await self._create(name, gang)
+            block = _block(await self._only(name))
+            if block is None:
+                made = await self._create(name, gang)
+                block = _block(await self._only(name)) or made
         return {member.task: str(block.network_address + 2 + n) for n, member in enumerate(gang.members)}
 
     async def remove(self, name: str) -> None:
         """Remove a network; none of that name is no error."""
         for pause in (*_BUSY_PAUSES, None):
             try:
-                await self._api.persist(lambda: self._api.network(name).delete())
+                for network in await self._named(name):
+                    await self._delete(network)
                 return
             except aiodocker.DockerError as error:
-                if error.status == 404:
-                    return
                 if error.status != 403 or pause is None:
                     reason = error.message
                     raise EngineError(
@@ -78,6 +79,32 @@ class GangNetworks:
         block = _block(bridge)
         return str(block.network_address + 1) if block else None
 
+    async def _only(self, name: str) -> dict[str, Any] | None:
+        """Find the network of this name; where there are several, only one stays.
+
+        Docker's names are not unique: what a killed service asked for may be made beside what the next one
+        asks for. The one that tasks are in stays, else the oldest.
+        """
+        found = await self._named(name)
+        if len(found) < 2:
+            return found[0] if found else None
+        shown = [show for network in found if (show := await self._show(network["Id"]))]
+        shown.sort(key=lambda show: (not show["Containers"], show["Created"]))
+        for other in shown[1:]:
+            await self._delete(other)
+        return shown[0] if shown else None
+
+    async def _named(self, name: str) -> list[dict[str, Any]]:
+        networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"name": name}))
+        return [network for network in networks if network["Name"] == name]
+
+    async def _delete(self, network: dict[str, Any]) -> None:
+        try:
+            await self._api.persist(lambda: self._api.network(network["Id"]).delete())
+        except aiodocker.DockerError as error:
+            if error.status != 404:
+                raise
+
     async def _show(self, name: str) -> dict[str, Any] | None:
         try:
             return await self._api.persist(lambda: self._api.network(name).show())
@@ -99,10 +126,9 @@ class GangNetworks:
             try:
                 await self._api.persist(partial(self._api.docker.networks.create, config))
             except aiodocker.DockerError as error:
-                if error.status == 409:  # made by a call whose answer was lost
-                    found = _block(await self._show(name))
-                    if found:
-                        return found
+                # made by a call whose answer was lost
+                if error.status == 409 and (found := _block(await self._only(name))):
+                    return found
                 if "overlap" not in error.message:
                     raise EngineError(
                         msg("Docker could not make a network for the job: {error}", error=error.message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -66,6 +66,16 @@ class Surroundings:
         for fate in Fate:
             self._mark(fate, task).unlink(missing_ok=True)
         self.holds.forget(task)
+
+    def forget_all_but(self, tasks: Collection[TaskRef]) -> None:
+        """Remove what was remembered of tasks whose release a kill of the service came before."""
+        folders = (*(self.data_dir / fate.value for fate in Fate), self.holds.folder)
+        kept = {task.name for task in tasks}
+        for path in (path for folder in folders if folder.exists() for path in list(folder.iterdir())):
+            # (beside its pipe a held task has files with endings of their own)
+            name = path.name.removesuffix(".held").removesuffix(".new")
+            if name not in kept and (task := TaskRef.parse(name)) is not None:
+                self.forget(task)
 
     def _mark(self, fate: Fate, task: TaskRef) -> Path:
         return self.data_dir / fate.value / task.name

@@ -10,6 +10,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -57,6 +58,9 @@ class Sort:
 
 class Outside(Protocol):
     """What can be seen of an engine past the scheduler."""
+
+    def watch(self) -> AbstractAsyncContextManager[None]:
+        """Look on for as long as this is open."""
 
     def ran(self) -> Counter[Ran]:
         """Count how often the command of each task was started."""
@@ -126,6 +130,10 @@ class Drill:
 
     async def run(self) -> list[Life]:
         """Go through the day; AssertionError where something came out as it must not."""
+        async with self.outside.watch():
+            return await self._run()
+
+    async def _run(self) -> list[Life]:
         begin = partial(DrilledScheduler, self.folder, self.kill_at, *self.options, cluster=self.cluster)
         self._scheduler = await asyncio.to_thread(begin)
         keeping = asyncio.create_task(self._keep_alive())

@@ -30,6 +30,10 @@ class Processes:
     data_dir: Path
     ran_file: Path
 
+    def watch(self) -> contextlib.nullcontext[None]:
+        """Look on: there is no need to, tasks write down themselves that they run."""
+        return contextlib.nullcontext()
+
     def ran(self) -> Counter[Ran]:
         """Count how often the command of each task was started."""
         counted = Counter[Ran]()
@@ -67,10 +71,11 @@ class Containers:
     """The Docker engine's tasks, as Docker itself tells of them (`watch`)."""
 
     data_dir: Path
-    docker: aiodocker.Docker
+    host: str
     started: Counter[Ran] = field(default_factory=Counter)
     #: containers that were started and not yet removed
     there: set[str] = field(default_factory=set)
+    _docker: aiodocker.Docker = field(init=False)
 
     def ran(self) -> Counter[Ran]:
         """Count how often the command of each task was started."""
@@ -80,8 +85,8 @@ class Containers:
         """List what is left on the machine although all jobs have ended."""
         del alive
         label = {"label": [f"pai.instance={(self.data_dir / 'docker-instance').read_text()}"]}
-        containers = await self.docker.containers.list(all=1, filters=json.dumps(label))
-        networks = await self.docker.networks.list(filters=label)
+        containers = await self._docker.containers.list(all=1, filters=json.dumps(label))
+        networks = await self._docker.networks.list(filters=label)
         killed = self.data_dir / "killed"
         return [
             *(str(container._container["Names"]) for container in containers),
@@ -95,18 +100,16 @@ class Containers:
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
         """Listen to Docker meanwhile."""
-        news = self.docker.events.subscribe(create_task=False)
-        listening = asyncio.create_task(self.docker.events.run(filters=json.dumps({"type": ["container"]})))
-        hearing = asyncio.create_task(self._hear(news))
-        try:
+        async with aiodocker.Docker(url=self.host) as self._docker:
+            hearing = asyncio.create_task(self._hear(self._docker.events.subscribe()))
             yield
-        finally:
-            for task in (hearing, listening):
-                task.cancel()
-            await asyncio.gather(hearing, listening, return_exceptions=True)
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
 
     async def _hear(self, news: aiodocker.channel.ChannelSubscriber) -> None:
         while (event := await news.get()) is not None:
+            if event["Type"] != "container":
+                continue
             attributes = event["Actor"]["Attributes"]
             task = TaskRef.parse(attributes["name"])
             if task is None or attributes.get("pai.instance") != self._instance():

@@ -16,7 +16,7 @@ from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Progress, Started
 from pai_scheduler.job.task import TaskRef
 
-from .conformance import EngineConformance, Reopen
+from .conformance import FOREVER, EngineConformance, Reopen
 from .lab import Lab, make_gang, make_task
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
@@ -250,6 +250,28 @@ async def test_release_leaves_no_container_and_no_network_behind(
     assert job in await listed(docker)
     await docker_lab.engine.release(make_gang(*launches))
     assert job not in await listed(docker)
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+async def test_adoption_forgets_what_was_remembered_of_tasks_that_are_over(
+    docker_lab: Lab, tmp_path: Path
+) -> None:
+    kept, over = make_task(), make_task(role="a.b")
+    for task in (kept, over):
+        (launch,) = await docker_lab.prepare(docker_lab.make(FOREVER, task=task, hold_on_failure=True))
+        await docker_lab.engine.launch(launch)
+        await docker_lab.started(task)
+        await docker_lab.engine.kill(task, 0)
+        await docker_lab.ended(task)
+    remembered = {folder: tmp_path / "data" / folder for folder in ("killed", "holds")}
+    assert all({kept.name, over.name} <= names(path) for path in remembered.values())
+    await docker_lab.adopt([kept])
+    assert {folder: names(path) for folder, path in remembered.items()} == {
+        folder: {kept.name} for folder in remembered
+    }
 
 
 async def test_adoption_leaves_only_the_networks_of_expected_tasks(

@@ -120,6 +120,43 @@ async def test_a_gangs_addresses_are_the_same_after_a_restart(
     await later.release(gang)
 
 
+async def twins(docker: aiodocker.Docker, name: str, first_third_octet: int) -> list[str]:
+    """Make two networks of one name, as a killed service and the next one may; give their ids."""
+    made = []
+    for number in range(2):
+        subnet = f"10.214.{first_third_octet + number}.0/29"
+        config = {"Name": name, "CheckDuplicate": False, "IPAM": {"Config": [{"Subnet": subnet}]}}
+        made.append(str((await docker.networks.create(config)).id))
+    return made
+
+
+async def networks_of(docker: aiodocker.Docker, name: str) -> list[str]:
+    return [str(found["Id"]) for found in await docker.networks.list(filters={"name": name})]
+
+
+async def test_of_two_networks_of_one_name_the_gang_gets_the_older_and_nothing_is_left(
+    docker_lab: Lab, docker: aiodocker.Docker
+) -> None:
+    launch = docker_lab.make("true")
+    name = f"pai-{launch.task.job_id}-{launch.task.attempt}"
+    older, _ = await twins(docker, name, 0)
+    (prepared,) = await docker_lab.prepare(launch)
+    assert await networks_of(docker, name) == [older]
+    assert prepared.address == "10.214.0.2"
+    await docker_lab.engine.launch(prepared)
+    assert (await docker_lab.ended(launch.task)).exit_code == 0
+    await docker_lab.engine.release(docker_lab.gangs.pop())
+    assert await networks_of(docker, name) == []
+
+
+async def test_two_networks_of_one_name_are_both_removed(docker_lab: Lab, docker: aiodocker.Docker) -> None:
+    gang = make_gang(docker_lab.make("true"))
+    name = f"pai-{gang.job_id}-{gang.attempt}"
+    await twins(docker, name, 2)
+    await docker_lab.engine.release(gang)
+    assert await networks_of(docker, name) == []
+
+
 @pytest.fixture
 async def taken(docker: aiodocker.Docker) -> object:
     network = await docker.networks.create(
