@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiodocker
 import pytest
 
 from pai_scheduler.client import Client
+from tests.testbed.fixtures import REGISTRY_PASSWORDS
+from tests.testbed.images import tiny_image
 from tests.testbed.scheduler import RunningScheduler
 
 JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
@@ -162,3 +166,71 @@ async def test_containers_outlive_a_kill_of_the_scheduler_and_end_with_their_rea
     assert (detail["jobStatus"]["state"], detail["jobStatus"]["appExitCode"]) == ("FAILED", 7)
     assert len(await alice.attempts("alice", "long")) == 1
     assert await alice.log("alice", "long", "main", 0) == b"before\nafter\n"
+
+
+async def test_a_debugged_job_that_fails_can_be_looked_into_until_it_is_stopped(
+    scheduler: RunningScheduler, alice: Client, docker: aiodocker.Docker, debian_image: str
+) -> None:
+    role = {"name": "main", "command": "echo what it did > file; exit 9"}
+    await alice.submit(job("puzzle", debian_image, role, jobEnvs={"isDebug": True}))
+    await story_until(alice, "puzzle", "held")
+    scheduler.kill()
+    scheduler.start()
+    status = (await alice.job("alice", "puzzle"))["jobStatus"]
+    assert (status["state"], status["subState"]) == ("RUNNING", "DEBUG_HELD")
+    (container,) = await docker.containers.list(filters={"label": ["pai.job-name=puzzle"]})
+    assert (await container.show())["State"]["Running"]
+    await alice.stop("alice", "puzzle")
+    await story_until(alice, "puzzle", "ended")
+    assert (await alice.job("alice", "puzzle"))["jobStatus"]["state"] == "STOPPED"
+    assert len(await alice.attempts("alice", "puzzle")) == 1
+
+
+async def test_a_private_image_is_pulled_with_the_login_of_the_users_authfile(
+    scheduler: RunningScheduler,
+    alice: Client,
+    docker: aiodocker.Docker,
+    docker_host: str,
+    private_registry: str,
+) -> None:
+    tiny = await asyncio.to_thread(tiny_image, docker_host)
+    repository, password = f"{private_registry}/private/tiny", REGISTRY_PASSWORDS["alice"]
+    await docker.images.tag(tiny, repository, tag="1")
+    await docker.images.push(repository, tag="1", auth={"username": "alice", "password": password})
+    await docker.images.delete(f"{repository}:1")
+    home = scheduler.data_dir / "storage" / "alice"
+    home.mkdir(parents=True)
+    (home / "login").write_text(f"{private_registry}\nalice\n{password}\n")
+    (home / "wrong").write_text(f"{private_registry}\nalice\n")
+    role = {"name": "main", "command": "export -p; exit 3"}
+    for name, auth_file in (("right", "login"), ("wrong", "wrong"), ("missing", "none")):
+        uri = f"$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/{auth_file}"
+        await alice.submit(job(name, f"{repository}:1", role, authFile=uri, retryCount=3))
+        await story_until(alice, name, "ended")
+    await docker.images.delete(f"{repository}:1", force=True)
+    said = {
+        name: (await alice.job("alice", name))["jobStatus"]["appExitDiagnostics"]
+        for name in ("wrong", "missing")
+    }
+    uri = f"{(scheduler.data_dir / 'storage').as_uri()}/alice"
+    assert f"The authFile {uri}/wrong cannot be used: line 3: the password is missing" in said["wrong"]
+    assert f"There is no file {uri}/none." in said["missing"]
+    assert len(await alice.attempts("alice", "wrong")) == 1
+    assert (await alice.job("alice", "right"))["jobStatus"]["appExitCode"] == 3
+    log = await alice.log("alice", "right", "main", 0)
+    assert b"PAI_JOB_NAME" in log
+    assert password.encode() not in log
+    kept = [path for path in scheduler.folder.rglob("*") if path.is_file() and path.name != "login"]
+    assert not [path for path in kept if password.encode() in path.read_bytes()]
+
+
+async def test_a_job_that_writes_more_than_it_asked_for_fails_for_good_with_that_reason(
+    alice: Client, debian_image: str
+) -> None:
+    role = {"name": "main", "command": "head -c 5000000 /dev/zero > file; sleep 1000", "storageGB": 0}
+    await alice.submit(job("glutton", debian_image, role, retryCount=3))
+    await story_until(alice, "glutton", "ended")
+    status = (await alice.job("alice", "glutton"))["jobStatus"]
+    assert (status["state"], status["retries"]) == ("FAILED", 0)
+    assert status["appExitSpec"]["code"] == 198
+    assert "wrote more than its 0 GB" in status["appExitDiagnostics"]
