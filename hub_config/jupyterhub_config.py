@@ -82,8 +82,13 @@ c.JupyterHub.services = [
         "name": "pai",
         "url": f"http://127.0.0.1:{scheduler_port}",
         "command": scheduler_command,
-        # where the Docker Engine is, when it is not in the usual place
-        "environment": {name: os.environ[name] for name in ("DOCKER_HOST",) if name in os.environ},
+        # where the Docker Engine is, when it is not in the usual place; and the PostgreSQL to use instead of
+        # a file in the scheduler's folder (docs/scheduler.md), whose address may have a password in it
+        "environment": {
+            name: os.environ[name]
+            for name in ("DOCKER_HOST", "PAI_DATABASE_URL", "PGPASSFILE")
+            if name in os.environ
+        },
         "display": False,
     },
     # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler

@@ -1,0 +1,36 @@
+"""The Hub's configuration file, loaded as the Hub loads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from traitlets.config.loader import PyFileConfigLoader
+
+import hub_config
+
+CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
+
+
+def load(monkeypatch: pytest.MonkeyPatch, folder: Path, **environ: str) -> Any:
+    for name in ("DOCKER_HOST", "PAI_DATABASE_URL", "PGPASSFILE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"PAI_RUN_FOLDER": str(folder), "PAI_SPAWNER_TOKEN": "t", **environ}.items():
+        monkeypatch.setenv(name, value)
+    return PyFileConfigLoader(CONFIG.name, str(CONFIG.parent)).load_config()
+
+
+def test_the_database_reaches_the_scheduler_past_its_command_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = "postgresql://pai:secret@127.0.0.1/pai"
+    config = load(monkeypatch, tmp_path, PAI_DATABASE_URL=url, PGPASSFILE="/etc/pai/pgpass")
+    (scheduler, _) = config.JupyterHub.services
+    assert scheduler["environment"] == {"PAI_DATABASE_URL": url, "PGPASSFILE": "/etc/pai/pgpass"}
+    assert not any("secret" in word for word in scheduler["command"])
+
+
+def test_without_one_the_scheduler_keeps_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (scheduler, _) = load(monkeypatch, tmp_path).JupyterHub.services
+    assert scheduler["environment"] == {}
