@@ -47,7 +47,7 @@ def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
     """Log to the standard error stream: `level` and worse, as `form` says."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
-    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     logging.captureWarnings(True)
     for chatty in ("alembic", "asyncio"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))

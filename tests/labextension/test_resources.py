@@ -51,6 +51,12 @@ def test_parameters_of_jupyters_own_stay_here():
     assert target("GET", "jobs", query).query == "username=a+b"
 
 
+def test_what_a_task_uses_can_be_asked_from_a_time_on():
+    assert target("GET", f"{TASK}/metrics", "attempt=1&after=1700000000000").query == (
+        "attempt=1&after=1700000000000"
+    )
+
+
 def test_an_answer_that_is_followed_is_told_from_one_that_ends():
     assert target("GET", f"{TASK}/logs/stdout", "follow=1&offset=-100").follows
     assert target("GET", f"{JOB}/events", "follow=True").follows

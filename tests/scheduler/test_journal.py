@@ -26,6 +26,7 @@ def log() -> Iterator[Log]:
 
     def set_up(form: str) -> io.StringIO:
         stream = io.StringIO()
+        root.handlers.clear()
         journal.set_up("info", form, stream)
         return stream
 

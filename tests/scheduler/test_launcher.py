@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler import journal
 from pai_scheduler.core.events import EndCause, Ended, Event, Tick
 from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process import ProcessEngine
@@ -327,3 +328,27 @@ async def test_an_authfile_that_cannot_be_read_ends_the_task_for_good_with_the_r
         "The authFile hdfs://fs/alice/auth cannot be used: the scheduler cannot"
     )
     assert pad.engine.asked == [("kill", (A, 0))]
+
+
+async def test_calls_that_failed_are_counted_and_logged_with_what_they_were_about(
+    pad: Pad, caplog: pytest.LogCaptureFixture
+) -> None:
+    noted: list[dict[str, Any]] = []
+    # what a handler of the log sees, which is called where the line is written
+    caplog.handler.addFilter(lambda record: noted.append(journal.fields_of(record)) or True)
+    pad.engine.faults = {
+        "launch": [OSError("no")],
+        "kill": [OSError("no")],
+        "release": [OSError("no")] * 2,
+    }
+    pad.submit(make_role())
+    await pad.until(lambda: pad.launcher.errors["kill"] == 1, "a kill that failed")
+    await pad.idle()
+    pad.carry_out(ReleaseAttempt("j", 0))
+    await pad.idle()
+    assert pad.launcher.errors == {"launch": 1, "kill": 1, "release": 2}
+    first, last = noted[0], noted[-1]
+    assert (first["job"], first["attempt"], first["task"], first["node"]) == ("j", 0, "main-0", "a")
+    assert first["user"] == "alice"
+    assert (last["job"], last["attempt"]) == ("j", 0)
+    assert "task" not in last

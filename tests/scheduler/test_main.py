@@ -228,3 +228,13 @@ async def test_a_changed_tokens_file_counts_without_a_restart(own: RunningSchedu
         for token, status in (("fresh", 200), ("token-of-alice", 401)):
             answer = await client.get("/api/v1/jobs", headers={"Authorization": f"Bearer {token}"})
             assert answer.status_code == status
+
+
+def test_a_token_for_metrics_that_cannot_be_used_is_named_before_anything_starts(
+    refused: Refused, options: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "metrics-token"
+    assert str(file) in refused(*options, "--metrics-token-file", str(file))
+    file.write_text("short")
+    assert "16" in refused(*options, "--metrics-token-file", str(file))
+    assert not (tmp_path / "data").exists()

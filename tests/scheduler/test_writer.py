@@ -36,8 +36,10 @@ class FaultyStore(Store):
         super().__init__(url)
         self.may_go_on = threading.Event()
         self.may_go_on.set()
+        self.begun = threading.Event()
 
     def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        self.begun.set()
         assert self.may_go_on.wait(10)
         if self.full:
             raise StoreError("database or disk is full")
@@ -254,3 +256,38 @@ async def test_closing_does_not_wait_for_a_full_disk(tmp_path: Path) -> None:
     await asyncio.sleep(0.05)
     await desk.writer.close()
     desk.store.close()
+
+
+async def test_what_became_durable_says_which_events_it_came_from_and_how_long_they_took(desk: Desk) -> None:
+    await desk.submit("j", time=7)
+    committed = desk.committed[-1]
+    (event,) = committed.events
+    assert isinstance(event, Submitted)
+    assert (event.job_id, event.time) == ("j", 7)
+    assert committed.handled_seconds > 0
+    assert committed.commit_seconds > 0
+
+
+async def test_each_group_that_the_database_does_not_take_is_counted(desk: Desk) -> None:
+    assert desk.writer.failures == 0
+    desk.store.full = True
+    for number in range(2):
+        with pytest.raises(RequestError):
+            await desk.submit(f"j{number}")
+    assert desk.writer.failures == 2
+    desk.store.full = False
+    await desk.submit("j")
+    assert desk.writer.failures == 2
+
+
+async def test_whether_the_database_takes_writes_is_asked_between_two_commits(desk: Desk) -> None:
+    await desk.writer.check()
+    desk.store.may_go_on.clear()
+    desk.store.begun.clear()
+    submission = asyncio.create_task(desk.submit("j"))
+    assert await asyncio.to_thread(desk.store.begun.wait, 10)
+    check = asyncio.create_task(desk.writer.check())
+    await asyncio.sleep(0.05)
+    assert not check.done()
+    desk.store.may_go_on.set()
+    await asyncio.gather(submission, check)

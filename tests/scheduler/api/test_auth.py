@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.api.auth import TokensError, TokensFile, bearer_token, read_tokens
+from pai_scheduler.api.auth import MonitoringToken, TokensError, TokensFile, bearer_token, read_tokens
 from pai_scheduler.errors import RequestError
 from pai_scheduler.service import Caller
 
@@ -119,3 +119,32 @@ def test_any_other_header_is_no_token(header: str) -> None:
     with pytest.raises(RequestError) as refusal:
         bearer_token(header)
     assert refusal.value.status == 401
+
+
+def test_the_token_for_metrics_is_its_files_content_as_it_is_now(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef\n")
+    token = MonitoringToken(file)
+    assert token.read() == "0123456789abcdef"
+    assert token.matches("0123456789abcdef")
+    assert not token.matches("0123456789abcde")
+    assert not token.matches("0123456789abcdef\ud800")
+    file.write_text("another-token-of-16")
+    assert token.matches("another-token-of-16")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"), [(None, "No such file"), (b"short", "16"), (b"\xff" * 20, "utf-8|invalid")]
+)
+def test_a_token_for_metrics_that_cannot_be_used_is_refused_with_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(TokensError, match=reason) as caught:
+        MonitoringToken(file).read()
+    assert str(file) in str(caught.value)
+    # once it runs, nobody is let in, and the log says why
+    assert not MonitoringToken(file).matches("short")
+    assert str(file) in caplog.text

@@ -393,3 +393,18 @@ def test_numbers_of_any_size_that_a_caller_may_give_are_understood(store: Store)
     store.commit(Outcome(story=tell("j", "a")), {})
     assert store.story(after=2**63 - 1) == []
     assert len(store.story(after=0, limit=2**31)) == 1
+
+
+def test_whether_writes_are_taken_is_found_out_without_changing_anything(store: Store) -> None:
+    add(store, "j")
+    store.check_writable()
+    assert len(list(store.jobs())) == 1
+    read_only = {
+        "sqlite": "PRAGMA query_only = ON",
+        "postgresql": "SET TRANSACTION READ ONLY",
+    }[store.engine.dialect.name]
+
+    sa.event.listen(store.engine, "begin", lambda connection: connection.exec_driver_sql(read_only))
+    with pytest.raises(StoreError, match=r"read-?only"):
+        store.check_writable()
+    assert len(list(store.jobs())) == 1
