@@ -11,7 +11,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ import pytest
 from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.wire import AttemptInfo, JobSummary
-from tests.testbed.scheduler import RunningScheduler, clean_environ
+from tests.testbed.warm import WarmScheduler
 
 from .making import make_config, make_role
 
@@ -72,7 +71,7 @@ class Chaos:
         self.random = random.Random(seed)  # noqa: S311 - no secrets here
         self.ran = folder / "ran"
         self.ran.touch()
-        self.scheduler = RunningScheduler(folder, cluster=CLUSTER)
+        self.scheduler = WarmScheduler(folder, cluster=CLUSTER)
         self.kills: list[float] = []
         self.jobs: dict[str, Kind] = {}
         self.to_stop: asyncio.Queue[str] = asyncio.Queue()
@@ -84,26 +83,16 @@ class Chaos:
         for number in range(KILLS):
             if number % 4 == 0:
                 # while it starts and takes up what was there
-                await asyncio.sleep(self.random.uniform(0, 0.6))
+                await asyncio.sleep(self.random.uniform(0, 0.12))
             else:
                 await self.answers()
                 await asyncio.sleep(self.random.uniform(0, 0.5))
             assert self.scheduler.process.poll() is None, "it ended by itself"
             self.kills.append(time.time() * 1000)
             self.scheduler.kill()
-            self.begin()
+            self.scheduler.process = self.scheduler.spawn()
         await self.answers()
         self.over = True
-
-    def begin(self) -> None:
-        with self.scheduler.log.open("ab") as log:
-            self.scheduler.process = subprocess.Popen(
-                self.scheduler.command(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=clean_environ(),
-            )
 
     async def answers(self) -> None:
         async with Client(self.scheduler.url) as anybody:
