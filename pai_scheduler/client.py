@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
@@ -206,9 +207,10 @@ class Client:
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
         """Give a task's log as it is written, until the task has ended."""
-        parts = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset, follow=True)
-        async for part in parts:
-            yield part.data
+        whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset, follow=True)
+        async with aclosing(whole) as parts:
+            async for part in parts:
+                yield part.data
 
     async def log_parts(
         self,
@@ -222,8 +224,10 @@ class Client:
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
         """Give a task's log as it is now, piece by piece, however long it is."""
-        async for part in self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset):
-            yield part.data
+        whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset)
+        async with aclosing(whole) as parts:
+            async for part in parts:
+                yield part.data
 
     async def log_stream(
         self,
@@ -237,7 +241,7 @@ class Client:
         offset: int = 0,
         follow: bool = False,
         timestamps: bool = False,
-    ) -> AsyncIterator[LogPart]:
+    ) -> AsyncGenerator[LogPart, None]:
         """Give a task's log with the offset after each part, at which another call would go on.
 
         `timestamps`: before each line when it began, and before the first one of the answer in any case.

@@ -111,20 +111,16 @@ class LogHandler(StreamHandler):
     async def _copy(self, reading: _Reading) -> None:
         """Send what there is from its position on, in pieces."""
         gap = reading.gap
-        if gap is not None and reading.position == gap.stop and reading.notice:
-            await self._send_notice(reading)
         while not self.gone.is_set():
             until = reading.end
-            if gap is not None and reading.position < gap.start:
+            if gap is not None and reading.notice:
+                if reading.position >= gap.start:
+                    reading.position = gap.stop
+                    await self._send_notice(reading)
+                    continue
                 until = gap.start if until is None else min(until, gap.start)
             wanted = CHUNK if until is None else min(CHUNK, until - reading.position)
-            if wanted > 0:
-                if not await self._send_part(reading, wanted):
-                    return
-            elif gap is not None and reading.position == gap.start and reading.notice:
-                reading.position = gap.stop
-                await self._send_notice(reading)
-            else:
+            if wanted <= 0 or not await self._send_part(reading, wanted):
                 return
 
     async def _send_part(self, reading: _Reading, wanted: int) -> bool:

@@ -350,6 +350,7 @@ class _Log(_Stream):
         follow = self.get_query_argument("follow", "0") == "1"
         key = (role, int(index), stream)
         position = max(0, len(job.logs.get(key, b"")) + offset) if offset < 0 else offset
+        self.set_header("X-Log-Offset", str(position))
         try:
             while True:
                 changed = job.changed

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from pai_scheduler.client import Client
-from tests.testbed.scheduler import RunningScheduler, hello_job
+from pai_scheduler.log_position import STAMP_LENGTH
+from tests.testbed.answers import check_answer
+from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
 
 
 def _path(job: str, stream: str = "all") -> str:
@@ -113,6 +119,163 @@ async def test_a_long_log_comes_whole_and_is_never_held(scheduler: RunningSchedu
     assert digest.digest() == hashlib.sha256((million + "\n").encode() * 100_000).digest()
     assert _peak_kb(scheduler.process.pid) - before < 30_000
     await alice.delete("alice", "long-log")
+
+
+# times, and logs that are too long or too old
+
+
+STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z ")
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr", "all"])
+async def test_each_line_can_be_had_with_its_time(
+    http: httpx.AsyncClient, alice: Client, stream: str
+) -> None:
+    if "timed" not in [job["name"] for job in await alice.jobs()]:
+        await alice.submit(
+            hello_job("timed", "echo one; echo two; sleep 0.2; echo three >&2; sleep 0.2; printf four")
+        )
+    parts = [part async for part in alice.log_stream("alice", "timed", "main", 0, stream, follow=True)]
+    plain = b"".join(part.data for part in parts).decode()
+    for query in ("?timestamps=1", "?timestamps=1&follow=1"):
+        lines = (await http.get(_path("timed", stream) + query)).text.splitlines()
+        stamps = [STAMP.match(line) for line in lines]
+        assert all(stamps)
+        assert [line[STAMP_LENGTH:] for line in lines] == plain.splitlines()
+        times = [stamp[0] for stamp in stamps if stamp]
+        assert times == sorted(times)
+    assert len(plain.splitlines()) == {"stdout": 3, "stderr": 1, "all": 4}[stream]
+    cut = (await http.get(_path("timed", stream) + "?timestamps=1&offset=2&limit=3")).text
+    assert STAMP.sub("", cut) == plain[2:5]
+    assert STAMP.match(cut)
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    """Run a scheduler that keeps one MB of a log."""
+    running = RunningScheduler(
+        tmp_path_factory.mktemp("strict"),
+        cluster=f"{CLUSTER}\ndefaults: {{logs: {{maxMBPerTask: 1, keepDays: 3}}}}\n",
+    )
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def strict_http(strict: RunningScheduler) -> AsyncIterator[httpx.AsyncClient]:
+    """Talk to it, as alice."""
+    async with httpx.AsyncClient(
+        base_url=f"{strict.url}/api/v1",
+        headers={"Authorization": "Bearer token-of-alice"},
+        trust_env=False,
+        timeout=30,
+        event_hooks={"response": [check_answer]},
+    ) as client:
+        yield client
+
+
+LINES = 30_000
+WHOLE = "".join(f"{n:08} {'.' * 90}\n" for n in range(LINES)).encode()
+
+
+@pytest.fixture
+async def long_log(strict: RunningScheduler) -> AsyncIterator[Client]:
+    """Have a job, `long`, that wrote 3 MB."""
+    async with Client(strict.url, "token-of-alice") as alice:
+        if not await alice.jobs():
+            count = f"python3 -c \"for n in range({LINES}): print('%08d' % n, '.' * 90)\""
+            await alice.submit(hello_job("long", count))
+        async for _ in alice.events("alice", "long"):
+            pass
+        yield alice
+
+
+@pytest.mark.parametrize("query", ["?", "?follow=1&", "?timestamps=1&", "?follow=1&timestamps=1&"])
+async def test_a_log_that_is_too_long_says_in_one_line_what_was_left_out_of_it(
+    strict_http: httpx.AsyncClient, long_log: Client, query: str
+) -> None:
+    del long_log
+    answer = await strict_http.get(_path("long") + query)
+    start, stop = map(int, answer.headers["X-Log-Removed"].split("-"))
+    assert 100_000 < start < stop < len(WHOLE) - 400_000
+    text = STAMP.sub("", answer.text)
+    head, line, tail = text.partition(f"[{stop - start:,} bytes were left out here: a log longer than 1 MB")
+    assert line
+    assert head.encode().rstrip(b"\n") == WHOLE[:start].rstrip(b"\n")
+    assert tail.partition("\n")[2].encode() == WHOLE[stop:]
+    assert len(head) - start + len(line) + tail.index("\n") + 1 == int(answer.headers["X-Log-Notice"])
+
+
+async def test_reading_at_a_removed_offset_says_so_and_goes_on_where_there_is_something(
+    strict_http: httpx.AsyncClient, long_log: Client
+) -> None:
+    del long_log
+    whole = await strict_http.get(_path("long"))
+    start, stop = map(int, whole.headers["X-Log-Removed"].split("-"))
+    path = _path("long")
+    inside = await strict_http.get(f"{path}?offset={start + 1000}&limit=300")
+    notice = int(inside.headers["X-Log-Notice"])
+    assert inside.headers["X-Log-Offset"] == str(stop)
+    assert inside.content[:notice].startswith(b"[")
+    assert inside.content[notice:] == WHOLE[stop : stop + 300]
+    for offset, limit in ((0, 500), (start - 300, 300), (stop, 400), (-500, 500), (start + 5, 0)):
+        beside = await strict_http.get(f"{path}?offset={offset}&limit={limit}")
+        begin = offset if offset >= 0 else len(WHOLE) + offset
+        assert beside.content == WHOLE[begin : begin + limit]
+        assert "X-Log-Removed" not in beside.headers
+    across = await strict_http.get(f"{path}?offset={start - 10}&limit={stop - start + 20}")
+    assert across.content[:10] == WHOLE[start - 10 : start]
+    assert across.content[-10:] == WHOLE[stop : stop + 10]
+
+
+@pytest.mark.parametrize("timestamps", [False, True])
+async def test_a_reader_that_counts_knows_its_place_behind_what_was_left_out(
+    long_log: Client, timestamps: bool
+) -> None:
+    parts = [
+        part
+        async for part in long_log.log_stream("alice", "long", "main", 0, follow=True, timestamps=timestamps)
+    ]
+    assert parts[-1].next_offset == len(WHOLE)
+    again = long_log.log_stream("alice", "long", "main", 0, offset=parts[-2].next_offset)
+    rest = b"".join([part.data async for part in again])
+    assert rest == WHOLE[parts[-2].next_offset :]
+
+
+async def test_a_log_that_was_removed_by_age_is_not_an_empty_one(
+    strict: RunningScheduler, strict_http: httpx.AsyncClient, long_log: Client
+) -> None:
+    await long_log.submit(hello_job("old", "echo words; exit 1", retryCount=1))
+    async for _ in long_log.events("alice", "old"):
+        pass
+    ended = strict.data_dir / "ended"
+    assert (await strict_http.get(_path("old"))).content == b"words\n"
+    strict.terminate()
+    four_days_ago = time.time() - 4 * 24 * 3600
+    for folder in ended.iterdir():
+        if (folder / "log" / "stdout").read_bytes() == b"words\n":
+            os.utime(folder, (four_days_ago, four_days_ago))
+    strict.start()
+    async with asyncio.timeout(30):
+        while len(list(ended.iterdir())) > 1:  # noqa: ASYNC110 (another process does it)
+            await asyncio.sleep(0.02)
+    for query in ("", "?follow=1", "?attempt=0", "?attempt=1&timestamps=1"):
+        gone = await strict_http.get(_path("old") + query)
+        assert (gone.status_code, gone.json()["code"]) == (410, "LogRemovedError")
+        assert "3 days after the end" in gone.json()["message"]
+    assert (await strict_http.get(_path("long"))).status_code == 200
+
+
+async def test_a_task_that_never_ran_has_an_empty_log_and_not_a_removed_one(
+    strict_http: httpx.AsyncClient, long_log: Client
+) -> None:
+    never = hello_job("never")
+    never["taskRoles"][0]["gpuNumber"] = 4  # type: ignore[index]
+    never["gpuType"] = "K80"
+    await long_log.submit(never)
+    await long_log.stop("alice", "never")
+    answer = await strict_http.get(_path("never"))
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 async def _read_all(client: Client, job: str) -> bytes:
