@@ -76,6 +76,8 @@ _log = logging.getLogger(__name__)
 
 _READERS = 4
 _FEW_ROLES = 8
+#: characters of a user's name, as in JupyterHub's own database
+_LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,8 @@ class Service:
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
         self._check_owner(caller, owner)
+        if "\0" in owner or len(owner) > _LONGEST_NAME:
+            raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
         try:
             spec = await self._parse(config)
         except InvalidJobError as error:

@@ -467,3 +467,11 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     assert (await service.run("refused")).state is State.SUCCEEDED
     (node,) = service.nodes()
     assert node.cpus == 0
+
+
+@pytest.mark.parametrize("name", ["nul\0", "x" * 256])
+async def test_a_job_for_somebody_whose_name_no_database_can_hold_is_refused(
+    service: OpenService, name: str
+) -> None:
+    with refused(400, "InvalidParametersError"):
+        await service.submit(ROOT, name, make_config(name="j"))
