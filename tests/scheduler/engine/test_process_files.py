@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pai_scheduler.engine import process_files
+from pai_scheduler.engine.log_writer import TaskLogWriter
+from pai_scheduler.engine.logs import TaskLog
 from pai_scheduler.engine.task_folder import LaunchSpec, Phase, TaskFolder
 
 SPEC: LaunchSpec = {"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100}
@@ -104,3 +108,58 @@ def test_what_an_owner_took_rights_from_is_removed_all_the_same(
     monkeypatch.setattr(process_files.shutil, "rmtree", as_anybody)
     assert process_files.release(folder, ended)
     assert not folder.work.exists()
+
+
+def ended_task(folder: TaskFolder) -> None:
+    """Have a task that wrote something and ended."""
+    process_files.prepare(folder, SPEC, [])
+    (folder.work / "scratch").write_text("x")
+    writer = TaskLogWriter(folder.log)
+    writer.append(0, b"kept", 1)
+    writer.close()
+    folder.take()
+    folder.finish({"ended": 1, "cause": "exited", "exit_code": 3})
+
+
+def test_a_released_task_is_at_one_place_whenever_its_release_is_cut_off(
+    folder: TaskFolder, ended: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = TaskLog(folder.log, ended / folder.path.name / "log")
+    ended_task(folder)
+    cut_off = 0
+    for steps in range(100):  # killed before its first step, its second …
+        with monkeypatch.context() as patch:
+            _kill_after(patch, steps)
+            with contextlib.suppress(KilledError):
+                assert process_files.release(folder, ended)
+                break
+        cut_off += 1
+        assert folder.path.exists() != (ended / folder.path.name).exists()
+        assert process_files.look(folder).record["exit_code"] == 3
+        assert log.read("all") == b"kept"
+    assert cut_off > 5
+    moved = TaskFolder(ended / folder.path.name)
+    assert process_files.look(moved).record["exit_code"] == 3
+    assert log.read("all") == b"kept"
+    assert not moved.work.exists()
+    assert process_files.release(folder, ended)
+
+
+class KilledError(BaseException):
+    pass
+
+
+def _kill_after(patch: pytest.MonkeyPatch, steps: int) -> None:
+    """Let so many changes of the disk pass, and cut off before the next."""
+    left = iter(range(steps))
+
+    def counted(real: Callable[..., object]) -> Callable[..., object]:
+        def step(*args: object, **options: object) -> object:
+            if next(left, None) is None:
+                raise KilledError
+            return real(*args, **options)
+
+        return step
+
+    for module, name in [(os, "unlink"), (os, "rmdir"), (os, "rename"), (os, "utime")]:
+        patch.setattr(module, name, counted(getattr(module, name)))

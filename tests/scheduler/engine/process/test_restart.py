@@ -13,6 +13,7 @@ import pytest
 
 from pai_scheduler.engine import procfs
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
+from pai_scheduler.engine.task_folder import TaskFolder
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
     Lab,
@@ -200,3 +201,53 @@ async def _service(data_dir: Path, job: str, count: int, command: str) -> asynci
     assert service.stdout is not None
     assert await service.stdout.readline() == b"ready\n"
     return service
+
+
+# what is over costs nothing
+
+
+async def test_a_start_looks_at_no_task_that_was_released(
+    lab: Lab, reopen: Reopen, image: str, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = new_job_id()
+    launches = await lab.prepare(
+        *(lab.make("echo words", task=make_task(index=index, job_id=job)) for index in range(5))
+    )
+    for launch in launches:
+        await lab.engine.launch(launch)
+        await lab.ended(launch.task)
+    await lab.engine.release(lab.gangs.pop())
+    (unreleased,) = await lab.prepare(lab.make("echo words"))
+    await lab.engine.launch(unreleased)
+    await lab.ended(unreleased.task)
+    lab.gangs.clear()
+    looked: list[str] = []
+    read = TaskFolder.read
+    monkeypatch.setattr(TaskFolder, "read", lambda folder: looked.append(folder.path.name) or read(folder))
+    later = await Lab.over(await reopen(), image)
+    await later.adopt([])
+    assert set(looked) == {unreleased.task.name}
+    assert list((data_dir / "tasks").iterdir()) == []
+    for task in (*(launch.task for launch in launches), unreleased.task):
+        assert later.output(task) == "words\n"
+        await later.engine.forget(task)
+        assert later.output(task) == ""
+    assert list((data_dir / "ended").iterdir()) == []
+    await later.clean()
+
+
+async def test_tasks_that_an_older_version_left_in_one_folder_are_moved(
+    lab: Lab, reopen: Reopen, image: str, data_dir: Path
+) -> None:
+    task, first = await lab.run("echo words; exit 3")
+    await lab.engine.release(lab.gangs.pop())
+    (data_dir / "ended" / task.name).rename(data_dir / "tasks" / task.name)
+    later = await Lab.over(await reopen(), image)
+    await later.adopt([task])
+    assert await later.ended(task) == first
+    await later.adopt([])
+    later = await Lab.over(await reopen(), image)
+    await later.adopt([])
+    assert list((data_dir / "tasks").iterdir()) == []
+    assert later.output(task) == "words\n"
+    await later.clean()
