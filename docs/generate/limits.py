@@ -1,13 +1,17 @@
-"""The numbers of sharing: priorities, how often a job may be overtaken, which exit a preempted job has."""
+"""The numbers of sharing, and what waiting jobs are told."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pai_scheduler.cluster.dispatch import DEFAULT_OVERTAKE_LIMIT
+from pai_scheduler.core.machine import Settings
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.spec import DEFAULT_PRIORITY
+
+from .waiting import reasons
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
@@ -17,6 +21,8 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "lowest_priority": priority["minimum"],
         "highest_priority": priority["maximum"],
         "default_priority": DEFAULT_PRIORITY,
-        "overtake_limit": 20,
+        "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
+        "grace_seconds": f"{Settings().kill_grace_seconds:g}",
         "preempted": PREEMPTED,
+        "reasons": list(reasons()),
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from . import calls, command_lines, environment, exits, job_fields, limits, metrics
+from . import calls, cluster_file, command_lines, environment, exits, job_fields, limits, metrics
 
 DOCS = Path(__file__).parent.parent
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -26,6 +26,7 @@ def pages() -> Mapping[str, str]:
         "environment.md": _page("environment.md", "en", environment.facts),
         "virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
         "monitoring.md": _page("monitoring.md", "en", metrics.facts),
+        "cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
         "api.md": _page("api.md", "en", calls.facts),
         "cli.md": _page("cli.md", "en", command_lines.facts),
     }

@@ -86,7 +86,7 @@ _MEANINGS: Mapping[int, Message] = {
     -7302: _UNKNOWN_TO_LAUNCHER,
     -7303: _KILLED_BY_YARN,
     -7350: _LOST_TOUCH,
-    -7351: msg("A user stopped the job."),
+    -7351: msg("A user stopped the job, or it ran for as long as its time limit allows."),
     -7352: _HOW_IT_ENDED_IS_LOST,
     -7353: _HOW_IT_ENDED_IS_LOST,
     -7400: msg("It was stopped because the job was decided without it."),

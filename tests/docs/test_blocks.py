@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from docs.generate.command_lines import facts as documented_commands
 from pai_scheduler.cli.arguments import make_parser as pai_parser
-from pai_scheduler.cli.commands import COMMANDS
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.jsontext import loads_jsonc
 from pai_scheduler.job.validate import validate
@@ -114,12 +114,14 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
         for line in block.text.replace("\\\n", " ").splitlines():
             for call in calls_in(line):
                 yield str(block), call
+    commands = documented_commands("en")["commands"]
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", prose(page)):
             # a command's bare name stands for the command
-            named = code.removeprefix("pai ") in COMMANDS
+            named = any(f"pai {command.name} ".startswith(f"{code} ") for command in commands)
             if code.startswith(("pai ", "pai-scheduler ")) and "…" not in code and not named:
-                for call in calls_in(code):
+                # what stands in capitals is to be filled in: a name or a number
+                for call in calls_in(re.sub(r"\b[A-Z]+\b", "1", code)):
                     yield str(page.relative_to(ROOT)), call
 
 

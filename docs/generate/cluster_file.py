@@ -1,0 +1,82 @@
+"""What an administrator may write into the cluster file: the fields that its parser takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pai_scheduler.cluster.definition import (
+    DEFAULT_STREAMS_PER_USER,
+    DefinitionError,
+    LogKeeping,
+    parse_definition,
+)
+from pai_scheduler.cluster.dispatch import DEFAULT_OVERTAKE_LIMIT
+from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB
+from pai_scheduler.core.machine import Settings
+
+from .environment import PageError
+
+#: Fields of the cluster file by the place where they stand: default and meaning.
+_FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
+    "nodes": {
+        "name": ("", "the machine's name, as the engine knows it"),
+        "cpus": ("what it has", "CPU cores to give"),
+        "memoryMB": ("what it has", "memory to give"),
+        "storageGB": ("what it has", "scratch disk to give"),
+        "gpus": ("what it has", "type and number; those that are not there are simulated"),
+    },
+    "defaults": {
+        "storageGB": (DEFAULT_STORAGE_GB, "scratch disk of a task that names none"),
+        "overtakeLimit": (DEFAULT_OVERTAKE_LIMIT, "how often a waiting job may be overtaken"),
+        "logs": (
+            f"{{maxMBPerTask: {LogKeeping().max_mb_per_task}, keepDays: {LogKeeping().keep_days}}}",
+            "how much of a task's log is kept, and for how many days after its end",
+        ),
+        "streamsPerUser": (DEFAULT_STREAMS_PER_USER, "logs and stories that one user may follow at once"),
+        "debugHoldSeconds": (
+            Settings().debug_hold_seconds,
+            "how long a failed task of a job with `isDebug` keeps its container",
+        ),
+    },
+    "virtualClusters": {
+        "capacity": (
+            "**required**",
+            "per cent of every resource that is guaranteed; all together at most 100",
+        ),
+        "maxCapacity": (100, "per cent of every resource that its jobs may hold with what they borrow"),
+        "users": ("everybody", "who may use it"),
+        "groups": ("everybody", "whose members may use it"),
+        "gpusPerUser": ("no limit", "GPUs that one user's jobs may hold here at once"),
+        "defaultRunSeconds": ("no limit", "time limit of a job that names none (`extras.maxRunSeconds`)"),
+        "maxRunSeconds": ("no limit", "the longest time limit that a job may name"),
+    },
+}
+#: A cluster file with a field that nobody knows, in each place.
+_PROBES: Mapping[str, Mapping[str, Any]] = {
+    "nodes": {"nodes": [{"?": 0}]},
+    "defaults": {"defaults": {"?": 0}},
+    "virtualClusters": {"virtualClusters": {"default": {"?": 0}}},
+}
+
+
+def facts(_locale: str) -> Mapping[str, Any]:
+    """Give what the page about the cluster file says in facts; PageError where it would forget a field."""
+    return {"fields": {place: list(_fields(place)) for place in _FIELDS}}
+
+
+def _fields(place: str) -> Iterator[tuple[str, object, str]]:
+    """Give the fields that the parser takes in a place; PageError where one is not explained here."""
+    for name in known_fields(place):
+        if name not in _FIELDS[place]:
+            raise PageError(f"docs/generate/cluster_file.py does not explain {place}: {name}")
+        yield (name, *_FIELDS[place][name])
+
+
+def known_fields(place: str) -> list[str]:
+    """Ask the parser which fields it takes in a place of the cluster file."""
+    try:
+        parse_definition(_PROBES[place])
+    except DefinitionError as error:
+        return str(error.message.values["known"]).split(", ")
+    raise PageError(f"the cluster file takes any field in {place}")
