@@ -6,6 +6,7 @@ Labels are virtual clusters, states, GPU types and the like, never jobs or users
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from importlib.metadata import version
 
 from prometheus_client import (
@@ -46,11 +47,11 @@ class Monitor:
         build.labels(version("pai-for-jupyter"), engine_name).set(1)
         # there from the start, so that the first change of each is seen as one
         for name in virtual_clusters:
-            self._submissions.labels(name)
-            self._queue_time.labels(name)
-            self._start_time.labels(name)
+            self._submissions(name)
+            self._queue_time(name)
+            self._start_time(name)
         for cause in EndCause:
-            self._task_ends.labels(cause.value)
+            self._task_ends(cause.value)
 
     def watch(self, collector: Collector) -> None:
         """Show what `collector` finds whenever somebody asks."""
@@ -64,7 +65,7 @@ class Monitor:
             if task is not None and isinstance(event, Started) and task.started == event.time:
                 self._task_starts.inc()
             elif task is not None and isinstance(event, Ended) and task.ended == event.time:
-                self._task_ends.labels(event.cause.value).inc()
+                self._task_ends(event.cause.value).inc()
         for entry in outcome.story:
             if job := outcome.jobs.get(entry.job_id) or find(entry.job_id):
                 self._told(entry, job, outcome.attempts.get((job.id, entry.attempt or 0)))
@@ -73,15 +74,15 @@ class Monitor:
         cluster = job.spec.virtual_cluster
         match entry.type:
             case "submitted":
-                self._submissions.labels(cluster).inc()
+                self._submissions(cluster).inc()
             case "placed" if entry.attempt == 0:
-                self._queue_time.labels(cluster).observe(max(0, entry.time - job.created) / 1000)
+                self._queue_time(cluster).observe(max(0, entry.time - job.created) / 1000)
             case "running" if attempt is not None:
-                self._start_time.labels(cluster).observe(max(0, entry.time - attempt.created) / 1000)
+                self._start_time(cluster).observe(max(0, entry.time - attempt.created) / 1000)
             case "retry" if attempt is not None and attempt.verdict is not None:
-                self._retries.labels(exit_spec(attempt.verdict.exit_row).behavior.value).inc()
+                self._retries(exit_spec(attempt.verdict.exit_row).behavior.value).inc()
             case "ended":
-                self._ends.labels(cluster, job.state.value).inc()
+                self._ends(cluster, job.state.value).inc()
 
     def wrote(self, events: int, handled_seconds: float, commit_seconds: float) -> None:
         """Observe one group of events: how long the core took for it, and the database."""
@@ -91,42 +92,52 @@ class Monitor:
 
     def answered(self, handler: str, status: int, seconds: float | None) -> None:
         """Count a request; `seconds` None: it was a stream, which takes as long as its reader likes."""
-        self._requests.labels(handler, str(status)).inc()
+        self._requests(handler, str(status)).inc()
         if seconds is not None:
-            self._request_time.labels(handler).observe(seconds)
+            self._request_time(handler).observe(seconds)
 
     def sent(self, handler: str, size: int) -> None:
         """Count bytes that a stream sent."""
-        self._stream_bytes.labels(handler).inc(size)
+        self._stream_bytes(handler).inc(size)
 
     def streams(self, handler: str, change: int) -> None:
         """Note that a stream was opened (1) or closed (-1)."""
-        self._streams.labels(handler).inc(change)
+        self._streams(handler).inc(change)
+
+    # what has labels is cached by their values: finding a child costs several times what counting does
 
     def _make_job_metrics(self) -> None:
-        self._submissions = self._counter(
-            "pai_job_submissions", "Jobs that were accepted.", "virtual_cluster"
+        self._submissions = cache(
+            self._counter("pai_job_submissions", "Jobs that were accepted.", "virtual_cluster").labels
         )
-        self._ends = self._counter(
-            "pai_jobs_ended", "Jobs that came to their end.", "virtual_cluster", "state"
+        self._ends = cache(
+            self._counter("pai_jobs_ended", "Jobs that came to their end.", "virtual_cluster", "state").labels
         )
-        self._queue_time = self._histogram(
-            "pai_job_queue_seconds",
-            "From the submission of a job until its first attempt had its resources.",
-            _WAITS,
-            "virtual_cluster",
+        self._queue_time = cache(
+            self._histogram(
+                "pai_job_queue_seconds",
+                "From the submission of a job until its first attempt had its resources.",
+                _WAITS,
+                "virtual_cluster",
+            ).labels
         )
-        self._start_time = self._histogram(
-            "pai_job_start_seconds",
-            "From when an attempt had its resources until all its tasks ran: pulls, networks, starts.",
-            _STARTS,
-            "virtual_cluster",
+        self._start_time = cache(
+            self._histogram(
+                "pai_job_start_seconds",
+                "From when an attempt had its resources until all its tasks ran: pulls, networks, starts.",
+                _STARTS,
+                "virtual_cluster",
+            ).labels
         )
-        self._retries = self._counter(
-            "pai_job_retries", "Attempts that were followed by another, by the exit table.", "behavior"
+        self._retries = cache(
+            self._counter(
+                "pai_job_retries", "Attempts that were followed by another, by the exit table.", "behavior"
+            ).labels
         )
         self._task_starts = self._counter("pai_task_starts", "Tasks whose command began to run.")
-        self._task_ends = self._counter("pai_task_ends", "Tasks that are over, by cause.", "cause")
+        self._task_ends = cache(
+            self._counter("pai_task_ends", "Tasks that are over, by cause.", "cause").labels
+        )
 
     def _make_inner_metrics(self) -> None:
         self._passes = self._histogram(
@@ -140,17 +151,23 @@ class Monitor:
         self._groups = self._histogram("pai_commit_events", "Events that were written at once.", _GROUPS)
 
     def _make_http_metrics(self) -> None:
-        self._requests = self._counter("pai_http_requests", "Requests answered.", "handler", "status")
-        self._request_time = self._histogram(
-            "pai_http_request_seconds",
-            "From a request's first byte to its answer; streams are left out.",
-            _REQUESTS,
-            "handler",
+        self._requests = cache(
+            self._counter("pai_http_requests", "Requests answered.", "handler", "status").labels
         )
-        self._stream_bytes = self._counter(
-            "pai_stream_bytes", "Bytes of logs and events that were sent.", "handler"
+        self._request_time = cache(
+            self._histogram(
+                "pai_http_request_seconds",
+                "From a request's first byte to its answer; streams are left out.",
+                _REQUESTS,
+                "handler",
+            ).labels
         )
-        self._streams = self._gauge("pai_open_streams", "Logs and stories that are being read.", "handler")
+        self._stream_bytes = cache(
+            self._counter("pai_stream_bytes", "Bytes of logs and events that were sent.", "handler").labels
+        )
+        self._streams = cache(
+            self._gauge("pai_open_streams", "Logs and stories that are being read.", "handler").labels
+        )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:
         return Counter(name, text, labels, registry=self.registry)

@@ -56,10 +56,13 @@ class Tally:
 
     def note_task(self, job: Job | None, task: Task, nodes: Mapping[str, Node]) -> None:
         """Count what a task of `job` holds now; None: the job is over."""
-        before = self.holdings.pop(task.ref, None)
-        if before is not None:
+        over = job is None or task.state.ended
+        before = self.holdings.get(task.ref)
+        if before is not None and over:
+            del self.holdings[task.ref]
             self._count(before, -1)
-        if job is not None and not task.state.ended:
+        # what a task was given stays as it is until its end
+        elif before is None and job is not None and not over:
             holding = self.holdings[task.ref] = _holding(job, task, nodes)
             self._count(holding, 1)
 
