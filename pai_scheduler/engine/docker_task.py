@@ -166,7 +166,7 @@ class DockerTask:
             self.container_died(container)
         log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_dropped)
         following = asyncio.create_task(log.follow())
-        self.gpu_uuids = _gpus(found)
+        self.gpu_uuids = gpus_of(found)
         watching = [
             asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"]))),
             asyncio.create_task(self._watch_disk(found)),
@@ -333,7 +333,8 @@ class DockerTask:
             await self._changed.wait()
 
 
-def _gpus(found: dict[str, Any]) -> tuple[str, ...]:
+def gpus_of(found: dict[str, Any]) -> tuple[str, ...]:
+    """Give the names of the GPUs that a container was given."""
     requests = found["HostConfig"].get("DeviceRequests") or ()
     return tuple(name for request in requests for name in request.get("DeviceIDs") or ())
 

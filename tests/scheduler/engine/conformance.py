@@ -29,9 +29,6 @@ FOREVER = "echo ready; exec sleep 100000"
 class EngineConformance:
     """The engine protocol's promises, one test each."""
 
-    #: whether the engine keeps what failed, as `Launch.hold_on_failure` says
-    can_hold = False
-
     @pytest.fixture
     async def lab(self, engine: Engine, image: str) -> AsyncIterator[Lab]:
         lab = await Lab.over(engine, image)
@@ -339,67 +336,59 @@ class EngineConformance:
 
     # a task that is held
 
-    @pytest.fixture
-    def hold_lab(self, lab: Lab) -> Lab:
-        if not self.can_hold:
-            pytest.skip("this engine holds no failed tasks")
-        return lab
-
     @pytest.mark.parametrize(
         ("command", "code"),
         [("exit 7", 7), ("kill -SEGV $$", 139), ("kill -KILL $$", 137), ("kill 0; sleep 100000", 143)],
     )
     async def test_a_command_that_fails_is_held_with_its_exit_code_until_it_is_killed(
-        self, hold_lab: Lab, command: str, code: int
+        self, lab: Lab, command: str, code: int
     ) -> None:
-        task = await hold_lab.start(f"echo out; echo err >&2; {command}", hold_on_failure=True)
-        held = await hold_lab.held(task)
+        task = await lab.start(f"echo out; echo err >&2; {command}", hold_on_failure=True)
+        held = await lab.held(task)
         assert (held.cause, held.exit_code) == (EndCause.EXITED, code)
-        await hold_lab.engine.kill(task, 60)
-        ended = await hold_lab.ended(task)
+        await lab.engine.kill(task, 60)
+        ended = await lab.ended(task)
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, code)
-        assert [type(event) for event in hold_lab.told(task)] == [Started, Held, Ended]
-        assert hold_lab.output(task, "stdout") == "out\n"
-        assert hold_lab.output(task, "stderr") == "err\n"
+        assert [type(event) for event in lab.told(task)] == [Started, Held, Ended]
+        assert lab.output(task, "stdout") == "out\n"
+        assert lab.output(task, "stderr") == "err\n"
 
-    async def test_a_command_that_succeeds_is_not_held(self, hold_lab: Lab) -> None:
-        task, ended = await hold_lab.run("echo done", hold_on_failure=True)
+    async def test_a_command_that_succeeds_is_not_held(self, lab: Lab) -> None:
+        task, ended = await lab.run("echo done", hold_on_failure=True)
         assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 0)
-        assert [type(event) for event in hold_lab.told(task)] == [Started, Ended]
-        assert hold_lab.output(task) == "done\n"
+        assert [type(event) for event in lab.told(task)] == [Started, Ended]
+        assert lab.output(task) == "done\n"
 
-    async def test_the_command_of_a_task_that_may_be_held_is_handed_over_untouched(
-        self, hold_lab: Lab
-    ) -> None:
+    async def test_the_command_of_a_task_that_may_be_held_is_handed_over_untouched(self, lab: Lab) -> None:
         command = "printf '%s|' 'a  b' \"it's\" '$HOME' '`id`' \"\\\\n\"; kill -l >/dev/null; cat; echo end"
-        task, _ = await hold_lab.run(command, hold_on_failure=True)
-        assert hold_lab.output(task) == "a  b|it's|$HOME|`id`|\\n|end\n"
+        task, _ = await lab.run(command, hold_on_failure=True)
+        assert lab.output(task) == "a  b|it's|$HOME|`id`|\\n|end\n"
 
-    async def test_a_task_that_may_be_held_is_killed_with_a_signal_it_can_handle(self, hold_lab: Lab) -> None:
+    async def test_a_task_that_may_be_held_is_killed_with_a_signal_it_can_handle(self, lab: Lab) -> None:
         command = "trap 'echo bye; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
-        task = await hold_lab.start(command, hold_on_failure=True)
-        await hold_lab.printed(task, "ready")
-        await hold_lab.engine.kill(task, 100_000)
-        ended = await hold_lab.ended(task)
+        task = await lab.start(command, hold_on_failure=True)
+        await lab.printed(task, "ready")
+        await lab.engine.kill(task, 100_000)
+        ended = await lab.ended(task)
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, 3)
-        assert [type(event) for event in hold_lab.told(task)] == [Started, Ended]
-        assert "bye" in hold_lab.output(task)
+        assert [type(event) for event in lab.told(task)] == [Started, Ended]
+        assert "bye" in lab.output(task)
 
-    async def test_what_a_held_command_left_running_runs_on_until_the_kill(self, hold_lab: Lab) -> None:
+    async def test_what_a_held_command_left_running_runs_on_until_the_kill(self, lab: Lab) -> None:
         marker = str(uuid.uuid4().int)[:9]
-        task = await hold_lab.start(f"sleep 1{marker} & echo ready; exit 3", hold_on_failure=True)
-        await hold_lab.held(task)
-        assert processes_running(f"sleep 1{marker}")
-        await hold_lab.engine.kill(task, 0)
-        await hold_lab.ended(task)
+        task = await lab.start(f"sleep 1{marker} & echo ready; exit 3", hold_on_failure=True)
+        await lab.held(task)
+        await eventually(lambda: len(processes_running(f"sleep 1{marker}")) > 0, "it runs on")
+        await lab.engine.kill(task, 0)
+        await lab.ended(task)
         await eventually(lambda: not processes_with(marker), "what the command left behind is gone")
 
     async def test_a_held_task_is_told_again_as_it_was_after_a_restart(
-        self, hold_lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
     ) -> None:
-        task = await hold_lab.start("exit 7", hold_on_failure=True)
-        first = await hold_lab.held(task)
-        later = await restarted(hold_lab)
+        task = await lab.start("exit 7", hold_on_failure=True)
+        first = await lab.held(task)
+        later = await restarted(lab)
         await later.adopt([task])
         assert await later.held(task) == first
         await later.engine.kill(task, 0)
@@ -407,12 +396,12 @@ class EngineConformance:
         assert [type(event) for event in later.told(task)] == [Started, Held, Ended]
 
     async def test_a_command_that_fails_while_nobody_looks_is_found_held(
-        self, hold_lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]
     ) -> None:
         marker = str(uuid.uuid4().int)[:9]
-        task = await hold_lab.start(f"sleep 0.5; sleep 1{marker} & exit 5", hold_on_failure=True)
-        await hold_lab.started(task)
-        later = await restarted(hold_lab)
+        task = await lab.start(f"sleep 0.5; sleep 1{marker} & exit 5", hold_on_failure=True)
+        await lab.started(task)
+        later = await restarted(lab)
         await eventually(
             lambda: len(processes_running(f"sleep 1{marker}")) > 0, "the command comes to its end"
         )

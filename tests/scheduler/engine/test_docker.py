@@ -25,8 +25,6 @@ OpenDocker = Callable[..., Awaitable[DockerEngine]]
 class TestDockerEngine(EngineConformance):
     """The conformance suite."""
 
-    can_hold = True
-
     @pytest.fixture
     def reopen(self, open_docker: OpenDocker) -> Reopen:
         return open_docker

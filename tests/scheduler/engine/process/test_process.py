@@ -28,8 +28,6 @@ PYTHON = sys.executable
 class TestProcessEngine(EngineConformance):
     """The conformance suite."""
 
-    can_hold = True
-
 
 # what cannot be started
 
