@@ -17,6 +17,7 @@ from pai_scheduler.engine.task_folder import Failure, Record
         ({"cause": "lost"}, EndCause.LOST, "is not known"),
         ({}, EndCause.LOST, "is not known"),
         ({"cause": "oom", "memory_mb": 100}, EndCause.OOM, "more than its 100 MB"),
+        ({"cause": "disk", "storage_gb": 5}, EndCause.DISK, "more than its 5 GB"),
         ({"cause": "exited", "dropped": 9}, EndCause.EXITED, "the last 9 bytes"),
         ({"cause": "port-conflict", "failure": {"errno": 8080}}, EndCause.PORT_CONFLICT, "Port 8080"),
     ],
