@@ -65,10 +65,10 @@ class Claims:
         return self._claims.pop(job_id, None)
 
     @contextmanager
-    def lacking(self, claim: Claim) -> Iterator[None]:
-        """Leave a claim out for a while; it keeps its place."""
-        claims = self._claims
-        self._claims = {job_id: other for job_id, other in claims.items() if other is not claim}
+    def lacking(self, some: Sequence[Claim]) -> Iterator[None]:
+        """Leave some claims out for a while; they keep their places."""
+        claims, out = self._claims, {claim.job_id for claim in some}
+        self._claims = {job_id: claim for job_id, claim in claims.items() if job_id not in out}
         try:
             yield
         finally:

@@ -221,6 +221,16 @@ class Dispatcher:
         if not self._stirred and not self.queue.anything_open:
             return decisions
         self.cluster.allow_searches()
+        self.cluster.allow_searches()
+        while self._look(now, decisions):
+            # what was kept for a job is kept no more: others may have it
+            self.queue.reopen()
+        self._stirred = False
+        return decisions
+
+    def _look(self, now: int, decisions: list[Decision]) -> bool:
+        """Look through claims and queue once; tell whether a claim came to its end."""
+        before = {claim.job_id for claim in self.claims}
         try:
             self._serve_claims(now, decisions, within=True)
             for job_id in self.queue.candidates():
@@ -231,8 +241,7 @@ class Dispatcher:
         finally:
             for claim in self.claims:
                 self.claims.let_go(self.cluster, claim)
-        self._stirred = False
-        return decisions
+        return any(job_id not in self.claims for job_id in before)
 
     def _first_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
         shape = self.queue.shape(job_id)
@@ -244,19 +253,19 @@ class Dispatcher:
                 self.queue.set(job_id, Standing.DEFERRED, within=False)
             else:
                 self._give_way(job_id, within=False)
+        elif shape.preemptible and ANY_GPU in shape.asked:
+            # there may be room on GPUs of a type of which the guarantee is used up: nobody is stopped then
+            self.queue.set(job_id, Standing.DEFERRED, within=True)
         elif not self._preempt(job_id, decisions):
-            if shape.preemptible and ANY_GPU in shape.asked:
-                # there may be room on GPUs of a type of which the guarantee is used up
-                self.queue.set(job_id, Standing.DEFERRED, within=True)
-            else:
-                self._give_way(job_id, within=True)
+            self._give_way(job_id, within=True)
 
     def _second_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
         found = self._place(job_id, Bound.MAXIMUM)
+        within = self.queue.is_within(job_id)
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=True)
-        else:
-            self._give_way(job_id, within=self.queue.is_within(job_id))
+        elif not (within and self._preempt(job_id, decisions)):
+            self._give_way(job_id, within=within)
 
     def _give_way(self, job_id: str, *, within: bool) -> None:
         """A job cannot start: it is not tried again until something changes, or things are kept for it."""
@@ -332,12 +341,12 @@ class Dispatcher:
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
         others = list(self.claims)
         for claim in others:
-            self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+            self._unbook(claim)
         try:
             needed = self._plan(job_id, bound, self._by_expected_end(), ())
         finally:
             for claim in others:
-                self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+                self._book(claim)
         if needed is None:
             self._hopeless.add((waiting.virtual_cluster, shape))
         return needed is not None
@@ -383,45 +392,66 @@ class Dispatcher:
             frozenset(holding.job_id for holding in needed),
             self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
-        self.ledger.book(cluster, user, amounts)
+        self._book(claim)
         self.claims.add(claim)
         self.queue.set_aside(job_id)
         self.claims.keep(self.cluster, claim)
         return needed
 
     def _serve_claims(self, now: int, decisions: list[Decision], *, within: bool) -> None:
-        """Start the jobs with claims that fit by now; book for the others what is free of their places."""
-        for claim in self.claims:
-            if claim.within is not within or claim.kept:
-                continue
-            if not (self._stirred and self._serve(claim, now, decisions)):
-                self.claims.keep(self.cluster, claim)
+        """Start the jobs with claims that fit by now; book for the others what is free of their places.
 
-    def _serve(self, claim: Claim, now: int, decisions: list[Decision]) -> bool:
-        """Start a job that has a claim, or try it as any other again where its claim is of no use."""
-        job_id = claim.job_id
-        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
-        for bound in (Bound.GUARANTEE, Bound.MAXIMUM):
-            if bound is Bound.MAXIMUM and not self.queue.shape(job_id).preemptible:
+        Who stays within a guarantee comes first, then who came first: nobody is held up by a claim behind.
+        """
+        for claim in self.claims:
+            if within or not claim.within:
+                self._unbook(claim)
+        ahead = 0 if within else sum(claim.within for claim in self.claims)
+        for claim in self.claims:
+            if claim.within is not within:
                 continue
+            if not (self._stirred and self._serve(claim, ahead, now, decisions)):
+                self._book(claim)
+                self.claims.keep(self.cluster, claim)
+                ahead += 1
+        if within:
+            for claim in self.claims:
+                if not claim.within:
+                    self._book(claim)
+
+    def _serve(self, claim: Claim, ahead: int, now: int, decisions: list[Decision]) -> bool:
+        """Start a job that has a claim, or try it as any other again where its claim is of no use.
+
+        `ahead`: how many claims come first; none of them has to give way to this one.
+        """
+        job_id = claim.job_id
+        bounds = (
+            (Bound.GUARANTEE, Bound.MAXIMUM) if self.queue.shape(job_id).preemptible else (Bound.GUARANTEE,)
+        )
+        for bound in bounds:
             found = self._place(job_id, bound)
             if isinstance(found, list):
                 self.claims.pop(job_id)
                 self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
                 return True
-        self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
-        if claim.awaits & self.holdings.keys():
+        if claim.awaits & self.holdings.keys() or ahead:
             return False
-        self._drop_claim(job_id)
+        self.claims.pop(job_id)
+        self.queue.take_back(job_id)
         return True
+
+    def _book(self, claim: Claim) -> None:
+        self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+
+    def _unbook(self, claim: Claim) -> None:
+        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
 
     def _drop_claim(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
         claim = self.claims.pop(job_id)
         if claim is None:
             return False
-        self.claims.let_go(self.cluster, claim)
-        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+        self._unbook(claim)
         self._stirred = True
         if job_id in self.queue:
             self.queue.take_back(job_id)
@@ -468,17 +498,18 @@ class Dispatcher:
 
     @contextmanager
     def without_claim(self, job_id: str | None) -> Iterator[None]:
-        """Look at things as if nothing were kept for a job itself."""
-        claim = None if job_id is None else self.claims.get(job_id)
-        if claim is None:
-            yield
-            return
-        with self.claims.lacking(claim):
-            self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
-            try:
+        """Look at things as if nothing were kept for a job itself, nor for those behind it."""
+        claims = list(self.claims)
+        place = next((i for i, claim in enumerate(claims) if claim.job_id == job_id), len(claims))
+        behind = claims[place:]
+        for claim in behind:
+            self._unbook(claim)
+        try:
+            with self.claims.lacking(behind):
                 yield
-            finally:
-                self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+        finally:
+            for claim in behind:
+                self._book(claim)
 
     def awaits(self, job_id: str) -> list[Holding] | None:
         """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.

@@ -55,7 +55,6 @@ def _look(
     closed = _closed(dispatcher, cluster)
     if closed is not None:
         return Prospect(Fits.LATER, closed)
-    borrows = not shape.preemptible
     most = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
     never = _never(dispatcher, user, cluster, shape, most)
     if never is not None:
@@ -74,7 +73,12 @@ def _look(
         if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
             return Prospect(Fits.LATER, text, borrows, behind=True)
-        return Prospect(Fits.LATER, missing(dispatcher.cluster, shape.gang), borrows)
+        room = dispatcher.ledger.gpu_room(cluster, most)
+        reason = missing(dispatcher.cluster, shape.gang, room)
+        # (what the exact search finds here, it may not have had the time to find when the job was tried)
+        return Prospect(
+            Fits.LATER, reason or msg("an arrangement of its tasks is being looked for."), borrows
+        )
 
 
 def _closed(dispatcher: Dispatcher, cluster: str) -> Message | None:
