@@ -423,8 +423,10 @@ class Service:
         try:
             if await self._read(self._store.job, owner, spec.name) is not None:
                 raise taken
-            if self._administration.is_leaving(spec.virtual_cluster):
-                raise no_virtual_cluster(spec.virtual_cluster, sorted(self._definition.virtual_clusters))
+            known = self._definition.virtual_clusters
+            if spec.virtual_cluster not in known or self._administration.is_leaving(spec.virtual_cluster):
+                # deleted since it was found
+                raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
             await self._writer.request(event, config)
