@@ -234,3 +234,25 @@ async def test_a_job_that_writes_more_than_it_asked_for_fails_for_good_with_that
     assert (status["state"], status["retries"]) == ("FAILED", 0)
     assert status["appExitSpec"]["code"] == 198
     assert "wrote more than its 0 GB" in status["appExitDiagnostics"]
+
+
+async def test_what_a_container_uses_is_recorded_its_network_too_and_goes_with_the_job(
+    scheduler: RunningScheduler, alice: Client, debian_image: str
+) -> None:
+    await alice.submit(job("measured", debian_image, {"name": "main", "command": "sleep 600"}))
+    for _ in range(600):
+        series = (await alice.task_metrics("alice", "measured", "main", 0))["series"]
+        if series["cpuPercent"]:
+            break
+        await asyncio.sleep(0.1)
+    for name in ("cpuPercent", "memoryMB", "netRxBytes", "netTxBytes"):
+        assert len(series[name]) >= 1, name
+    assert series["memoryMB"][0][1] > 0
+    job_id = (await alice.job("alice", "measured"))["jobStatus"]["appId"]
+    (record,) = scheduler.data_dir.glob(f"logs/*{job_id}*/usage")
+    await alice.delete("alice", "measured")
+    for _ in range(600):
+        if not record.exists():
+            return
+        await asyncio.sleep(0.1)
+    pytest.fail("the record outlives its job")
