@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from html import escape
@@ -76,9 +77,11 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
         return ""
     parts: list[str] = []
     spec = status["appExitSpec"]
-    said_already = spec is not None and spec["phrase"] in status["appExitDiagnostics"]
-    if status["appExitCode"] is not None and status["state"] != "SUCCEEDED" and not said_already:
-        code = say("Exit code {code}", code=status["appExitCode"])
+    number = status["appExitCode"]
+    # the sentence has most often the number already, and in words what the table calls it
+    said_already = re.search(rf"(?<![\w-]){number}(?!\d)", status["appExitDiagnostics"]) is not None
+    if number is not None and status["state"] != "SUCCEEDED" and not said_already:
+        code = say("Exit code {code}", code=number)
         parts.append(escape(f"{code} ({spec['phrase']})" if spec else code))
     if status["appExitTriggerTaskRoleName"] and not status["appExitDiagnostics"]:
         parts.append(

@@ -56,7 +56,8 @@ async def _run(
             return await COMMANDS[command](Session(client, locale, json), **options)
     except ApiError as error:
         _complain(error.message)
-        for field in error.errors:
+        # where there is only one, the sentence above has it
+        for field in error.errors if len(error.errors) > 1 else ():
             _complain(f"  {field['path']}: {field['message']}")
         if error.status == 401:
             _complain(msg("Set PAI_TOKEN to your token, or give it with --token.").in_locale(locale))

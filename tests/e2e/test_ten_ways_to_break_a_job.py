@@ -128,7 +128,7 @@ def test_a_number_in_words_is_named_with_its_place_and_what_belongs_there(alice:
 
 def test_a_misspelled_field_is_named_with_the_one_that_was_meant(alice: Terminal) -> None:
     said = alice.refused(job("typo", role={"gpuNumbr": 1}))
-    assert "$.taskRoles[0].gpuNumbr" in said
+    assert said.count("$.taskRoles[0].gpuNumbr") == 1
     assert "gpuNumber" in said
 
 

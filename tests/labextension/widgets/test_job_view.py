@@ -69,9 +69,15 @@ def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None
 def test_what_the_diagnostics_say_already_is_not_said_twice() -> None:
     job = job_of("demo")
     job.state, job.exit_code, job.trigger = "FAILED", 3, ("worker", 1)
-    job.diagnostics = "Task worker-1 ended with exit code 3 (CONTAINER_RUNTIME_UNKNOWN_FAILURE)."
-    markup = job_view.ending(EN, job.detail("alice"), "")
-    assert markup.count("CONTAINER_RUNTIME_UNKNOWN_FAILURE") == markup.lower().count("exit code 3") == 1
+    job.diagnostics = "Task worker-1 ended with exit code 3. Its command failed: the end of its log says why."
+    assert job_view.ending(EN, job.detail("alice"), "").lower().count("exit code 3") == 1
+
+
+def test_a_number_that_is_not_the_exit_code_does_not_stand_for_it() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.trigger = "FAILED", 1, ("worker", 1)
+    job.diagnostics = "Task worker-1 used more than its 100 MB."
+    assert "Exit code 1 (" in job_view.ending(EN, job.detail("alice"), "")
 
 
 def test_without_diagnostics_the_task_that_decided_is_named() -> None:
