@@ -1,0 +1,164 @@
+"""The disk of database, logs and task folders is full while jobs run, on both engines; then it has room again.
+
+What was acknowledged survives and comes out as it must, nothing runs twice, what could not be written down is
+refused, and a kill -9 in the middle of it changes nothing about that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.client import ApiError, Client
+from tests.testbed.fixtures import provide
+from tests.testbed.images import TINY, tiny_image
+from tests.testbed.machine import CannotError, as_root
+from tests.testbed.warm import WarmScheduler
+
+from .outside import Containers, Processes
+
+_MOST_SUBMISSIONS = 500
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 6 MB, in memory."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+
+    def mount() -> str:
+        command = as_root("mount", "-t", "tmpfs", "-o", "size=6m,mode=777", "tmpfs", str(folder))
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise CannotError(f"a disk in memory cannot be mounted here: {done.stderr.strip()}")
+        return "mounted"
+
+    provide(mount)
+    yield folder
+    subprocess.run(as_root("umount", "--lazy", str(folder)), check=True)
+
+
+class Ballast:
+    """Fills a disk to the last byte, and makes room again."""
+
+    def __init__(self, disk: Path) -> None:
+        self._file = disk / "ballast"
+
+    def fill(self) -> None:
+        """Take all the room there is; again where somebody has given some back."""
+        with contextlib.suppress(OSError), self._file.open("ab", buffering=0) as file:
+            for size in (65536, 4096, 1):
+                with contextlib.suppress(OSError):
+                    while file.write(b"x" * size):
+                        pass
+
+    def drop(self) -> None:
+        """Give it back."""
+        self._file.unlink()
+
+
+@pytest.fixture(params=["process", "docker"])
+async def outside(
+    request: pytest.FixtureRequest, small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Processes | Containers]:
+    """Look at an engine past the scheduler."""
+    data_dir = small_disk / "data"
+    looking: Processes | Containers
+    if request.param == "docker":
+        host = request.getfixturevalue("docker_host")
+        await asyncio.to_thread(provide, tiny_image, host)
+        monkeypatch.setenv("DOCKER_HOST", host)
+        looking = Containers(data_dir, host)
+    else:
+        looking = Processes(data_dir, tmp_path / "ran")
+        looking.ran_file.touch()
+    async with looking.watch():
+        yield looking
+
+
+@pytest.fixture
+def scheduler(outside: Processes | Containers, small_disk: Path) -> Iterator[WarmScheduler]:
+    """Run a scheduler with everything it keeps on the small disk."""
+    engine = "docker" if isinstance(outside, Containers) else "process"
+    running = WarmScheduler(small_disk, "--engine", engine)
+    yield running
+    (small_disk / "ballast").unlink(missing_ok=True)
+    running.close()
+
+
+def job(outside: Processes | Containers, name: str, command: str) -> dict[str, object]:
+    say = (
+        f"echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {outside.ran_file}; "
+        if isinstance(outside, Processes)
+        else ""
+    )
+    return {"jobName": name, "image": TINY, "taskRoles": [{"name": "main", "command": say + command}]}
+
+
+async def outcome(alice: Client, name: str) -> tuple[str, int | None]:
+    """Wait for a job's end; give how it came out."""
+    async for _ in alice.events("alice", name):
+        pass
+    status = (await alice.job("alice", name))["jobStatus"]
+    return status["state"], status["appExitCode"]
+
+
+async def submit_until_refused(alice: Client, outside: Processes | Containers, prefix: str) -> list[str]:
+    """Submit jobs until one is refused for the full disk; give those that were acknowledged."""
+    acknowledged: list[str] = []
+    for number in range(_MOST_SUBMISSIONS):
+        try:
+            # (it waits for ever, or what it writes down would take the room of the next)
+            await alice.submit({**job(outside, f"{prefix}-{number}", "exit 0"), "gpuType": "none"})
+        except ApiError as error:
+            if (error.status, error.code) != (507, "InsufficientStorageError"):
+                raise
+            return acknowledged
+        acknowledged.append(f"{prefix}-{number}")
+    pytest.fail("the disk is never full")
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["lives-on", "killed"])
+async def test_a_full_disk_loses_nothing_that_was_acknowledged(
+    scheduler: WarmScheduler, outside: Processes | Containers, small_disk: Path, killed: bool
+) -> None:
+    ballast = Ballast(small_disk)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(job(outside, "fails", "echo begun; sleep 2; echo over; exit 7"))
+        await alice.submit(job(outside, "talks", "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done"))
+        async for event in alice.events("alice", "fails"):
+            if event["type"] == "running":
+                break
+        await asyncio.to_thread(ballast.fill)
+        waiting = await submit_until_refused(alice, outside, "full")
+        # the task ends, and more is refused, while nothing can be written
+        await asyncio.sleep(2.5)
+        await asyncio.to_thread(ballast.fill)
+        waiting += await submit_until_refused(alice, outside, "fuller")
+        if killed:
+            scheduler.kill()
+        ballast.drop()
+        if killed:
+            await asyncio.to_thread(scheduler.start)
+        assert await outcome(alice, "fails") == ("FAILED", 7)
+        assert await outcome(alice, "talks") == ("SUCCEEDED", 0)
+        assert {found["name"] for found in await alice.jobs()} == {"fails", "talks", *waiting}
+        for name in waiting:
+            await alice.stop("alice", name)
+            assert await outcome(alice, name) == ("STOPPED", -7351)
+        # everything goes on
+        await alice.submit(job(outside, "after", "exit 3"))
+        assert await outcome(alice, "after") == ("FAILED", 3)
+        for name in ("fails", "talks", "after"):
+            assert len(await alice.attempts("alice", name)) == 1
+    assert outside.ran() == {(name, 0, "main", 0): 1 for name in ("fails", "talks", "after")}
+    for _ in range(1000):
+        if not await outside.leftovers(alive=True):
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail(str(await outside.leftovers(alive=True)))
