@@ -35,10 +35,15 @@ class Terminal:
         self._environ = clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-alice"})
         self._folder = folder
 
-    def pai(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    def pai(self, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run `pai` and give what it says."""
         return subprocess.run(
-            [PAI, *words], env=self._environ, capture_output=True, text=True, timeout=40, check=False
+            [PAI, *words],
+            env=self._environ | environ,
+            capture_output=True,
+            text=True,
+            timeout=40,
+            check=False,
         )
 
     def refused(self, job: object) -> str:
@@ -215,9 +220,9 @@ def test_an_auth_file_that_is_not_there_is_named(alice: Terminal) -> None:
 
 def test_a_command_that_is_not_there_is_said_and_named(alice: Terminal) -> None:
     shown = alice.fails(job("nocommand", "pyhton train.py"))
-    assert "exit code 127" in shown
-    assert "not found" in shown
+    assert "exit code 127. A command was not found: is it spelled right" in shown
     assert "pyhton" in shown
+    assert "找不到命令" in alice.pai("show", "nocommand", LC_ALL="zh_CN.UTF-8", PYTHONUTF8="1").stdout
 
 
 def test_a_file_that_cannot_be_executed_is_said_and_named(alice: Terminal) -> None:
