@@ -6,9 +6,10 @@ all tasks of one kind, then ports, then all together (packing.py). What is not p
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from ..job.messages import Message, msg
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
@@ -32,23 +33,45 @@ from .findings import (
     UnknownGpuType,
     amounts_in,
 )
-from .node import Node
-from .packing import NoArrangement, Room, arrange, room_for
+from .packing import NoArrangement, Room, arrange, room_for, room_of
 from .placement import PORT_RANGE, Cluster, Demand, fixed_ports
 
 
-@dataclass(frozen=True, slots=True)
 class _View:
-    """What is looked at. `ports`: those taken of the one machine that all nodes share; None: no sharing."""
+    """What is looked at, equal nodes at once.
 
-    rooms: Sequence[Room]
-    ports: Collection[int] | None
-    empty: bool
+    `ports`: those taken of the one machine that all nodes share; None: no sharing.
+    """
 
-    @property
-    def of_use(self) -> Sequence[Room]:
-        """Leave out nodes that shrank under what runs on them."""
-        return [room for room in self.rooms if min(room.cpus, room.memory_mb, room.storage_gb) >= 0]
+    def __init__(self, rooms: Iterable[Room], ports: Collection[int] | None, *, empty: bool) -> None:
+        self.ports = ports
+        self.empty = empty
+        self._nodes: dict[tuple[object, ...], list[tuple[int, Room]]] = defaultdict(list)
+        for number, room in enumerate(rooms):
+            key = room.cpus, room.memory_mb, room.storage_gb, *room.gpus.items()
+            self._nodes[key].append((number, room))
+        #: one of each kind of node
+        self.kinds = [nodes[0][1] for nodes in self._nodes.values()]
+
+    def count(self, of: Callable[[Room], int]) -> int:
+        """Add up what each node has."""
+        return sum(
+            of(kind) * len(nodes) for kind, nodes in zip(self.kinds, self._nodes.values(), strict=True)
+        )
+
+    def where(self, of: Callable[[Room], int]) -> tuple[tuple[str, int], ...]:
+        """List the nodes that have some, and how much."""
+        found = [
+            (number, room.node, have)
+            for kind, nodes in zip(self.kinds, self._nodes.values(), strict=True)
+            if (have := of(kind))
+            for number, room in nodes
+        ]
+        return tuple((name, have) for _, name, have in sorted(found))
+
+    def rooms(self, most: int) -> list[Room]:
+        """List the nodes, of equal ones so many at most."""
+        return [room for nodes in self._nodes.values() for _, room in nodes[:most]]
 
 
 def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
@@ -67,8 +90,7 @@ def missing(
 
 def find_never(cluster: Cluster, gang: Sequence[Demand]) -> Finding | None:
     """Find why a gang does not fit even on the empty cluster; None where it does, or where nobody knows."""
-    rooms = [_room_of(node) for node in cluster.nodes if node.healthy]
-    view = _View(rooms, () if cluster.shares_host_ports else None, empty=True)
+    view = _View(cluster.empty_rooms, () if cluster.shares_host_ports else None, empty=True)
     finding = (
         _without_nodes(cluster)
         or next(_too_big(cluster, view, gang), None)
@@ -76,7 +98,7 @@ def find_never(cluster: Cluster, gang: Sequence[Demand]) -> Finding | None:
         or _of_one_kind(view, gang)
         or _ports(view, gang)
     )
-    if finding is None and arrange(rooms, gang) is NoArrangement.IMPOSSIBLE:
+    if finding is None and arrange(view.rooms(len(gang)), gang) is NoArrangement.IMPOSSIBLE:
         return NoRoomTogether(empty=True)
     return finding
 
@@ -95,11 +117,12 @@ def find_missing(
     )
     if finding is not None:
         return finding
-    found = arrange(view.rooms, gang)
+    rooms = view.rooms(len(gang))
+    found = arrange(rooms, gang)
     if found is NoArrangement.IMPOSSIBLE:
         return NoRoomTogether(empty=False)
     if found is not NoArrangement.UNKNOWN and gpu_room is not None:
-        found = arrange(view.rooms, gang, gpu_room)
+        found = arrange(rooms, gang, gpu_room)
         if found is NoArrangement.IMPOSSIBLE:
             return NotWithinLimits(gpu_room)
     return NotFound() if found is NoArrangement.UNKNOWN else None
@@ -114,13 +137,13 @@ def _without_nodes(cluster: Cluster) -> Finding | None:
 def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:
     """Find tasks that no node can hold."""
     for demand in dict.fromkeys(gang):
-        if any(room_for(demand, room) for room in view.rooms):
+        if any(room_for(demand, room) for room in view.kinds):
             continue
-        ill = [node for node in cluster.nodes if not node.healthy and room_for(demand, _room_of(node))]
+        ill = [node for node in cluster.nodes if not node.healthy and room_for(demand, room_of(node))]
         if ill:
             yield OnlyOnIllNodes(demand, tuple(node.name for node in ill))
             continue
-        with_gpus = [room for room in view.rooms if _largest(room, demand.gpu_type) >= demand.gpus]
+        with_gpus = [room for room in view.kinds if _largest(room, demand.gpu_type) >= demand.gpus]
         if not with_gpus:
             yield _too_many_gpus(view, demand)
             continue
@@ -129,16 +152,16 @@ def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[
             largest = max(_free(room, resource) for room in with_gpus)
             if asked > largest:
                 yield TaskTooBig(demand, resource, asked, largest)
-        yield NoNodeHas(demand, _nearest(view.rooms, demand), empty=True)
+        yield NoNodeHas(demand, _nearest(view.kinds, demand), empty=True)
 
 
 def _too_many_gpus(view: _View, demand: Demand) -> Finding:
     offers = [
         max(
-            (Offer(gpu_type, room.gpus.get(gpu_type, 0), room.node) for room in view.rooms),
+            (Offer(gpu_type, room.gpus.get(gpu_type, 0), room.node) for room in view.kinds),
             key=lambda offer: offer.gpus,
         )
-        for gpu_type in sorted({gpu_type for room in view.rooms for gpu_type in room.gpus})
+        for gpu_type in sorted({gpu_type for room in view.kinds for gpu_type in room.gpus})
     ]
     if demand.gpu_type is None:
         return TooManyGpus(demand.gpus, None, max((offer.gpus for offer in offers), default=0))
@@ -161,24 +184,22 @@ def _in_total(view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:
     asked = {key: gpus[key] for key in sorted(gpus, reverse=True) if gpus[key]}
     asked |= {key: sum(_asked(demand, key) for demand in gang) for key in (CPUS, MEMORY, STORAGE)}
     for key, count in asked.items():
-        free = [(room.node, _free(room, key)) for room in view.rooms]
-        total = sum(number for _, number in free)
+        have = partial(_free, key=key)
+        total = view.count(have)
         if count > total:
-            where = tuple((name, number) for name, number in free if number) if key in gpus else ()
+            where = view.where(have) if key in gpus else ()
             yield TotalTooSmall(key, count, total, where, view.empty)
 
 
 def _of_one_kind(view: _View, gang: Sequence[Demand]) -> Finding | None:
     """Find tasks of one kind for all of which there is no room, even without the others."""
-    rooms = view.of_use
     for demand, count in Counter(replace(demand, ports=()) for demand in gang).items():
-        here = [(room.node, room_for(demand, room)) for room in rooms]
-        possible = sum(number for _, number in here)
+        have = partial(room_for, demand)
+        possible = view.count(have)
         if not possible:
-            return NoNodeHas(demand, _nearest(view.rooms, demand), view.empty)
+            return NoNodeHas(demand, _nearest(view.kinds, demand), view.empty)
         if possible < count:
-            where = tuple((name, number) for name, number in here if number)
-            return RoomForSome(demand, count, possible, where, view.empty)
+            return RoomForSome(demand, count, possible, view.where(have), view.empty)
     return None
 
 
@@ -210,10 +231,6 @@ def _nearest(rooms: Sequence[Room], demand: Demand) -> Room:
         )
 
     return min(rooms, key=lack)
-
-
-def _room_of(node: Node) -> Room:
-    return Room(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
 
 
 def _largest(room: Room, gpu_type: str | None) -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from .patterns import Kind, Pattern, copies, fill, largest_patterns
 
 if TYPE_CHECKING:
+    from .node import Node
     from .placement import Demand
 
 #: Steps that one search may take: some ten milliseconds.
@@ -102,11 +103,18 @@ def arrange(
         return NoArrangement.UNKNOWN
 
 
+def room_of(node: Node) -> Room:
+    """Give what a node has with nothing running on it."""
+    return Room(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
+
+
 def room_for(demand: Demand, room: Room) -> int:
-    """Count how many tasks of one kind a node holds by themselves."""
+    """Count how many tasks of one kind a node holds by themselves; none where it shrank under what runs."""
+    if room.cpus < 0 or room.memory_mb < 0 or room.storage_gb < 0:
+        return 0
     types = tuple(room.gpus)
     size = room.cpus, room.memory_mb, room.storage_gb, *room.gpus.values()
-    return max(0, copies(size, _kind(demand), types))
+    return copies(size, _kind(demand), types)
 
 
 class _Search:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeVar
 
 from ..job.spec import PortRequest
 from .node import Node
-from .packing import Place, Room
+from .packing import Place, Room, room_of
 from .second_look import SecondLook, best_fit_may_err, enough_gpus
 
 Key = TypeVar("Key")
@@ -177,6 +178,11 @@ class Cluster:
     def allow_searches(self) -> None:
         """Something happened: gangs for which best fit finds no room may be looked at again more closely."""
         self._second_look.allow_more()
+
+    @cached_property
+    def empty_rooms(self) -> Sequence[Room]:
+        """Give what each healthy node has with nothing running on it."""
+        return [room_of(use.node) for use in self._uses.values() if use.node.healthy]
 
     def rooms(self) -> list[Room]:
         """Count what is free on each healthy node."""
