@@ -60,10 +60,12 @@ class Lab:
         async with asyncio.timeout(60):
             while not (leading := [one for one in alive if await answers(one)]):  # noqa: ASYNC110 - others make it so
                 await asyncio.sleep(0.1)
-        await asyncio.to_thread(leading[0].close)
-        for one in alive:
-            if one is not leading[0] and one.process.poll() is None:
-                await asyncio.to_thread(one.terminate)
+        try:
+            await asyncio.to_thread(leading[0].close)
+        finally:
+            for one in alive:
+                if one.process.poll() is None:
+                    await asyncio.to_thread(one.terminate)
 
     def job(self, name: str, command: str) -> dict[str, object]:
         """Make a job that says that it runs, then does something."""
