@@ -26,7 +26,7 @@ from .making import make_config, make_role
 
 PATIENCE = 90.0
 #: what is longer than a call may take is tried on the engine alone, where that can be made short
-HANG_SECONDS = 8.0
+HANG_SECONDS = 5.0
 CLUSTER = "nodes: [{name: node-a, cpus: 64, memoryMB: 100000, storageGB: 1000}]"
 
 
@@ -105,17 +105,12 @@ async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     await asyncio.to_thread(scheduler.close)
 
 
-@pytest.mark.parametrize(
-    ("daemon", "number"),
-    [(False, signal.SIGTERM), (False, signal.SIGKILL), (True, signal.SIGTERM)],
-    ids=["restart", "crash", "restart-with-live-restore"],
-    indirect=["daemon"],
-)
-async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site, number: signal.Signals) -> None:
+@pytest.mark.parametrize("daemon", [False, True], ids=["plain", "live-restore"], indirect=True)
+async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site) -> None:
     await site.submit("long", "sleep 4", tasks=2)
     await site.submit("short", "sleep 0.2; exit 3")
     await site.story_until("long", "running")
-    restarting = asyncio.create_task(site.restart_daemon(number))
+    restarting = asyncio.create_task(site.restart_daemon(signal.SIGTERM))
     for index in range(3):
         await site.submit(f"meanwhile-{index}", "sleep 0.2")
         await asyncio.sleep(0.3)
@@ -132,7 +127,7 @@ async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site, number: sign
 
 
 @pytest.mark.parametrize("daemon", [False, True], ids=["plain", "live-restore"], indirect=True)
-async def test_a_restart_of_daemon_and_scheduler_at_once_loses_nothing(site: Site) -> None:
+async def test_a_crash_of_daemon_and_scheduler_at_once_loses_nothing(site: Site) -> None:
     await site.submit("long", "sleep 4")
     await site.submit("held", "exit 7", jobEnvs={"isDebug": True})
     await site.story_until("long", "running")
