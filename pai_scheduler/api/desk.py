@@ -129,10 +129,17 @@ class ApiHandler(RequestHandler):
         """Put a message into the caller's language; empty where there is none."""
         return message.in_locale(self.language) if message is not None else ""
 
+    def query_text(self, name: str) -> str | None:
+        """Read a parameter of the query string; refuses one that is there twice. None: it is not there."""
+        values = self.get_query_arguments(name)
+        if len(values) > 1:
+            raise _bad_query(name, msg("{key} is there twice.", key=name))
+        return values[0] if values else None
+
     def query_int(self, name: str, default: int | None = None, *, least: int | None = None) -> int | None:
         """Read a whole number of the query string; refuses anything else."""
-        text = self.get_query_argument(name, None)
-        if text is None or text == "":
+        text = self.query_text(name)
+        if not text:
             return default
         try:
             value = int(text)
@@ -144,7 +151,7 @@ class ApiHandler(RequestHandler):
 
     def query_flag(self, name: str) -> bool:
         """Read a yes or no of the query string (`1`, `true`, `0`, `false`); absent: no."""
-        text = self.get_query_argument(name, "0").lower()
+        text = (self.query_text(name) or "0").lower()
         if text not in ("0", "1", "true", "false"):
             raise _bad_query(name, msg("{text} is neither 0 nor 1.", text=text))
         return text in ("1", "true")

@@ -37,7 +37,7 @@ class JobsHandler(_SubmitHandler):
 
     async def get(self) -> None:
         """List."""
-        owner = self.get_query_argument("username", None)
+        owner = self.query_text("username")
         jobs = await self.service.jobs(self.caller, owner or None)
         self.answer([self.presenter.summary(job, self.service.queue_place(job)) for job in jobs])
 

@@ -27,7 +27,7 @@ class QueueHandler(ApiHandler):
 
     async def get(self) -> None:
         """List, first come first."""
-        virtual_cluster = self.get_query_argument("virtualCluster", None) or None
+        virtual_cluster = self.query_text("virtualCluster") or None
         limit = self.query_int("limit", _SHOWN, least=0)
         explained, shown = 0, {}
         for name, queue in self.service.queue(virtual_cluster).items():

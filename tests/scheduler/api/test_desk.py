@@ -98,7 +98,9 @@ async def test_a_path_that_is_no_text_is_refused(http: httpx.AsyncClient) -> Non
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
 
 
-@pytest.mark.parametrize("query", ["offset=x", "limit=-1", "attempt=1.5", "follow=maybe"])
+@pytest.mark.parametrize(
+    "query", ["offset=x", "limit=-1", "attempt=1.5", "follow=maybe", "limit=1&limit=2", "follow=1&follow=1"]
+)
 async def test_a_wrong_query_parameter_is_named(http: httpx.AsyncClient, query: str) -> None:
     answer = await http.get(f"/user/alice/jobs/x/taskRoles/r/tasks/0/logs/all?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
