@@ -89,6 +89,7 @@ async def test_a_database_that_hangs_is_asked_once_however_often_somebody_looks(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(module, "KEEP_SECONDS", 0.0)
     parts.gate.clear()
     for _ in range(3):
         assert await parts.reasons() == ["The database does not answer within 0.05 s."]

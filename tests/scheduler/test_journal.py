@@ -82,8 +82,8 @@ def test_a_traceback_is_kept_and_for_programs_on_the_same_line(log: Log, form: s
 
 def test_only_known_fields_are_written(log: Log) -> None:
     stream = log("json")
-    logging.getLogger("x").info("in", extra={"token": "s3cret", "user": None})
-    assert json.loads(stream.getvalue()).keys() == {"time", "level", "logger", "message"}
+    logging.getLogger("x").info("in", extra={"token": "s3cret", "user": None, "attempt": 0})
+    assert json.loads(stream.getvalue()).keys() == {"time", "level", "logger", "message", "attempt"}
 
 
 async def test_what_a_line_is_about_goes_with_the_work_and_ends_with_it(log: Log) -> None:

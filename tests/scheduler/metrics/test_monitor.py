@@ -95,7 +95,7 @@ def test_what_an_engine_says_twice_counts_once() -> None:
     started, ended = Started(REF, 1, "127.0.0.1", "1"), Ended(REF, 2, EndCause.OOM, 137)
     counted.handle(started)
     counted.handle(Started(REF, 5, "127.0.0.1", "1"))
-    counted.handle(ended)
+    counted.handle(ended, Ended(REF, 9, EndCause.LOST, None))
     counted.handle(Ended(REF, 9, EndCause.LOST, None))
     assert counted.value("pai_task_starts_total") == 1
     assert counted.value("pai_task_ends_total", cause="oom") == 1
