@@ -1,10 +1,11 @@
-"""The machine's clock is set forward and back while real jobs run: they come out as ever, none waits for a day."""
+"""The machine's clock is set forward and back while jobs run: they end as ever, and none waits for a day."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from pai_scheduler.core import retry
 from pai_scheduler.core.model import Job, SubState
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.protocol import Engine
+from pai_scheduler.engine.protocol import Engine, EngineEvent
 from pai_scheduler.service import Caller, Service
 from pai_scheduler.store.store import Store
 from tests.testbed.fixtures import provide
@@ -52,6 +53,14 @@ async def service(
         engine = DockerEngine(tmp_path / "data", host=host)
     else:
         engine = ProcessEngine(tmp_path / "data")
+    told = engine.events
+
+    async def events() -> AsyncIterator[EngineEvent]:
+        """Tell what the engine tells, by the clock of the same machine."""
+        async for event in told():
+            yield replace(event, time=event.time + clock.offset)
+
+    engine.events = events  # type: ignore[method-assign]
     made = Service(engine, Store.in_folder(tmp_path / "data"), clock=clock)
     await made.start()
     yield made

@@ -1,4 +1,4 @@
-"""The disk of database, logs and task folders is full while jobs run, on both engines; then it has room again.
+"""The disk of database, logs and task folders is full while jobs run, on both engines; then it has room.
 
 What was acknowledged survives and comes out as it must, nothing runs twice, what could not be written down is
 refused, and a kill -9 in the middle of it changes nothing about that.
