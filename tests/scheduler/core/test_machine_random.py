@@ -18,12 +18,14 @@ from hypothesis.stateful import (
     rule,
 )
 
+from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.prospect import Fits, obstacle
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.machine import Core
+from pai_scheduler.core.machine import Core, Settings
 from pai_scheduler.core.model import Job, State, SubState, Task
+from pai_scheduler.core.outlook import waiting_reason
 from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.task import TaskRef
 
@@ -63,7 +65,23 @@ JOB = st.fixed_dictionaries(
     {
         "retryCount": st.sampled_from([-2, -1, 0, 0, 1]),
         "gpuType": st.sampled_from(["", "", "P100"]),
+        "virtualCluster": st.sampled_from(["default", "default", "vision"]),
+        "jobEnvs": st.sampled_from([{}, {}, {"isDebug": True}]),
+        "extras": st.fixed_dictionaries(
+            {},
+            optional={
+                "priority": st.integers(0, 100),
+                "preemptible": st.booleans(),
+                "maxRunSeconds": st.sampled_from([1, 100, 1000]),
+            },
+        ),
     }
+)
+SHARES = st.sampled_from([(100, 100, 0, 100), (50, 100, 50, 100), (60, 80, 40, 50)]).map(
+    lambda shares: (
+        VirtualCluster("default", shares[0], shares[1], gpus_per_user=3, max_run_seconds=500),
+        VirtualCluster("vision", shares[2], shares[3]),
+    )
 )
 ENDS = st.sampled_from(
     [
@@ -92,13 +110,21 @@ class RandomLife(RuleBasedStateMachine):
     launched = Bundle("launched")
     past = Bundle("past")
 
-    @initialize(nodes=NODES, shares_host_ports=st.booleans())
-    def begin(self, nodes: list[tuple[int, dict[str, int], bool]], shares_host_ports: bool) -> None:
+    @initialize(nodes=NODES, shares_host_ports=st.booleans(), shares=SHARES)
+    def begin(
+        self,
+        nodes: list[tuple[int, dict[str, int], bool]],
+        shares_host_ports: bool,
+        shares: tuple[VirtualCluster, ...],
+    ) -> None:
         made = [
             make_node(f"n{number}", cpus, gpus=gpus, healthy=healthy)
             for number, (cpus, gpus, healthy) in enumerate(nodes)
         ]
-        self.world = World(*made, shares_host_ports=shares_host_ports)
+        limits = Settings(overtake_limit=2, debug_hold_seconds=600)
+        self.world = World(
+            *made, shares_host_ports=shares_host_ports, virtual_clusters=shares, settings=limits
+        )
         self.alarm: int | None = None
         self.over: dict[str, Job] = {}
         self.released: set[tuple[str, int]] = set()
@@ -123,6 +149,23 @@ class RandomLife(RuleBasedStateMachine):
         assert job is None or job.state.ended
         assert delete or job_id not in self.world.outcome.deleted
 
+    @precondition(lambda self: self.numbers)
+    @rule(
+        data=st.data(),
+        priority=st.none() | st.integers(0, 100),
+        place=st.none() | st.integers(0, 5),
+        owner_only=st.booleans(),
+    )
+    def reorder(self, data: st.DataObject, priority: int | None, place: int | None, owner_only: bool) -> None:
+        job_id = f"j{data.draw(st.integers(1, self.numbers))}"
+        self.after(self.world.reorder(job_id, priority, place, owner_only=owner_only))
+        job = self.world.core.jobs.get(job_id)
+        assert job is None or job.state.ended or priority is None or job.rank[0] == -priority
+
+    @rule(shares=SHARES)
+    def change_shares(self, shares: tuple[VirtualCluster, ...]) -> None:
+        self.after(self.world.change_shares(*shares))
+
     # -- the engine -----------------------------------------------------------------------------------------
 
     def tasks(self) -> list[Task]:
@@ -139,6 +182,12 @@ class RandomLife(RuleBasedStateMachine):
         ref = data.draw(st.sampled_from(live))
         self.after(self.world.started(ref))
         return ref
+
+    @precondition(lambda self: any(task.started and not task.state.ended for task in self.tasks()))
+    @rule(data=st.data(), code=st.sampled_from([1, 139]))
+    def hold(self, data: st.DataObject, code: int) -> None:
+        live = [task.ref for task in self.tasks() if task.started and not task.state.ended]
+        self.after(self.world.held(data.draw(st.sampled_from(live)), code))
 
     @rule(ref=consumes(launched), end=ENDS, target=past)
     def end(self, ref: TaskRef, end: tuple[EndCause, int | None]) -> TaskRef:
@@ -187,7 +236,8 @@ class RandomLife(RuleBasedStateMachine):
         assert self.alarm is not None
         self.world.now, self.alarm = max(self.world.now, self.alarm), None
         self.after(self.world.tick())
-        assert all(due > self.world.now for due in sleeping(self.world.core).values())
+        timers = self.world.core.timers
+        assert all(due > self.world.now for timer in Timer for due in timers.all(timer).values())
 
     @rule()
     def service_dies_and_comes_back(self) -> None:
@@ -269,6 +319,8 @@ class RandomLife(RuleBasedStateMachine):
             assert (job.not_before is not None) <= (job.sub_state in (SubState.RETRY_WAIT, SubState.ENDING))
             if job.state is State.RUNNING:
                 assert job.attempt is not None
+                held = any(t.held and not t.state.ended for t in job.attempt.tasks.values())
+                assert (job.sub_state is SubState.DEBUG_HELD) == held
                 assert all(task.started is not None for task in job.attempt.tasks.values())
         assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
         assert sleeping(core).keys() <= core.jobs.keys()
@@ -282,18 +334,41 @@ class RandomLife(RuleBasedStateMachine):
                 assert len(gang_of(job.spec)) == len(wanted)
 
     @invariant()
-    def nothing_waits_that_would_fit(self) -> None:
+    def nothing_waits_that_would_fit_and_who_waits_has_a_reason(self) -> None:
         core = self.world.core
         for job in core.jobs.values():
-            # (best fit may fail to see that a gang of different tasks fits)
-            if job.id in core.queue and len(job.spec.task_roles) == 1:
+            if job.id in core.queue:
                 assert obstacle(core.dispatcher, job.id).fits is not Fits.NOW
+            reason = waiting_reason(core, job, self.world.now)
+            assert (reason is not None) == (job.state is State.WAITING)
+
+    @invariant()
+    def the_dispatcher_knows_who_holds_what(self) -> None:
+        core = self.world.core
+        holding = {
+            job.id: {
+                place
+                for place, key in enumerate(
+                    (role.name, index) for role in job.spec.task_roles for index in range(role.task_number)
+                )
+                if not job.attempt.tasks[key].state.ended
+            }
+            for job in core.jobs.values()
+            if job.attempt is not None
+        }
+        known = {job_id: set(held.tasks) for job_id, held in core.dispatcher.holdings.items()}
+        assert known == {job_id: places for job_id, places in holding.items() if places}
+        for job_id, held in core.dispatcher.holdings.items():
+            attempt = core.jobs[job_id].attempt
+            assert attempt is not None
+            assert held.ending == (attempt.verdict is not None)
 
     @invariant()
     def who_sleeps_is_woken(self) -> None:
-        if sleeping(self.world.core):
+        timers = self.world.core.timers
+        if (due := timers.next()) is not None:
             assert self.alarm is not None
-            assert self.alarm <= min(sleeping(self.world.core).values())
+            assert self.alarm <= due
 
     @invariant()
     def what_is_durable_is_what_the_core_thinks(self) -> None:
@@ -326,4 +401,4 @@ class RandomLife(RuleBasedStateMachine):
 
 
 TestRandomLife = RandomLife.TestCase
-TestRandomLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestRandomLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False)

@@ -13,8 +13,11 @@ from pai_scheduler.core.events import (
     EndCause,
     Ended,
     Event,
+    Held,
     NodesChanged,
     Progress,
+    Reordered,
+    SharesChanged,
     Started,
     StopRequested,
     Submitted,
@@ -116,14 +119,16 @@ class World:
         self.disk.write(self.outcome)
         return self.outcome.instructions
 
-    def submit(self, *roles: Mapping[str, Any], id: str = "j", **fields: Any) -> list[Instruction]:
-        """Submit a job whose name is its id, as user alice."""
-        return self.submit_config(make_config(*roles, name=id, **fields), id)
+    def submit(
+        self, *roles: Mapping[str, Any], id: str = "j", user: str = "alice", **fields: Any
+    ) -> list[Instruction]:
+        """Submit a job whose name is its id."""
+        return self.submit_config(make_config(*roles, name=id, **fields), id, user)
 
-    def submit_config(self, config: Mapping[str, Any], job_id: str) -> list[Instruction]:
+    def submit_config(self, config: Mapping[str, Any], job_id: str, user: str = "alice") -> list[Instruction]:
         self._orders += 1
         self.disk.configs[job_id] = rows._dump(config)
-        return self.handle(Submitted(self.now, job_id, "alice", parse_job(config), self._orders))
+        return self.handle(Submitted(self.now, job_id, user, parse_job(config), self._orders))
 
     def started(self, *refs: TaskRef) -> list[Instruction]:
         return self.handle(*(Started(ref, self.now, "127.0.0.1", f"pid-{ref.name}") for ref in refs))
@@ -144,6 +149,23 @@ class World:
 
     def stop(self, job_id: str = "j", *, delete: bool = False) -> list[Instruction]:
         return self.handle(StopRequested(self.now, job_id, "bob", delete))
+
+    def held(self, ref: TaskRef, code: int = 1) -> list[Instruction]:
+        return self.handle(Held(ref, self.now, EndCause.EXITED, code))
+
+    def reorder(
+        self,
+        job_id: str = "j",
+        priority: int | None = None,
+        place: int | None = None,
+        *,
+        owner_only: bool = True,
+    ) -> list[Instruction]:
+        return self.handle(Reordered(self.now, job_id, "bob", priority, place, owner_only))
+
+    def change_shares(self, *clusters: VirtualCluster) -> list[Instruction]:
+        self.virtual_clusters = clusters
+        return self.handle(SharesChanged(self.now, clusters, {}))
 
     def change_nodes(self, *nodes: Node) -> list[Instruction]:
         self.nodes = nodes
