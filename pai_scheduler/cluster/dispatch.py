@@ -87,6 +87,8 @@ class Dispatcher:
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: something has changed for the jobs that have claims
         self._stirred = False
+        #: a job was overtaken too often just now
+        self._somebody_is_due = False
         #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
         self._hopeless: set[tuple[str, Shape]] = set()
 
@@ -164,8 +166,6 @@ class Dispatcher:
         def worth(line: Line[Shape]) -> bool:
             if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
                 return True
-            if self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless:
-                return True
             gang = line.shape.gang
             if self.cluster.shares_host_ports and any(demand.has_fixed_ports for demand in gang):
                 return True
@@ -222,9 +222,16 @@ class Dispatcher:
             return decisions
         self.cluster.allow_searches()
         self.cluster.allow_searches()
-        while self._look(now, decisions):
-            # what was kept for a job is kept no more: others may have it
-            self.queue.reopen()
+        again = True
+        while again:
+            self._somebody_is_due = False
+            claims_ended = self._look(now, decisions)
+            if claims_ended:
+                # what was kept for a job is kept no more: others may have it
+                self.queue.reopen()
+            elif self._somebody_is_due:
+                self.queue.reopen(self._is_line_due)
+            again = claims_ended or self._somebody_is_due
         self._stirred = False
         return decisions
 
@@ -282,7 +289,9 @@ class Dispatcher:
         borrows: bool,
     ) -> None:
         waiting, shape = self._waiting.pop(job_id), self.queue.shape(job_id)
-        self.queue.overtook(waiting.virtual_cluster, self.queue.rank(job_id), within=not borrows)
+        rank = self.queue.rank(job_id)
+        for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
+            self._somebody_is_due = self._somebody_is_due or self._is_line_due(line)
         self.queue.remove(job_id)
         holding = Holding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
@@ -458,7 +467,13 @@ class Dispatcher:
         return True
 
     def _is_due(self, job_id: str) -> bool:
+        """Tell whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
         return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_claim(job_id)
+
+    def _is_line_due(self, line: Line[Shape]) -> bool:
+        if line.overtaken < self._overtake_limit or not line.members:
+            return False
+        return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless
 
     def _claims_within(self) -> list[Claim]:
         return [claim for claim in self.claims if claim.within]

@@ -138,8 +138,8 @@ class Queue(Generic[Shape]):
             if line.standing is not Standing.OPEN and worth(line):
                 self._set(line, Standing.OPEN)
 
-    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> None:
-        """A job has started: whoever was tried before it and came before it was overtaken.
+    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> Iterator[Line[Shape]]:
+        """A job has started: whoever was tried before it and came before it was overtaken; give their lines.
 
         Between virtual clusters the order of submission counts; who stays within a guaranteed share
         overtakes nobody that wants to borrow.
@@ -149,9 +149,12 @@ class Queue(Generic[Shape]):
                 continue
             head = line.head[0]
             if line.virtual_cluster == virtual_cluster:
-                line.overtaken += head < rank
-            elif line.within or not within:
-                line.overtaken += head[1] < rank[1]
+                overtaken = head < rank
+            else:
+                overtaken = (line.within or not within) and head[1] < rank[1]
+            if overtaken:
+                line.overtaken += 1
+                yield line
 
     def overtaken(self, job_id: str) -> int:
         """Give how often a job was overtaken, or one that stood before it in its line."""

@@ -21,6 +21,12 @@ def block(queue: Queue[str], job_id: str) -> None:
     queue.set(job_id, Standing.BLOCKED, within=True)
 
 
+def overtook(
+    queue: Queue[str], virtual_cluster: str, rank: tuple[int, int], *, within: bool = True
+) -> list[str]:
+    return [line.shape for line in queue.overtook(virtual_cluster, rank, within=within)]
+
+
 def tried(queue: Queue[str], fitting: str = "") -> list[str]:
     """Go through the queue; jobs whose id is in `fitting` are placed, the others blocked."""
     seen = []
@@ -126,28 +132,28 @@ def test_a_job_set_aside_may_leave() -> None:
 def test_who_was_tried_in_vain_is_overtaken_by_whoever_came_later_and_starts() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "vc", "small"), ("c", "other", "small"))
     block(queue, "a")
-    queue.overtook("vc", queue.rank("b"), within=True)
-    queue.overtook("other", queue.rank("c"), within=True)
-    queue.overtook("other", (0, 0), within=True)  # it came before
+    assert overtook(queue, "vc", queue.rank("b")) == ["large"]
+    assert overtook(queue, "other", queue.rank("c")) == ["large"]
+    assert overtook(queue, "other", (0, 0)) == []  # it came before
     assert queue.overtaken("a") == 2
 
 
 def test_who_stays_within_its_guarantee_does_not_overtake_who_wants_to_borrow_elsewhere() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "other", "small"))
     queue.set("a", Standing.BLOCKED, within=False)
-    queue.overtook("other", queue.rank("b"), within=True)
+    overtook(queue, "other", queue.rank("b"))
     assert queue.overtaken("a") == 0
-    queue.overtook("other", queue.rank("b"), within=False)
-    queue.overtook("vc", (0, 3), within=True)
+    overtook(queue, "other", queue.rank("b"), within=False)
+    overtook(queue, "vc", (0, 3))
     assert queue.overtaken("a") == 2
 
 
 def test_a_job_behind_counts_from_when_it_came() -> None:
     queue = make_queue(("a", "vc", "large"))
     block(queue, "a")
-    queue.overtook("vc", (0, 7), within=True)
+    overtook(queue, "vc", (0, 7))
     queue.add("b", "vc", "large", (0, 8))
-    queue.overtook("vc", (0, 9), within=True)
+    overtook(queue, "vc", (0, 9))
     assert (queue.overtaken("a"), queue.overtaken("b")) == (2, 1)
     queue.remove("a")
     assert queue.overtaken("b") == 1
@@ -157,7 +163,7 @@ def test_how_often_a_job_was_overtaken_before_is_not_forgotten() -> None:
     queue: Queue[str] = Queue()
     queue.add("a", "vc", "s", (0, 1), overtaken=5)
     block(queue, "a")
-    queue.overtook("vc", (0, 2), within=True)
+    overtook(queue, "vc", (0, 2))
     assert queue.overtaken("a") == 6
 
 

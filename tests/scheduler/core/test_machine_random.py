@@ -401,4 +401,6 @@ class RandomLife(RuleBasedStateMachine):
 
 
 TestRandomLife = RandomLife.TestCase
-TestRandomLife.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
+TestRandomLife.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, report_multiple_bugs=False
+)
