@@ -122,6 +122,8 @@ class Core:
             case SharesChanged():
                 self.dispatcher.set_clusters(event.virtual_clusters)
                 outcome.virtual_clusters.update(event.changes)
+        # (a `Tick` that came after the clock was set back has taken that for the present)
+        self._latest = max(self._latest, event.time)
         self._schedule(event.time, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:

@@ -8,6 +8,8 @@ from pai_scheduler.job.messages import msg
 
 from .world import EndCause, LaunchAttempt, ReleaseAttempt, WakeAt, World, kills, make_role
 
+DAY_MS = 24 * 60 * 60 * 1000
+
 
 def fail(world: World, cause: EndCause = EndCause.EXITED, code: int | None = 1) -> list[object]:
     """Let the job's present attempt start and fail."""
@@ -251,6 +253,17 @@ def test_a_conflict_over_resources_is_tried_again_after_a_spread_out_pause_and_n
         assert 600_000 <= another.delay_ms < 3_600_000
         pauses.add(another.delay_ms)
     assert len(pauses) > 15
+
+
+def test_a_clock_that_is_set_back_is_noticed_however_long_ago_the_last_tick_was() -> None:
+    world = World()
+    world.tick()
+    world.now += 2 * DAY_MS
+    world.submit(make_role(), retryCount=-1)
+    while world.job().sub_state is not SubState.RETRY_WAIT:
+        fail(world)
+    world.tick(-DAY_MS)
+    assert world.job().sub_state is SubState.STARTING
 
 
 def test_a_clock_that_is_set_back_keeps_no_job_from_its_next_attempt() -> None:
