@@ -36,13 +36,17 @@ Ran = tuple[str, int, str, int]
 
 @dataclass(frozen=True)
 class Sort:
-    """A job, and what must come of it. `last`: what the user does when it runs ("stop", "delete")."""
+    """A job, and what must come of it.
+
+    `last`: what the user does ("stop", "delete") in the subState `when`.
+    """
 
     config: dict[str, Any]
     state: str
     exit_code: int
     attempts: int = 1
     last: str = ""
+    when: str = "RUNNING"
 
     @property
     def name(self) -> str:
@@ -185,7 +189,7 @@ class Drill:
     async def _live(self) -> None:
         for sort in self.sorts:
             await self._ask(Client.submit, sort.config)
-        to_do = {sort.name: sort.last for sort in self.sorts if sort.last}
+        to_do = {sort.name: sort for sort in self.sorts if sort.last}
         deleted: set[str] = set()
         while True:
             jobs = {job["name"]: job for job in await self._ask(Client.jobs)}
@@ -193,13 +197,13 @@ class Drill:
             assert jobs.keys() == {sort.name for sort in self.sorts} - deleted, (
                 "what was acknowledged is lost"
             )
-            for name, last in list(to_do.items()):
+            for name, sort in list(to_do.items()):
                 assert jobs[name]["subState"] != "ENDED", name
-                if jobs[name]["state"] == "RUNNING":
+                if jobs[name]["subState"] == sort.when:
                     del to_do[name]
-                    if last == "delete":
+                    if sort.last == "delete":
                         deleted.add(name)
-                    await self._ask(Client.stop if last == "stop" else Client.delete, "alice", name)
+                    await self._ask(Client.stop if sort.last == "stop" else Client.delete, "alice", name)
             if not to_do and all(job["subState"] == "ENDED" for job in jobs.values()):
                 return
             await asyncio.sleep(_PAUSE)

@@ -52,6 +52,15 @@ def sorts(say: str) -> list[Sort]:
             "FAILED",
             5,
         ),
+        Sort(job("limited", role(f"{say}exec sleep 100"), extras={"maxRunSeconds": 1}), "STOPPED", -7351),
+        # (what a failed task of a debugged job holds stays until the user stops the job)
+        Sort(
+            job("held", role(f"{say}exit 4"), jobEnvs={"isDebug": True}),
+            "STOPPED",
+            -7351,
+            last="stop",
+            when="DEBUG_HELD",
+        ),
         Sort(job("stopped", role(f"{say}exec sleep 100")), "STOPPED", -7351, last="stop"),
     ]
 
