@@ -38,7 +38,7 @@ def sorts(say: str) -> list[Sort]:
     """Make the jobs of a day; each task does `say` first."""
     return [
         # it has the only GPU, and `waits` waits for that
-        Sort(job("deleted", role(f"{say}exec sleep 100", gpus=1)), "", 0, last="delete"),
+        Sort(job("deleted", role(f"{say}exec sleep 1000", gpus=1)), "", 0, last="delete"),
         Sort(job("waits", role(f"{say}exit 0", gpus=1)), "SUCCEEDED", 0),
         Sort(job("succeeds", role(f"{say}exit 0")), "SUCCEEDED", 0),
         Sort(
@@ -48,11 +48,11 @@ def sorts(say: str) -> list[Sort]:
         ),
         Sort(job("retried", role(f"{say}exit 7"), retryCount=2), "FAILED", 7, attempts=3),
         Sort(
-            job("half", role(f"{say}[ $PAI_TASK_INDEX = 1 ] && exit 5; exec sleep 100", tasks=2)),
+            job("half", role(f"{say}[ $PAI_TASK_INDEX = 1 ] && exit 5; exec sleep 1000", tasks=2)),
             "FAILED",
             5,
         ),
-        Sort(job("limited", role(f"{say}exec sleep 100"), extras={"maxRunSeconds": 1}), "STOPPED", -7351),
+        Sort(job("limited", role(f"{say}exec sleep 1000"), extras={"maxRunSeconds": 1}), "STOPPED", -7351),
         # (what a failed task of a debugged job holds stays until the user stops the job)
         Sort(
             job("held", role(f"{say}exit 4"), jobEnvs={"isDebug": True}),
@@ -61,7 +61,7 @@ def sorts(say: str) -> list[Sort]:
             last="stop",
             when="DEBUG_HELD",
         ),
-        Sort(job("stopped", role(f"{say}exec sleep 100")), "STOPPED", -7351, last="stop"),
+        Sort(job("stopped", role(f"{say}exec sleep 1000")), "STOPPED", -7351, last="stop"),
     ]
 
 
