@@ -62,6 +62,17 @@ def log_removed(days: int) -> RequestError:
     return RequestError(410, "LogRemovedError", message)
 
 
+def too_many_jobs(user: str, most: int) -> RequestError:
+    """A user has as many jobs as one may have."""
+    message = msg(
+        "User {user} has {most} jobs that have not ended, which is all that one user may have. "
+        "Wait until some have ended, or stop them.",
+        user=user,
+        most=most,
+    )
+    return RequestError(429, "TooManyJobsError", message)
+
+
 def too_many_streams(most: int) -> RequestError:
     """The caller follows too much at once."""
     message = msg(

@@ -44,6 +44,7 @@ from .errors import (
     no_job,
     no_virtual_cluster,
     storage_unreadable,
+    too_many_jobs,
 )
 from .health import Health, Readiness
 from .job.messages import Message, msg
@@ -109,7 +110,12 @@ class Service:
         self._engine = engine
         self._store = store
         self._definition = cluster or Definition()
-        self._settings = Settings(kill_grace_seconds, self._definition.default_storage_gb)
+        self._settings = Settings(
+            kill_grace_seconds,
+            self._definition.default_storage_gb,
+            self._definition.overtake_limit,
+            self._definition.debug_hold_seconds,
+        )
         self._first_port = first_port
         self._now = clock
         self._nodes: tuple[Node, ...] = ()
@@ -427,6 +433,8 @@ class Service:
             if spec.virtual_cluster not in known or self._administration.is_leaving(spec.virtual_cluster):
                 # deleted since it was found
                 raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
+            if self._jobs_of(owner) > self._definition.jobs_per_user:
+                raise too_many_jobs(owner, self._definition.jobs_per_user)
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
             await self._writer.request(event, config)
@@ -476,6 +484,10 @@ class Service:
         except Exception:
             _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
             raise
+
+    def _jobs_of(self, user: str) -> int:
+        """Count a user's jobs that have not ended, and those on their way."""
+        return self._core.unended[user] + sum(name == user for name, _ in self._submitting)
 
     def _jobs_in(self, virtual_cluster: str) -> int:
         """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""

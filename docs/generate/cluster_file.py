@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import (
+    DEFAULT_JOBS_PER_USER,
+    DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_STREAMS_PER_USER,
     DefinitionError,
     LogKeeping,
     parse_definition,
 )
-from pai_scheduler.cluster.dispatch import DEFAULT_OVERTAKE_LIMIT
 from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB
 from pai_scheduler.core.machine import Settings
 
@@ -34,6 +35,10 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "how much of a task's log is kept, and for how many days after its end",
         ),
         "streamsPerUser": (DEFAULT_STREAMS_PER_USER, "logs and stories that one user may follow at once"),
+        "jobsPerUser": (
+            DEFAULT_JOBS_PER_USER,
+            "jobs of one user that have not ended; beyond it none is accepted",
+        ),
         "debugHoldSeconds": (
             Settings().debug_hold_seconds,
             "how long a failed task of a job with `isDebug` keeps its container",

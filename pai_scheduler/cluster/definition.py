@@ -13,6 +13,14 @@ from .node import Gpu, Node
 DEFAULT_STREAMS_PER_USER = 200
 
 
+#: how often a waiting job may be overtaken before resources are kept for it
+DEFAULT_OVERTAKE_LIMIT = 20
+#: how long a failed task of a debugged job keeps its container
+DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
+#: jobs of one user that have not ended
+DEFAULT_JOBS_PER_USER = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class VirtualCluster:
     """A share of the cluster, in per cent of every resource: guaranteed, and at most.
@@ -65,6 +73,10 @@ class Definition:
     logs: LogKeeping = LogKeeping()
     #: logs and stories that one user may follow at once
     streams_per_user: int = DEFAULT_STREAMS_PER_USER
+    #: jobs of one user that have not ended; beyond it none is accepted
+    jobs_per_user: int = DEFAULT_JOBS_PER_USER
+    overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
+    debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
 
 
 class DefinitionError(Exception):
@@ -79,10 +91,14 @@ class DefinitionError(Exception):
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
     top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
-    defaults = _mapping(top.get("defaults", {}), "defaults", ("storageGB", "logs", "streamsPerUser"))
+    known = ("storageGB", "overtakeLimit", "debugHoldSeconds", "logs", "streamsPerUser", "jobsPerUser")
+    defaults = _mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
-    storage_gb = _number(defaults, "storageGB", "defaults.")
-    streams = _number(defaults, "streamsPerUser", "defaults.", least=1)
+
+    def default(key: str, otherwise: int, least: int) -> int:
+        value = _number(defaults, key, "defaults.", least=least)
+        return otherwise if value is None else value
+
     names = [node.name for node in nodes]
     for i, name in enumerate(names):
         if name in names[:i]:
@@ -90,9 +106,12 @@ def parse_definition(document: object) -> Definition:
     return Definition(
         tuple(nodes),
         _virtual_clusters(top.get("virtualClusters", {"default": {"capacity": 100}})),
-        DEFAULT_STORAGE_GB if storage_gb is None else storage_gb,
+        default("storageGB", DEFAULT_STORAGE_GB, 0),
         _log_keeping(defaults.get("logs", {})),
-        DEFAULT_STREAMS_PER_USER if streams is None else streams,
+        default("streamsPerUser", DEFAULT_STREAMS_PER_USER, 1),
+        default("jobsPerUser", DEFAULT_JOBS_PER_USER, 1),
+        default("overtakeLimit", DEFAULT_OVERTAKE_LIMIT, 0),
+        default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
     )
 
 
@@ -152,11 +171,22 @@ def _node(entry: object, path: str) -> DeclaredNode:
     )
 
 
+_VIRTUAL_CLUSTER_FIELDS = (
+    "capacity",
+    "maxCapacity",
+    "groups",
+    "users",
+    "gpusPerUser",
+    "defaultRunSeconds",
+    "maxRunSeconds",
+)
+
+
 def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
     clusters = {}
     for name, entry in _mapping(document, "virtualClusters").items():
         path = f"virtualClusters.{name}"
-        fields = _mapping(entry, path, ("capacity", "maxCapacity", "groups", "users"))
+        fields = _mapping(entry, path, _VIRTUAL_CLUSTER_FIELDS)
         capacity, most = (
             _percent(fields, "capacity", path, None),
             _percent(fields, "maxCapacity", path, 100.0),
@@ -167,7 +197,13 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             tuple(str(item) for item in _list(fields.get(key, []), f"{path}.{key}"))
             for key in ("groups", "users")
         )
-        clusters[name] = VirtualCluster(name, capacity, most, groups, users)
+        default_run = _number(fields, "defaultRunSeconds", f"{path}.", least=1)
+        most_run = _number(fields, "maxRunSeconds", f"{path}.", least=1)
+        if default_run is not None and most_run is not None and default_run > most_run:
+            text = msg("defaultRunSeconds must not be above maxRunSeconds.")
+            raise DefinitionError(f"{path}.defaultRunSeconds", text)
+        quota = _number(fields, "gpusPerUser", f"{path}.")
+        clusters[name] = VirtualCluster(name, capacity, most, groups, users, default_run, most_run, quota)
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
     total = sum(cluster.capacity for cluster in clusters.values())

@@ -16,15 +16,12 @@ from dataclasses import dataclass, field
 
 from .amounts import ANY_GPU, Amounts, of_gang, of_task
 from .claims import Claim, Claims, Target
-from .definition import VirtualCluster
+from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .ledger import Bound, Excess, Ledger
 from .node import Node
 from .placement import Assignment, Cluster, Demand
 from .queue import Line, Queue, Rank, Standing
 from .whatif import Holding, WhatIf
-
-#: how often a waiting job may be overtaken before resources are kept for it
-DEFAULT_OVERTAKE_LIMIT = 20
 
 
 @dataclass(frozen=True, slots=True)

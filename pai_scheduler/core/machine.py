@@ -6,11 +6,12 @@ user's stop) → the other tasks are ended → everything is released → anothe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..cluster.definition import VirtualCluster
-from ..cluster.dispatch import DEFAULT_OVERTAKE_LIMIT, Dispatcher, Preempt, Shape, Start
+from ..cluster.definition import DEFAULT_DEBUG_HOLD_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
+from ..cluster.dispatch import Dispatcher, Preempt, Shape, Start
 from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from ..cluster.placement import Cluster, Demand
 from ..cluster.queue import Queue
@@ -44,7 +45,7 @@ class Settings:
     #: how often a waiting job may be overtaken before resources are kept for it
     overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
     #: how long a failed task of a debugged job keeps its container
-    debug_hold_seconds: int = 7 * 24 * 3600
+    debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
 
 
 #: So much may the clocks of two machines (or of an engine and the service) differ without meaning anything.
@@ -63,6 +64,8 @@ class Core:
         self.settings = settings or Settings()
         self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
         self.jobs: dict[str, Job] = {}
+        #: jobs that have not ended, by user
+        self.unended: Counter[str] = Counter()
         self.timers = Timers()
         #: the latest time that was seen, to notice a clock that was set back
         self._latest = 0
@@ -86,6 +89,7 @@ class Core:
         outcome = Outcome()
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
+            self.unended[job.user] += not job.state.ended
             if job.attempt is not None:
                 self._latest = max(self._latest, job.attempt.completed or 0)
             if job.attempt is not None and not _released(job.attempt):
@@ -135,6 +139,7 @@ class Core:
     def _on_submitted(self, event: Submitted, outcome: Outcome) -> None:
         job = Job(event.job_id, event.user, event.spec, event.time, order=event.order)
         self.jobs[job.id] = job
+        self.unended[job.user] += 1
         self._tell(outcome, job, event.time, "submitted", msg("Submitted by {user}.", user=event.user))
         self._wait(job, outcome)
 
@@ -384,6 +389,9 @@ class Core:
 
     def _end_job(self, job: Job, verdict: Verdict, time: int, outcome: Outcome) -> None:
         job.state, job.verdict, job.completed, job.not_before = verdict.state, verdict, time, None
+        self.unended[job.user] -= 1
+        if not self.unended[job.user]:
+            del self.unended[job.user]
         outcome.jobs[job.id] = job
         self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(verdict.state)})
 

@@ -18,7 +18,15 @@ from pathlib import Path
 _SLICE, _SHARE = 1000, 0.05
 #: Seconds between two measurements of one folder at least.
 LEAST_PAUSE = 1.0
+_GB = 2**30
+#: What a task without any disk may write: Docker itself leaves some entries in its container.
+_LEAST_LIMIT = 2**20
 _BLOCK = 512
+
+
+def is_beyond(size: int, gb: int) -> bool:
+    """Tell whether so many bytes are more than a limit in GB (2^30 bytes, as Docker's own quotas)."""
+    return size > max(gb * _GB, _LEAST_LIMIT)
 
 
 class DiskMeter:

@@ -19,8 +19,6 @@ from .docker_api import DockerApi
 
 #: Seconds between two questions to the daemon at least, and the part of the time that it may spend on them.
 _LEAST_PAUSE, _SHARE = 10.0, 0.05
-#: What a container without any disk may write: Docker itself leaves some entries in it.
-_LEAST_LIMIT = 2**20
 _GB = 2**30
 
 LABEL_STORAGE = "pai.storage-gb"
@@ -63,11 +61,6 @@ def storage_gb(found: Mapping[str, Any]) -> int | None:
         return None
     limit = found["Config"]["Labels"].get(LABEL_STORAGE)
     return None if limit is None else int(limit)
-
-
-def is_beyond(size: int, gb: int) -> bool:
-    """Tell whether so many bytes are more than a limit in GB (2^30 bytes, as Docker's own quotas)."""
-    return size > max(gb * _GB, _LEAST_LIMIT)
 
 
 def _folders(found: Mapping[str, Any]) -> tuple[Path, ...]:

@@ -15,8 +15,9 @@ import aiodocker
 from ..core.events import EndCause, Ended, Held, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
+from .disk_meter import is_beyond
 from .docker_container import network_name
-from .docker_disk import is_beyond, storage_gb
+from .docker_disk import storage_gb
 from .docker_hold import HoldReport
 from .docker_images import ImageError
 from .docker_logs import LogFollower

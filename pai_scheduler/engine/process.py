@@ -24,7 +24,7 @@ from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import process_files
 from .cgroup import Cgroups
-from .disk_meter import DiskMeter
+from .disk_meter import DiskMeter, is_beyond
 from .gpu import GpuMeter
 from .log_keeping import keep_clean
 from .logs import TaskLog
@@ -260,7 +260,7 @@ class ProcessEngine:
         usage = await self._measured(task)
         async for size in self._disk_meter.follow(task.folder.work):
             usage.disk_bytes = size
-            if usage.storage_gb is not None and size > usage.storage_gb * 1024**3:
+            if usage.storage_gb is not None and is_beyond(size, usage.storage_gb):
                 await self._in_thread(process_files.end_for_disk, task.folder)
 
     async def _follow(self, task: _Task) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pai_scheduler.cluster.definition import Definition, parse_definition
+from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.engine.process import ProcessEngine
@@ -475,3 +477,82 @@ async def test_a_job_for_somebody_whose_name_no_database_can_hold_is_refused(
 ) -> None:
     with refused(400, "InvalidParametersError"):
         await service.submit(ROOT, name, make_config(name="j"))
+
+
+# -- the queue, and limits
+
+
+async def test_a_user_may_have_only_so_many_jobs_that_have_not_ended(service: OpenService) -> None:
+    service._definition = replace(service._definition, jobs_per_user=2)
+    await service.begin("first")
+    await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
+    with refused(429, "TooManyJobsError"):
+        await service.submit(ALICE, "alice", make_config(name="third"))
+    await service.submit(BOB, "bob", make_config(name="anothers"))
+    await service.stop_job(ALICE, "alice", "waits")
+    await service.submit(ALICE, "alice", make_config(name="third"))
+
+
+async def test_waiting_jobs_are_listed_in_order_and_may_be_moved(service: OpenService) -> None:
+    for name in ("a", "b"):
+        await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
+    await service.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
+    names = [entry.job.name for entry in service.queue()["default"]]
+    assert names == ["a", "b", "c"]
+    await service.reorder(ALICE, "alice", "b", place=1)
+    with refused(404, "NoJobError"):
+        await service.reorder(ALICE, "bob", "c", place=1)
+    await service.reorder(BOB, "bob", "c", place=1)  # among their own: nobody else's moves back
+    assert [entry.job.name for entry in service.queue("default")["default"]] == ["b", "a", "c"]
+    await service.reorder(ROOT, "bob", "c", place=1)
+    assert [entry.job.name for entry in service.queue()["default"]] == ["c", "b", "a"]
+    await service.reorder(ALICE, "alice", "a", priority=99)
+    assert service.queue_place(await service.job(ALICE, "alice", "a")) == 1
+    with refused(404, "NoVirtualClusterError"):
+        service.queue("nowhere")
+
+
+async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenService) -> None:
+    job = await service.run("limited", FOREVER, extras={"maxRunSeconds": 1})
+    assert job.state is State.STOPPED
+    assert job.verdict is not None
+    assert "time limit of 1 s" in str(job.verdict.reason)
+
+
+async def test_more_time_than_a_virtual_cluster_allows_is_refused_beforehand(service: OpenService) -> None:
+    clusters = {"default": replace(service._definition.virtual_clusters["default"], max_run_seconds=60)}
+    await service._writer.request(SharesChanged(0, tuple(clusters.values()), {}))
+    config = make_config(extras={"maxRunSeconds": 61})
+    (error,) = (await service.validate(ALICE, config)).errors
+    assert error.path == "$.extras.maxRunSeconds"
+    with refused(400, "InvalidParametersError"):
+        await service.submit(ALICE, "alice", config)
+
+
+async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) -> None:
+    # default is guaranteed 60 per cent of 8 CPUs, vision 40
+    borrows = make_config(make_role(cpus=8, command=FOREVER), name="borrows")
+    await service.submit(ALICE, "alice", borrows)
+    await service.until("borrows", lambda job: job.state is State.RUNNING)
+    await service.submit(ALICE, "alice", make_config(make_role(cpus=3), name="own", virtualCluster="vision"))
+    assert (await service.until("own")).state is State.SUCCEEDED
+    again = await service.until(
+        "borrows",
+        lambda job: job.state is State.RUNNING and job.attempt is not None and job.attempt.number == 1,
+    )
+    first, _ = await service.attempts(ALICE, "alice", "borrows")
+    assert first.verdict is not None
+    assert (first.verdict.state, first.verdict.exit_code) == (State.STOPPED, -7120)
+    assert again.retries.platform == 1
+
+
+async def test_a_debugged_job_keeps_its_failed_task_until_it_is_stopped(service: OpenService) -> None:
+    config = make_config(make_role(command="exit 7"), name="held", jobEnvs={"isDebug": True})
+    await service.submit(ALICE, "alice", config)
+    job = await service.until("held", lambda job: job.sub_state is SubState.DEBUG_HELD)
+    assert job.state is State.RUNNING
+    assert job.attempt is not None
+    (task,) = job.attempt.tasks.values()
+    assert (task.state, task.exit_code) == (State.RUNNING, 7)
+    await service.stop_job(ALICE, "alice", "held")
+    assert (await service.until("held")).state is State.STOPPED

@@ -78,6 +78,19 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
         ("defaults: {logs: {maxMBPerTask: 0}}", "defaults.logs.maxMBPerTask", "1 or more"),
         ("defaults: {logs: {keepDays: forever}}", "defaults.logs.keepDays", "whole number"),
         ("defaults: {streamsPerUser: 0}", "defaults.streamsPerUser", "1 or more"),
+        ("defaults: {jobsPerUser: 0}", "defaults.jobsPerUser", "1 or more"),
+        ("defaults: {overtakeLimit: -1}", "defaults.overtakeLimit", "0 or more"),
+        ("defaults: {debugHoldSeconds: 7d}", "defaults.debugHoldSeconds", "whole number"),
+        (
+            "virtualClusters: {default: {capacity: 60, gpusPerUser: many}}",
+            "virtualClusters.default.gpusPerUser",
+            "whole number",
+        ),
+        (
+            "virtualClusters: {default: {capacity: 60, defaultRunSeconds: 9, maxRunSeconds: 8}}",
+            "virtualClusters.default.defaultRunSeconds",
+            "not be above maxRunSeconds",
+        ),
         ("nodes: [{name: a, gpus: 2}]", "nodes[0].gpus", "mapping"),
         ("nodes: [{name: a, gpus: {P100: -1}}]", "nodes[0].gpus.P100", "0 or more"),
         ("nodes: [{name: a, memory: 1}]", "nodes[0].memory", "memoryMB"),
@@ -116,6 +129,18 @@ def test_an_error_names_its_place_and_what_is_wanted(text: str, path: str, words
     assert caught.value.path == path
     assert words in str(caught.value.message)
     assert str(caught.value) == f"{path}: {caught.value.message}"
+
+
+def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
+    definition = parse(
+        "{defaults: {jobsPerUser: 5, overtakeLimit: 0, debugHoldSeconds: 60}, virtualClusters: {default: "
+        "{capacity: 60, gpusPerUser: 0, defaultRunSeconds: 10, maxRunSeconds: 20}}}"
+    )
+    limits = definition.jobs_per_user, definition.overtake_limit, definition.debug_hold_seconds
+    assert limits == (5, 0, 60)
+    default = definition.virtual_clusters["default"]
+    assert (default.gpus_per_user, default.default_run_seconds, default.max_run_seconds) == (0, 10, 20)
+    assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)
 
 
 def declared(**fields: Any) -> Definition:

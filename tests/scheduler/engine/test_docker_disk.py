@@ -9,8 +9,9 @@ from pathlib import Path
 import aiodocker
 import pytest
 
+from pai_scheduler.engine.disk_meter import is_beyond
 from pai_scheduler.engine.docker import DockerEngine
-from pai_scheduler.engine.docker_disk import is_beyond, storage_gb
+from pai_scheduler.engine.docker_disk import storage_gb
 from pai_scheduler.engine.protocol import EndCause, Ended, Usage
 from pai_scheduler.job.task import TaskRef
 
