@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_scheduler.cluster.dispatch import DEFAULT_OVERTAKE_LIMIT
+from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
 from pai_scheduler.core.machine import Settings
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
