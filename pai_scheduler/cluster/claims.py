@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -33,21 +33,46 @@ class Claim:
     amounts: Amounts
     awaits: frozenset[str]
     within: bool
-    #: what is booked for it right now
-    kept: list[tuple[Demand, Assignment]] = field(default_factory=list)
+    nodes: frozenset[str] = field(init=False)
+    #: what is booked for it right now, by node
+    kept: dict[str, list[tuple[Demand, Assignment]]] = field(default_factory=dict)
+    #: nodes on which nothing is lacking any more
+    complete: set[str] = field(default_factory=set)
+    #: how many look at things as if it were not there
+    suspended: int = 0
+    #: it was tried, and its places were not what was lacking: a limit is in the way
+    beyond_limit: bool = False
+
+    @property
+    def is_complete(self) -> bool:
+        """Tell whether all of its places are free."""
+        return len(self.complete) == len(self.nodes)
+
+    @property
+    def demands(self) -> set[Demand]:
+        """Give what its tasks ask for, each kind once."""
+        return {target.demand for target in self.targets}
+
+    def __post_init__(self) -> None:
+        """Note the nodes of its places."""
+        self.nodes = frozenset(target.node for target in self.targets)
 
 
 class Claims:
-    """All claims, first come first served."""
+    """All claims: those that stay within a guarantee come first, then the older before the younger.
+
+    What is free of their places is booked on the cluster; `refresh` a node where something became free.
+    """
 
     def __init__(self) -> None:
         self._claims: dict[str, Claim] = {}
+        self._on_node: dict[str, dict[str, Claim]] = {}
 
     def __len__(self) -> int:
         return len(self._claims)
 
     def __iter__(self) -> Iterator[Claim]:
-        return iter(list(self._claims.values()))
+        return iter(_ordered(self._claims.values()))
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._claims
@@ -56,46 +81,104 @@ class Claims:
         """Find the claim of a job."""
         return self._claims.get(job_id)
 
-    def add(self, claim: Claim) -> None:
-        """Take a claim, behind all others."""
+    def add(self, cluster: Cluster, claim: Claim) -> None:
+        """Take a claim, and book what is free of its places and not kept for those before it."""
         self._claims[claim.job_id] = claim
+        for node in claim.nodes:
+            self._on_node.setdefault(node, {})[claim.job_id] = claim
+            self.refresh(cluster, node)
 
-    def pop(self, job_id: str) -> Claim | None:
-        """Drop a claim for which nothing is booked."""
-        return self._claims.pop(job_id, None)
+    def pop(self, cluster: Cluster, job_id: str) -> Claim | None:
+        """Drop a claim; what was booked for it may be kept for others."""
+        claim = self._claims.pop(job_id, None)
+        if claim is None:
+            return None
+        for node in claim.nodes:
+            _let_go(cluster, claim, node)
+            del self._on_node[node][job_id]
+            if not self._on_node[node]:
+                del self._on_node[node]
+            self.refresh(cluster, node)
+        return claim
+
+    def refresh(self, cluster: Cluster, node: str) -> None:
+        """Book what is free on a node for those who have places there, first come first."""
+        claims = _ordered(self._on_node.get(node, {}).values())
+        for claim in claims:
+            _let_go(cluster, claim, node)
+        for claim in claims:
+            if not claim.suspended:
+                _keep(cluster, claim, node)
 
     @contextmanager
-    def lacking(self, some: Sequence[Claim]) -> Iterator[None]:
-        """Leave some claims out for a while; they keep their places."""
-        claims, out = self._claims, {claim.job_id for claim in some}
-        self._claims = {job_id: claim for job_id, claim in claims.items() if job_id not in out}
+    def suspended(self, cluster: Cluster, some: Iterable[Claim]) -> Iterator[None]:
+        """Look at things as if nothing were kept for some; they keep their places in the order."""
+        some = list(some)
+        for claim in some:
+            claim.suspended += 1
+            for node in list(claim.kept):
+                _let_go(cluster, claim, node)
         try:
             yield
         finally:
-            self._claims = claims
+            for claim in some:
+                claim.suspended -= 1
+            for node in {node for claim in some if claim.job_id in self._claims for node in claim.nodes}:
+                self.refresh(cluster, node)
 
-    def keep(self, cluster: Cluster, claim: Claim) -> None:
-        """Book what is free of a claim's places."""
-        for target in claim.targets:
-            use = cluster.uses.get(target.node)
-            if use is None or not use.node.healthy:
-                continue
-            demand = target.demand
-            gpus = tuple(use.gpus.get(target.gpu_type, ())[: demand.gpus]) if target.gpu_type else ()
-            ports = [port for port in fixed_ports(demand.ports) if port not in use.ports]
-            part = Demand(
-                max(0, min(demand.cpus, use.cpus)),
-                max(0, min(demand.memory_mb, use.memory_mb)),
-                max(0, min(demand.storage_gb, use.storage_gb)),
-                len(gpus),
-                target.gpu_type,
-            )
-            assignment = Assignment(target.node, gpus, {"": tuple(ports)} if ports else {})
-            cluster.occupy(part, assignment)
-            claim.kept.append((part, assignment))
+    @contextmanager
+    def resumed(self, cluster: Cluster, some: Iterable[Claim]) -> Iterator[None]:
+        """Within `suspended`: keep some things all the same, of what is free now."""
+        some = list(some)
+        for claim in some:
+            for node in claim.nodes:
+                _keep(cluster, claim, node)
+        try:
+            yield
+        finally:
+            for claim in some:
+                for node in claim.nodes:
+                    _let_go(cluster, claim, node)
 
-    def let_go(self, cluster: Cluster, claim: Claim) -> None:
-        """Undo `keep`."""
-        for part, assignment in claim.kept:
-            cluster.release(part, assignment)
-        claim.kept.clear()
+
+def _ordered(claims: Iterable[Claim]) -> list[Claim]:
+    # (a dictionary keeps the order in which they came)
+    return sorted(claims, key=lambda claim: not claim.within)
+
+
+def _keep(cluster: Cluster, claim: Claim, node: str) -> None:
+    use = cluster.uses.get(node)
+    if use is None or not use.node.healthy:
+        return
+    kept, complete = [], True
+    for target in claim.targets:
+        if target.node != node:
+            continue
+        demand = target.demand
+        gpus = tuple(use.gpus.get(target.gpu_type, ())[: demand.gpus]) if target.gpu_type else ()
+        ports = [port for port in fixed_ports(demand.ports) if port not in use.ports]
+        part = Demand(
+            max(0, min(demand.cpus, use.cpus)),
+            max(0, min(demand.memory_mb, use.memory_mb)),
+            max(0, min(demand.storage_gb, use.storage_gb)),
+            len(gpus),
+            target.gpu_type,
+        )
+        assignment = Assignment(node, gpus, {"": tuple(ports)} if ports else {})
+        cluster.occupy(part, assignment)
+        kept.append((part, assignment))
+        complete = (
+            complete
+            and (part.cpus, part.memory_mb, part.storage_gb, part.gpus)
+            == (demand.cpus, demand.memory_mb, demand.storage_gb, demand.gpus)
+            and len(ports) == sum(1 for _ in fixed_ports(demand.ports))
+        )
+    claim.kept[node] = kept
+    if complete:
+        claim.complete.add(node)
+
+
+def _let_go(cluster: Cluster, claim: Claim, node: str) -> None:
+    for part, assignment in claim.kept.pop(node, ()):
+        cluster.release(part, assignment)
+    claim.complete.discard(node)

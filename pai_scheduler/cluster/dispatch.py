@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import ANY_GPU, Amounts, of_gang, of_task
@@ -82,7 +82,9 @@ class Dispatcher:
         self._by_cluster: dict[str, dict[str, Holding]] = {}
         self._ending: dict[str, Holding] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
-        #: something has changed for the jobs that have claims
+        #: something has changed for the jobs that have claims: here, and more than that
+        self._freed: set[str] = set()
+        self._freed_clusters: set[str] = set()
         self._stirred = False
         #: a job was overtaken too often just now
         self._somebody_is_due = False
@@ -157,6 +159,8 @@ class Dispatcher:
             del self._by_cluster[holding.virtual_cluster][job_id]
             self._ending.pop(job_id, None)
         self._stirred = True
+        self._freed.add(assignment.node)
+        self._freed_clusters.add(holding.virtual_cluster)
         use = self.cluster.uses.get(assignment.node)
         anybody_borrows = any(self.ledger.is_over_guarantee(name) for name in self._by_cluster)
 
@@ -169,6 +173,7 @@ class Dispatcher:
             return use is not None and any(use.could_take(demand) for demand in set(gang))
 
         self.queue.reopen(worth)
+        self.claims.refresh(self.cluster, assignment.node)
 
     def ending(self, job_id: str) -> None:
         """Know that a job's tasks are being stopped."""
@@ -185,6 +190,7 @@ class Dispatcher:
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
         """Nodes came, went, or changed."""
+        self._drop_claims()
         self.cluster = self.cluster.emptied(nodes)
         self._nodes = {node.name: node for node in nodes}
         for holding in self.holdings.values():
@@ -230,26 +236,29 @@ class Dispatcher:
                 self.queue.reopen(self._is_line_due)
             again = claims_ended or self._somebody_is_due
         self._stirred = False
+        self._freed.clear()
+        self._freed_clusters.clear()
         return decisions
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
         """Look through claims and queue once; tell whether a claim came to its end."""
         before = {claim.job_id for claim in self.claims}
-        try:
-            self._serve_claims(now, decisions, within=True)
+        self._serve_claims(now, decisions, within=True)
+        with ExitStack() as borrowing:
             for job_id in self.queue.candidates():
-                self._first_round(job_id, now, decisions)
-            self._serve_claims(now, decisions, within=False)
-            for job_id in self.queue.deferred():
-                self._second_round(job_id, now, decisions)
-        finally:
-            for claim in self.claims:
-                self.claims.let_go(self.cluster, claim)
+                self._first_round(job_id, now, decisions, borrowing)
+        self._serve_claims(now, decisions, within=False)
+        for job_id in self.queue.deferred():
+            self._second_round(job_id, now, decisions)
         return any(job_id not in self.claims for job_id in before)
 
-    def _first_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
+    def _first_round(self, job_id: str, now: int, decisions: list[Decision], borrowing: ExitStack) -> None:
+        """Try a job within its guarantee; `borrowing` takes claims that go beyond theirs out of its way."""
         shape = self.queue.shape(job_id)
         found = self._place(job_id, Bound.GUARANTEE)
+        if found is None and (beyond := self._claims_beyond()):
+            borrowing.enter_context(self.claims.suspended(self.cluster, beyond))
+            found = self._place(job_id, Bound.GUARANTEE)
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=False)
         elif isinstance(found, Excess):
@@ -366,25 +375,18 @@ class Dispatcher:
         targets: list[Assignment] = []
 
         def look() -> bool:
-            for claim in kept:
-                self.claims.keep(self.cluster, claim)
-            placed = self._try(user, cluster, shape, bound)
-            if isinstance(placed, list):
-                targets[:] = placed
-                self._unplace(shape, placed)
-            for claim in kept:
-                self.claims.let_go(self.cluster, claim)
+            with self.claims.resumed(self.cluster, kept):
+                placed = self._try(user, cluster, shape, bound)
+                if isinstance(placed, list):
+                    targets[:] = placed
+                    self._unplace(shape, placed)
             return isinstance(placed, list)
 
-        booked = [claim for claim in self.claims if claim.kept]
-        for claim in booked:
-            self.claims.let_go(self.cluster, claim)
-        what_if = WhatIf(self.cluster, self.ledger)
-        needed = what_if.needed(look, ends)
-        if needed is not None:
-            what_if.after(needed, look)
-        for claim in booked:
-            self.claims.keep(self.cluster, claim)
+        with self.unclaimed():
+            what_if = WhatIf(self.cluster, self.ledger)
+            needed = what_if.needed(look, ends)
+            if needed is not None:
+                what_if.after(needed, look)
         if needed is None:
             return None
         pairs = list(zip(shape.gang, targets, strict=True))
@@ -399,52 +401,56 @@ class Dispatcher:
             self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
         self._book(claim)
-        self.claims.add(claim)
+        self.claims.add(self.cluster, claim)
         self.queue.set_aside(job_id)
-        self.claims.keep(self.cluster, claim)
         return needed
 
     def _serve_claims(self, now: int, decisions: list[Decision], *, within: bool) -> None:
-        """Start the jobs with claims that fit by now; book for the others what is free of their places.
-
-        Who stays within a guarantee comes first, then who came first: nobody is held up by a claim behind.
-        """
+        """Start the jobs with claims that fit by now."""
+        if not self._stirred:
+            return
         for claim in self.claims:
-            if within or not claim.within:
-                self._unbook(claim)
-        ahead = 0 if within else sum(claim.within for claim in self.claims)
-        for claim in self.claims:
-            if claim.within is not within:
-                continue
-            if not (self._stirred and self._serve(claim, ahead, now, decisions)):
-                self._book(claim)
-                self.claims.keep(self.cluster, claim)
-                ahead += 1
-        if within:
-            for claim in self.claims:
-                if not claim.within:
-                    self._book(claim)
+            if claim.within is within and self._is_worth_serving(claim):
+                self._serve(claim, now, decisions)
 
-    def _serve(self, claim: Claim, ahead: int, now: int, decisions: list[Decision]) -> bool:
+    def _is_worth_serving(self, claim: Claim) -> bool:
+        """Tell whether what became free may matter to a claim."""
+        if not self._freed or claim.is_complete or not claim.awaits & self.holdings.keys():
+            return True
+        if claim.beyond_limit:
+            return claim.virtual_cluster in self._freed_clusters
+        freed = [use for use in map(self.cluster.uses.get, self._freed) if use is not None]
+        return any(use.could_take(demand) for demand in claim.demands for use in freed)
+
+    def _serve(self, claim: Claim, now: int, decisions: list[Decision]) -> None:
         """Start a job that has a claim, or try it as any other again where its claim is of no use.
 
-        `ahead`: how many claims come first; none of them has to give way to this one.
+        Nobody is held up by a claim behind: on the nodes of its places it comes first, and the shares that
+        those behind will take are not counted.
         """
         job_id = claim.job_id
-        bounds = (
-            (Bound.GUARANTEE, Bound.MAXIMUM) if self.queue.shape(job_id).preemptible else (Bound.GUARANTEE,)
-        )
-        for bound in bounds:
-            found = self._place(job_id, bound)
-            if isinstance(found, list):
-                self.claims.pop(job_id)
-                self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
-                return True
-        if claim.awaits & self.holdings.keys() or ahead:
-            return False
-        self.claims.pop(job_id)
-        self.queue.take_back(job_id)
-        return True
+        order = list(self.claims)
+        place = order.index(claim)
+        behind = [other for other in order[place:] if other.virtual_cluster == claim.virtual_cluster]
+        bounds = [Bound.GUARANTEE]
+        if self.queue.shape(job_id).preemptible:
+            bounds.append(Bound.MAXIMUM)
+        for other in behind:
+            self._unbook(other)
+        with self.claims.suspended(self.cluster, [claim]):
+            for bound in bounds:
+                found = self._place(job_id, bound)
+                if isinstance(found, list):
+                    break
+        for other in behind:
+            self._book(other)
+        claim.beyond_limit = isinstance(found, Excess)
+        if isinstance(found, list):
+            self._unbook(claim)
+            self.claims.pop(self.cluster, job_id)
+            self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
+        elif not place and not claim.awaits & self.holdings.keys():
+            self._drop_claim(job_id)
 
     def _book(self, claim: Claim) -> None:
         self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
@@ -454,14 +460,19 @@ class Dispatcher:
 
     def _drop_claim(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
-        claim = self.claims.pop(job_id)
+        claim = self.claims.pop(self.cluster, job_id)
         if claim is None:
             return False
         self._unbook(claim)
+        self._freed.clear()
         self._stirred = True
         if job_id in self.queue:
             self.queue.take_back(job_id)
         return True
+
+    def _drop_claims(self) -> None:
+        for claim in self.claims:
+            self._drop_claim(claim.job_id)
 
     def _is_due(self, job_id: str) -> bool:
         """Tell whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
@@ -475,10 +486,12 @@ class Dispatcher:
     def _claims_within(self) -> list[Claim]:
         return [claim for claim in self.claims if claim.within]
 
+    def _claims_beyond(self) -> list[Claim]:
+        return [claim for claim in self.claims if not claim.within and not claim.suspended]
+
     def _start_over(self) -> None:
         self._hopeless.clear()
-        for claim in self.claims:
-            self._drop_claim(claim.job_id)
+        self._drop_claims()
         self._stirred = True
         self.queue.reopen()
 
@@ -493,14 +506,11 @@ class Dispatcher:
         self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
     ) -> Excess | bool:
         """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
-        claims = list(self.claims) if beside_claims else []
-        for claim in claims:
-            self.claims.keep(self.cluster, claim)
-        placed = self._try(user, cluster, shape, bound)
-        if isinstance(placed, list):
-            self._unplace(shape, placed)
-        for claim in claims:
-            self.claims.let_go(self.cluster, claim)
+        out = self.claims if not beside_claims else self._claims_beyond() if bound is Bound.GUARANTEE else ()
+        with self.claims.suspended(self.cluster, out):
+            placed = self._try(user, cluster, shape, bound)
+            if isinstance(placed, list):
+                self._unplace(shape, placed)
         return placed if isinstance(placed, Excess) else placed is not None
 
     def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
@@ -517,11 +527,17 @@ class Dispatcher:
         for claim in behind:
             self._unbook(claim)
         try:
-            with self.claims.lacking(behind):
+            with self.claims.suspended(self.cluster, behind):
                 yield
         finally:
             for claim in behind:
                 self._book(claim)
+
+    @contextmanager
+    def unclaimed(self) -> Iterator[None]:
+        """Look at what is really free, kept or not."""
+        with self.claims.suspended(self.cluster, self.claims):
+            yield
 
     def awaits(self, job_id: str) -> list[Holding] | None:
         """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.
@@ -538,7 +554,8 @@ class Dispatcher:
         def look() -> bool:
             return self.fits(user, cluster, shape, bound, beside_claims=False) is True
 
-        return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
+        with self.unclaimed():
+            return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
 
     # -- what there is --------------------------------------------------------------------------------------
 

@@ -74,7 +74,8 @@ def _look(
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
             return Prospect(Fits.LATER, text, borrows, behind=True)
         room = dispatcher.ledger.gpu_room(cluster, most)
-        reason = missing(dispatcher.cluster, shape.gang, room)
+        with dispatcher.unclaimed():
+            reason = missing(dispatcher.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
         return Prospect(
             Fits.LATER, reason or msg("an arrangement of its tasks is being looked for."), borrows

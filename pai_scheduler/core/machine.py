@@ -201,7 +201,8 @@ class Core:
             code=event.exit_code,
             hours=hours,
         )
-        self._tell(outcome, job, event.time, "held", text, task)
+        until: dict[str, object] = {"until": event.time + self._hold_ms}
+        self._tell(outcome, job, event.time, "held", text, task, data=until)
         self._limit_hold(job, task, outcome)
 
     def _on_ended(self, event: Ended, outcome: Outcome) -> None:

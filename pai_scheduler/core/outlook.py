@@ -168,16 +168,17 @@ def node_uses(core: Core) -> list[NodeUse]:
     for job, task in _holding(core):
         for gpu in task.assignment.gpus:
             holders[task.assignment.node][gpu] = (job.user, job.name)
-    return [
-        NodeUse(
-            use.node,
-            use.node.cpus - use.cpus,
-            use.node.memory_mb - use.memory_mb,
-            use.node.storage_gb - use.storage_gb,
-            holders.get(use.node.name, {}),
-        )
-        for use in core.cluster.uses.values()
-    ]
+    with core.dispatcher.unclaimed():
+        return [
+            NodeUse(
+                use.node,
+                use.node.cpus - use.cpus,
+                use.node.memory_mb - use.memory_mb,
+                use.node.storage_gb - use.storage_gb,
+                holders.get(use.node.name, {}),
+            )
+            for use in core.cluster.uses.values()
+        ]
 
 
 def virtual_cluster_uses(

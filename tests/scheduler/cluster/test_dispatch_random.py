@@ -324,6 +324,10 @@ class RandomDispatch(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_given_twice(self) -> None:
+        with self.dispatcher.unclaimed():
+            self.look_at_the_nodes()
+
+    def look_at_the_nodes(self) -> None:
         taken = Counter[tuple[str, int]]()
         cpus = Counter[str]()
         for job in self.holding.values():

@@ -282,6 +282,10 @@ class RandomLife(RuleBasedStateMachine):
 
     @invariant()
     def the_cluster_is_what_the_tasks_hold(self) -> None:
+        with self.world.core.dispatcher.unclaimed():
+            self.look_at_the_cluster()
+
+    def look_at_the_cluster(self) -> None:
         world = self.world
         fresh = Cluster(world.nodes, shares_host_ports=world.shares_host_ports)
         gpus, ports = Counter[tuple[str, int]](), Counter[int]()

@@ -221,11 +221,12 @@ class World:
 
     def is_free(self) -> bool:
         """Tell whether nothing is taken of any node."""
-        return self.core.cluster.uses.keys() == {node.name for node in self.nodes} and all(
-            (use.cpus, use.memory_mb, use.storage_gb, use.free_gpus, use.ports)
-            == (use.node.cpus, use.node.memory_mb, use.node.storage_gb, len(use.node.gpus), set())
-            for use in self.core.cluster.uses.values()
-        )
+        with self.core.dispatcher.unclaimed():
+            return self.core.cluster.uses.keys() == {node.name for node in self.nodes} and all(
+                (use.cpus, use.memory_mb, use.storage_gb, use.free_gpus, use.ports)
+                == (use.node.cpus, use.node.memory_mb, use.node.storage_gb, len(use.node.gpus), set())
+                for use in self.core.cluster.uses.values()
+            )
 
 
 def kills(refs: Iterable[TaskRef]) -> list[Instruction]:
