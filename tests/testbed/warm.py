@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from pai_scheduler.main import main
@@ -43,7 +44,7 @@ class WarmProcess:
         prepare: Callable[[], None] | None = None,
     ) -> None:
         log.touch(0o600)
-        # daemon: it ends with the tests, however they end
+        # daemon: it ends with the tests
         self._process = _CONTEXT.Process(
             target=_run, args=(list(arguments), dict(environ), log, prepare), daemon=True
         )
@@ -96,6 +97,15 @@ def _run(
     for number, file in enumerate((nothing, output, output)):
         os.dup2(file, number)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=_end_with_the_tests, daemon=True).start()
     if prepare is not None:
         prepare()
     sys.exit(main(arguments))
+
+
+def _end_with_the_tests() -> None:
+    """End when the tests do, killed ones too."""
+    tests = parent_process()
+    if tests is not None:
+        tests.join()
+        os.kill(os.getpid(), signal.SIGTERM)
