@@ -98,7 +98,7 @@ class TextField(Field):
         beside: Sequence[widgets.Widget] = (),
     ) -> None:
         make = self.one_line if lines == 1 else widgets.Textarea
-        entry = make(description=label, placeholder=placeholder, **_wide())
+        entry = make(description=label, placeholder=placeholder, **wide())
         if lines > 1:
             entry.rows = lines
             entry.add_class("pai-code")
@@ -108,7 +108,7 @@ class TextField(Field):
     def load(self, value: Any) -> None:
         """Show the text; what is no text as JSON."""
         with self._loading():
-            self.entry.value = _shown(value)
+            self.entry.value = shown(value)
 
 
 class SuggestField(TextField):
@@ -125,7 +125,7 @@ class IntegerField(Field):
     """A whole number. What is none stays as it was typed, for the validation to name."""
 
     def __init__(self, label: str, on_edit: OnEdit, *, help_text: str = "", placeholder: str = "") -> None:
-        entry = widgets.Text(description=label, placeholder=placeholder, **_wide())
+        entry = widgets.Text(description=label, placeholder=placeholder, **wide())
         super().__init__(entry, help_text=help_text)
         self._edited_by(entry, lambda: on_edit(integer(entry.value)))
 
@@ -136,17 +136,20 @@ class IntegerField(Field):
 
 
 class CheckField(Field):
-    """Yes or no."""
+    """Yes or no. `when_absent`: which of them it is where the job does not say."""
 
-    def __init__(self, label: str, on_edit: OnEdit, *, help_text: str = "") -> None:
-        entry = widgets.Checkbox(description=label, indent=True, **_wide())
+    def __init__(
+        self, label: str, on_edit: OnEdit, *, help_text: str = "", when_absent: bool = False
+    ) -> None:
+        self._when_absent = when_absent
+        entry = widgets.Checkbox(description=label, indent=True, **wide())
         super().__init__(entry, help_text=help_text)
         self._edited_by(entry, lambda: on_edit(entry.value))
 
     def load(self, value: Any) -> None:
-        """Show yes for true, no for everything else."""
+        """Show yes for true, no for everything else that the job says."""
         with self._loading():
-            self.entry.value = value is True
+            self.entry.value = self._when_absent if value is ABSENT else value is True
 
 
 class ChoiceField(Field):
@@ -164,7 +167,7 @@ class ChoiceField(Field):
         self._unknown = unknown
         self._blank = blank
         self._choices: list[tuple[str, str]] = []
-        entry = widgets.Dropdown(description=label, **_wide())
+        entry = widgets.Dropdown(description=label, **wide())
         super().__init__(entry, help_text=help_text)
         self._edited_by(entry, lambda: on_edit(entry.value if entry.value is not None else ABSENT))
 
@@ -175,7 +178,7 @@ class ChoiceField(Field):
 
     def load(self, value: Any) -> None:
         """Show the choice; an absent one is the blank one."""
-        self._show(self._blank if value is ABSENT or value is None else _shown(value))
+        self._show(self._blank if value is ABSENT or value is None else shown(value))
 
     def _show(self, value: str) -> None:
         options = list(self._choices)
@@ -194,7 +197,7 @@ class LimitField(Field):
         self, label: str, on_edit: OnEdit, *, absent: str, null: str, number: str, help_text: str = ""
     ) -> None:
         entry = widgets.Dropdown(
-            description=label, options=[(absent, "absent"), (null, "null"), (number, "number")], **_wide()
+            description=label, options=[(absent, "absent"), (null, "null"), (number, "number")], **wide()
         )
         self.number = widgets.Text(layout=widgets.Layout(width="80px", flex="0 0 80px", display="none"))
         self.number.tooltip = label
@@ -241,14 +244,16 @@ def _show_number(entry: widgets.Text, value: Any) -> None:
     """Show a number, but leave what a person typed (`08`) where it means the same."""
     typed = integer(entry.value)
     if type(typed) is not type(value) or typed != value:
-        entry.value = _shown(value)
+        entry.value = shown(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """Give a value of the job as an input shows it; what is no text as JSON."""
     if value is ABSENT:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _wide() -> dict[str, Any]:
+def wide() -> dict[str, Any]:
+    """Give the options of an input that is as wide as the form."""
     return {"layout": widgets.Layout(width="auto"), "style": {"description_width": "var(--pai-label-width)"}}

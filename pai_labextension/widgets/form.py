@@ -14,6 +14,7 @@ from pai_scheduler.job.paths import path_text
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
 from .envs import DEBUG, EnvList
+from .extras import ExtrasFields
 from .fields import CheckField, ChoiceField, Field, IntegerField, SuggestField, TextField
 from .free import gpu_counts
 from .images import EXAMPLE, ImageHelp
@@ -55,6 +56,7 @@ class FormView(widgets.VBox):
             "gpuType": self._gpu_type,
             "retryCount": self._retries(),
         }
+        self.extras = ExtrasFields(say, self._edit_extra)
         storage = {name: self._text_field(name, when_blank=ABSENT) for name in _STORAGE}
         self.roles = RoleList(say, lambda path, value: self._edit(("taskRoles", *path), value))
         self.envs = EnvList(say, lambda envs: self._edit(("jobEnvs",), dict(envs)), self._note_env_problem)
@@ -69,6 +71,7 @@ class FormView(widgets.VBox):
         self.inner = widgets.VBox(
             [
                 *basics,
+                self.extras,
                 self._title("taskRoles"),
                 self.roles,
                 self._title("jobEnvs"),
@@ -102,6 +105,7 @@ class FormView(widgets.VBox):
         config = self._model.config
         for name, field in self._fields.items():
             field.load(config.get(name, ABSENT))
+        self.extras.load(config.get("extras", {}))
         self.roles.load(config.get("taskRoles", []))
         envs = config.get("jobEnvs", {})
         self.envs.load(envs)
@@ -141,6 +145,8 @@ class FormView(widgets.VBox):
     def _placed(self) -> Iterator[tuple[str, Field]]:
         for name, field in self._fields.items():
             yield path_text((name,)), field
+        for name, field in self.extras.fields():
+            yield path_text(("extras", name)), field
         for path, field in self.roles.fields():
             yield path_text(("taskRoles", *path)), field
 
@@ -191,6 +197,11 @@ class FormView(widgets.VBox):
 
     def _edit(self, path: Path, value: Any) -> None:
         self._model.edit(path, value, self)
+
+    def _edit_extra(self, name: str, value: Any) -> None:
+        """Change one of the extras; those that the form does not know stay, an empty object goes."""
+        is_last = set(self._model.config.get("extras", {})) == {name}
+        self._edit(("extras",) if value is ABSENT and is_last else ("extras", name), value)
 
     def _set_debug(self, wanted: bool) -> None:
         self._edit(("jobEnvs", DEBUG), True if wanted else ABSENT)

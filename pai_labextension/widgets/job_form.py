@@ -241,12 +241,13 @@ class JobForm(TopWidget):
             return
         say = self.say
         if answer["fits"] == "now":
-            sentence = say("This job fits now.")
+            # where it would borrow, the reason says what that means
+            sentence = " ".join(filter(None, (say("This job fits now."), answer["reason"])))
         elif answer["fits"] == "later":
             sentence = say("This job will wait: {reason}", reason=answer["reason"])
         else:
             sentence = say("This job never fits at present: {reason}", reason=answer["reason"])
-        if answer["borrows"]:
+        if answer["borrows"] and (answer["fits"] != "now" or not answer["reason"]):
             sentence += " " + say("It would borrow what is idle, and may be stopped for those it belongs to.")
         self.fit.value = notice(sentence, _KIND_OF_FIT[answer["fits"]])
 

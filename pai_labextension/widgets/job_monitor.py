@@ -9,11 +9,13 @@ import ipywidgets as widgets
 from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
 
-from . import job_view
+from . import attempts_view, job_view
+from .log_follow import LogChoice
 from .log_panel import LogPanel
 from .log_text import LogText
 from .look import button, notice, show
 from .top import TopWidget
+from .usage_panel import UsageChoice, UsagePanel
 from .watch import ENDED, JobWatch, Pace
 
 #: How much of a failed task's output is shown beside its exit code.
@@ -47,6 +49,9 @@ class JobMonitor(TopWidget):
         self.name, self.user = name, user
         self._pace = pace or Pace()
         self.detail: JobDetail | None = None
+        self._attempts: list[AttemptInfo] = []
+        #: When the first container goes that is kept for debugging, by attempt; ms since the epoch.
+        self._held_until: dict[int, int] = {}
         self._watch: JobWatch | None = None
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -55,7 +60,9 @@ class JobMonitor(TopWidget):
         self.trouble = widgets.HTML()
         self.ending = widgets.HTML()
         self.tasks = widgets.HTML()
-        self.logs = LogPanel(self.client, name, say, self._background)
+        self.history = widgets.HTML()
+        self.usage = UsagePanel(self.client, name, say, self._background)
+        self.logs = LogPanel(self.client, name, say, self._background, self._show_usage)
         self.stop_button = button(
             say("Stop job"), icon="stop", style="danger", on_click=lambda: self._ask_to_stop(True)
         )
@@ -64,7 +71,15 @@ class JobMonitor(TopWidget):
         question = widgets.Label(say("Stop this job and all its tasks?"))
         self._confirm = widgets.HBox([question, self.stop_yes, stop_no])
         self._stop_row = widgets.HBox([self.stop_button, self._confirm])
-        for part in (self.activity, self.trouble, self.ending, self.tasks, self._stop_row, self._confirm):
+        for part in (
+            self.activity,
+            self.trouble,
+            self.ending,
+            self.tasks,
+            self.history,
+            self._stop_row,
+            self._confirm,
+        ):
             show(part, False)
         self._fill(
             [
@@ -74,8 +89,10 @@ class JobMonitor(TopWidget):
                 self.outcome,
                 self.ending,
                 self.tasks,
+                self.history,
                 self._stop_row,
                 self.logs,
+                self.usage,
             ]
         )
         self._background.spawn(self._run(), "pai-job-monitor")
@@ -177,19 +194,46 @@ class JobMonitor(TopWidget):
         self._show(self.ending, job_view.ending(self.say, self.detail, last_lines(output)))
 
     def _show_job(self, detail: JobDetail, attempts: list[AttemptInfo]) -> None:
-        self.detail = detail
+        self.detail, self._attempts = detail, attempts
         ended = detail["jobStatus"]["state"] in ENDED
-        self.head.value = job_view.head(self.say, detail, attempts)
+        self._show_head()
         # only the attempts know on which machine a task is
         roles = attempts[-1]["taskRoles"] if attempts else detail["taskRoles"]
         self._show(self.tasks, job_view.tasks(self.say, roles))
+        self._show(self.history, attempts_view.history(self.say, attempts))
         self._show(self.ending, job_view.ending(self.say, detail, ""))
         show(self._stop_row, not ended)
         if ended:
             show(self.activity, False)
         self.logs.load(detail["jobStatus"]["username"], attempts)
 
+    def _show_head(self) -> None:
+        if self.detail is not None:
+            held_until = self._held_until.get(len(self._attempts) - 1)
+            self.head.value = job_view.head(self.say, self.detail, self._attempts, held_until)
+
+    def _show_usage(self, choice: LogChoice) -> None:
+        """Show what the task uses whose log is shown."""
+        detail = self.detail
+        if detail is None:
+            return
+        found = next((a for a in self._attempts if a["attempt"] == choice.attempt), None)
+        role = found["taskRoles"].get(choice.role) if found is not None else None
+        states = [
+            status["taskState"]
+            for status in (role["taskStatuses"] if role is not None else [])
+            if status["taskIndex"] == choice.index
+        ]
+        alive = choice.live and not any(state in ENDED for state in states)
+        user = detail["jobStatus"]["username"]
+        self.usage.choose(UsageChoice(user, choice.role, choice.index, choice.attempt, alive))
+
     def _show_event(self, event: JobEvent) -> None:
+        until = event["data"].get("until")
+        if event["type"] == "held" and isinstance(until, int):
+            attempt = event["attempt"] or 0
+            self._held_until[attempt] = min(until, self._held_until.get(attempt, until))
+            self._show_head()
         if event["message"] and self.state not in ENDED:
             self._show(self.activity, notice(event["message"]))
 

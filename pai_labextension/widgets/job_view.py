@@ -34,7 +34,7 @@ def _sub_state(say: Language, sub_state: str) -> str:
         "STARTING": say("starting"),
         "RETRY_WAIT": say("to be tried again"),
         "ENDING": say("ending"),
-        "DEBUG_HELD": say("kept for you to look inside"),
+        "DEBUG_HELD": say("failed, container kept for debugging"),
         "QUEUED": "",
         "RUNNING": "",
         "ENDED": "",
@@ -42,19 +42,29 @@ def _sub_state(say: Language, sub_state: str) -> str:
     return words.get(sub_state, sub_state)
 
 
-def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo]) -> str:
-    """Say what the job is called, how it is, and why it waits."""
+def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_until: int | None = None) -> str:
+    """Say what the job is called, how it is, and why it waits.
+
+    `held_until` (ms since the epoch): when the container of a failed task goes that is kept for debugging.
+    """
     status = detail["jobStatus"]
     facts = [
         say("Virtual cluster: {name}", name=status["virtualCluster"]),
-        say("Submitted: {time}", time=_time(status["createdTime"])),
+        say("Submitted: {time}", time=moment(status["createdTime"])),
+        say("Priority: {priority}", priority=status["priority"]),
     ]
+    if status["queuePlace"] is not None:
+        facts.append(say("Place {place} in the queue", place=status["queuePlace"]))
     launched, completed = status["appLaunchedTime"], status["appCompletedTime"]
     if launched is not None and completed is not None:
-        facts.append(say("Ran for {duration}", duration=_duration(say, completed - launched)))
+        facts.append(say("Ran for {duration}", duration=duration(say, completed - launched)))
     if len(attempts) > 1:
         facts.append(say("Attempt {number}", number=len(attempts)))
-    word = ": ".join(filter(None, (state_word(say, status["state"]), _sub_state(say, status["subState"]))))
+    sub_state = status["subState"]
+    doing = _sub_state(say, sub_state)
+    if sub_state == "DEBUG_HELD" and held_until is not None:
+        doing = say("failed, container kept for debugging until {time}", time=moment(held_until))
+    word = ": ".join(filter(None, (state_word(say, status["state"]), doing)))
     lines = [
         f'<span class="pai-name">{escape(detail["name"])}</span> '
         f'<span class="pai-state pai-state-{escape(status["state"])}">{escape(word)}</span>',
@@ -135,11 +145,13 @@ def _row(say: Language, status: TaskStatus) -> str:
     return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
 
 
-def _time(milliseconds: int) -> str:
+def moment(milliseconds: int) -> str:
+    """Write a time as the clock of this machine shows it."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
-def _duration(say: Language, milliseconds: int) -> str:
+def duration(say: Language, milliseconds: int) -> str:
+    """Say how long something took."""
     seconds = max(0, milliseconds) // 1000
     hours, minutes = seconds // 3600, seconds // 60 % 60
     if hours:

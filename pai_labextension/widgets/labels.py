@@ -35,6 +35,11 @@ def role_label(say: Language, name: str) -> Label:
     return _label(say, job_schema()["$defs"]["taskRole"]["properties"][name])
 
 
+def extras_label(say: Language, name: str) -> Label:
+    """Describe one of the `extras` that the scheduler reads."""
+    return _label(say, job_schema()["properties"]["extras"]["properties"][name])
+
+
 def port_label(say: Language, name: str) -> Label:
     """Describe a field of a port range."""
     return _label(say, job_schema()["$defs"]["port"]["properties"][name])

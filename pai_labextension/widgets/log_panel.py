@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -20,9 +21,17 @@ from .look import notice, show
 
 
 class LogPanel(widgets.VBox):
-    """The log of one task at a time."""
+    """The log of one task at a time; `on_choice` is told whose it is, each time the job is looked at."""
 
-    def __init__(self, client: Client, job: str, say: Language, background: Background) -> None:
+    def __init__(
+        self,
+        client: Client,
+        job: str,
+        say: Language,
+        background: Background,
+        on_choice: Callable[[LogChoice], None],
+    ) -> None:
+        self._on_choice = on_choice
         self._client, self._job, self._say, self._background = client, job, say, background
         self._user = ""
         self._attempts: list[AttemptInfo] = []
@@ -110,6 +119,7 @@ class LogPanel(widgets.VBox):
             self.attempt.value,
             live=self.attempt.value == self._attempts[-1]["attempt"],
         )
+        self._on_choice(choice)
         if choice == self._choice:
             return
         self._choice = choice

@@ -135,8 +135,9 @@ def _obstacle(config: Any) -> Message | None:
     """Find what has a shape that the form has no fields for; the text shows it all the same."""
     if not isinstance(config, dict):
         return msg("A job is a JSON object: the text has to begin with {brace}.", brace="{")
-    if not isinstance(config.get("jobEnvs", {}), dict):
-        return msg("{field} has to be an object; put it right in the text.", field="jobEnvs")
+    for name in ("jobEnvs", "extras"):
+        if not isinstance(config.get(name, {}), dict):
+            return msg("{field} has to be an object; put it right in the text.", field=name)
     roles = config.get("taskRoles", [])
     if not isinstance(roles, list) or not all(isinstance(role, dict) for role in roles):
         return msg("{field} has to be a list of objects; put it right in the text.", field="taskRoles")

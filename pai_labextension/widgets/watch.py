@@ -15,12 +15,14 @@ ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 @dataclass(frozen=True, slots=True)
 class Pace:
     """Seconds: between two looks at a busy job, before trying again (doubling up to the longest), and at the
-    latest between two looks at a quiet one (the events tell before that)."""
+    latest between two looks at a quiet one (the events tell before that) and at a waiting one (its place in
+    the queue changes without an event of its own)."""
 
     gap: float = 0.25
     first_retry: float = 1.0
     longest_retry: float = 30.0
     poll: float = 30.0
+    waiting: float = 5.0
 
 
 class JobWatch:
@@ -48,6 +50,7 @@ class JobWatch:
         self._happened = asyncio.Event()
         self._last_event = 0
         self._ended = False
+        self._waiting = False
 
     def look(self) -> None:
         """Look again soon."""
@@ -85,13 +88,14 @@ class JobWatch:
         self._on_trouble(None)
         status = detail["jobStatus"]
         # the outcome is known before the last tasks have been stopped
+        self._waiting = status["state"] == "WAITING"
         self._ended = status["state"] in ENDED and status["subState"] != "ENDING"
         self._on_job(detail, attempts)
 
     async def _until_something_happens(self) -> None:
         await asyncio.sleep(self._pace.gap)
         try:
-            async with asyncio.timeout(self._pace.poll):
+            async with asyncio.timeout(self._pace.waiting if self._waiting else self._pace.poll):
                 await self._happened.wait()
         except TimeoutError:
             return

@@ -49,7 +49,15 @@ class Job:
         self.exit_code: int | None = None
         self.trigger: tuple[str, int] | None = None
         self.attempt = 0
+        self.priority = 50
+        self.queue_place: int | None = None
+        #: what is said of each attempt besides the rest
+        self.attempt_facts: dict[int, dict[str, Any]] = {}
+        #: what each task used, by attempt, role and index
+        self.usage: dict[tuple[int, str, int], dict[str, list[tuple[int, float]]]] = {}
         self.events: list[str] = []
+        #: what an event says besides its message, by its id
+        self.event_facts: dict[int, dict[str, Any]] = {}
         self.logs: dict[tuple[str, int, str], bytes] = {}
         self.changed = asyncio.Event()
 
@@ -132,6 +140,8 @@ class Job:
                 "appExitTriggerTaskIndex": self.trigger[1] if self.trigger else None,
                 "appExitType": "",
                 "waitingReason": self.waiting_reason if self.state == "WAITING" else "",
+                "priority": self.priority,
+                "queuePlace": self.queue_place,
             },
             "taskRoles": self.roles(with_node=False),
         }
@@ -151,6 +161,7 @@ class Job:
                 else None,
                 "reason": "",
                 "taskRoles": self.roles(with_node=True),
+                **self.attempt_facts.get(number, {}),  # type: ignore[typeddict-item]
             }
             for number in range(self.attempt + 1)
         ]
@@ -174,6 +185,8 @@ class Peer:
         self.asking, self.most_asking = 0, 0
         self.gate = asyncio.Event()
         self.gate.set()
+        #: attempt, role, index and after of every question about use
+        self.usage_asked: list[tuple[int, str, int, int]] = []
         self.submitted: list[dict[str, Any]] = []
         self.submit_gate = asyncio.Event()
         self.submit_gate.set()
@@ -331,6 +344,7 @@ class _Events(_Stream):
                         "type": "x",
                         "message": job.events[position - 1],
                         "data": {},
+                        **job.event_facts.get(position, {}),
                     }
                     await self.send(f"id: {position}\ndata: {json.dumps(event)}\n\n")
                 if job.ended:
@@ -338,6 +352,18 @@ class _Events(_Stream):
                 await changed.wait()
         except StreamClosedError:
             return
+
+
+class _Usage(_Handler):
+    def get(self, _user: str, name: str, role: str, index: str) -> None:
+        after, attempt = int(self.get_query_argument("after", "0")), int(self.get_query_argument("attempt"))
+        self.peer.usage_asked.append((attempt, role, int(index), after))
+        series = self.peer.jobs[name].usage.get((attempt, role, int(index)))
+        if series is None:
+            self.refuse(404, "NoTaskError", "There is no such task.")
+            return
+        later = {key: [point for point in points if point[0] > after] for key, points in series.items()}
+        self.answer({"interval": 0, "series": later})
 
 
 class _Log(_Stream):
@@ -379,6 +405,7 @@ def _application(peer: Peer) -> Application:
             (rf"{job}/executionType", _Stop, options),
             (rf"{job}/events", _Events, options),
             (rf"{job}/taskRoles/([^/]+)/tasks/(\d+)/logs/(\w+)", _Log, options),
+            (rf"{job}/taskRoles/([^/]+)/tasks/(\d+)/metrics", _Usage, options),
             (rf"{job}(?:/(attempts|config))?", _Job, options),
         ]
     )

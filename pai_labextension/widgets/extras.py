@@ -1,0 +1,61 @@
+"""The form's inputs for what the scheduler reads of a job's `extras`: its priority, time limit and rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import ipywidgets as widgets
+
+from .duration import DurationField
+from .fields import CheckField, Field, IntegerField
+from .json_edit import ABSENT
+from .labels import extras_label
+from .language import Language
+
+
+class ExtrasFields(widgets.VBox):
+    """Priority, time limit, and whether the job may be stopped for others. `edit` gets a name and a value."""
+
+    def __init__(self, say: Language, edit: Callable[[str, Any], None]) -> None:
+        def editing(name: str) -> Callable[[Any], None]:
+            return lambda value: edit(name, value)
+
+        priority = extras_label(say, "priority")
+        self._fields: dict[str, Field] = {
+            "priority": IntegerField(
+                priority.title,
+                editing("priority"),
+                help_text=priority.help,
+                placeholder=say("50 (not given); 0 to 100, higher comes first"),
+            ),
+            "maxRunSeconds": DurationField(
+                say,
+                say("Time limit"),
+                editing("maxRunSeconds"),
+                help_text=extras_label(say, "maxRunSeconds").help,
+                placeholder=say("that of the virtual cluster (not given)"),
+            ),
+            "preemptible": CheckField(
+                say("May be stopped for others and queued again; only such a job borrows what is idle"),
+                # yes is what a job without a word about it means
+                lambda value: edit("preemptible", ABSENT if value else False),
+                help_text=extras_label(say, "preemptible").help,
+                when_absent=True,
+            ),
+        }
+        self._fields["preemptible"].add_class("pai-switch")
+        super().__init__([*self._fields.values()])
+
+    def field(self, name: str) -> Field:
+        """Give an input."""
+        return self._fields[name]
+
+    def load(self, extras: Mapping[str, Any]) -> None:
+        """Show the extras of the job."""
+        for name, field in self._fields.items():
+            field.load(extras.get(name, ABSENT))
+
+    def fields(self) -> Iterator[tuple[str, Field]]:
+        """Give each input with its name."""
+        yield from self._fields.items()
