@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ..job.messages import Message, msg
 from .amounts import describe
-from .dispatch import Dispatcher, Shape
+from .books import Books, Shape
 from .explain import missing, never_fits
 from .ledger import Bound, Excess
 from .placement import Demand
@@ -37,21 +37,19 @@ class Prospect:
 
 
 def prospect(
-    dispatcher: Dispatcher, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
+    dispatcher: Books, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
 ) -> Prospect:
     """Say what would happen to a job that came now."""
     return _look(dispatcher, user, cluster, dispatcher.shape(user, cluster, gang, preemptible))
 
 
-def obstacle(dispatcher: Dispatcher, job_id: str) -> Prospect:
+def obstacle(dispatcher: Books, job_id: str) -> Prospect:
     """Say what a job waits for that is in line."""
     user, cluster = dispatcher.whose(job_id)
     return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
 
 
-def _look(
-    dispatcher: Dispatcher, user: str, cluster: str, shape: Shape, job_id: str | None = None
-) -> Prospect:
+def _look(dispatcher: Books, user: str, cluster: str, shape: Shape, job_id: str | None = None) -> Prospect:
     closed = _closed(dispatcher, cluster)
     if closed is not None:
         return Prospect(Fits.LATER, closed)
@@ -82,7 +80,7 @@ def _look(
         )
 
 
-def _closed(dispatcher: Dispatcher, cluster: str) -> Message | None:
+def _closed(dispatcher: Books, cluster: str) -> Message | None:
     known = dispatcher.ledger.clusters.get(cluster)
     if known is None:
         return msg("there is no virtual cluster {vc} any more.", vc=cluster)
@@ -91,7 +89,7 @@ def _closed(dispatcher: Dispatcher, cluster: str) -> Message | None:
     return None
 
 
-def _never(dispatcher: Dispatcher, user: str, cluster: str, shape: Shape, bound: Bound) -> Prospect | None:
+def _never(dispatcher: Books, user: str, cluster: str, shape: Shape, bound: Bound) -> Prospect | None:
     reason = never_fits(dispatcher.cluster, shape.gang)
     if reason is not None:
         return Prospect(Fits.NEVER, reason)
@@ -106,7 +104,7 @@ def _never(dispatcher: Dispatcher, user: str, cluster: str, shape: Shape, bound:
     return Prospect(Fits.NEVER, reason, excess=excess)
 
 
-def _beyond(dispatcher: Dispatcher, excess: Excess) -> Message:
+def _beyond(dispatcher: Books, excess: Excess) -> Message:
     asked = describe(excess.resource, excess.asked)
     limit = describe(excess.resource, excess.limit)
     values = {"vc": excess.virtual_cluster, "asked": asked, "limit": limit, "used": excess.used}

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..cluster.books import Shape
 from ..cluster.definition import DEFAULT_DEBUG_HOLD_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from ..cluster.dispatch import Dispatcher, Preempt, Shape, Start
+from ..cluster.dispatch import Dispatcher, Preempt, Start
 from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from ..cluster.placement import Cluster, Demand
 from ..cluster.queue import Queue
