@@ -112,10 +112,8 @@ def thinned(points: Points) -> Points:
 
 def scale_top(highest: float, whole: float = 0.0) -> float:
     """Give the round number at which a scale that holds `highest` ends."""
-    if highest <= whole:
-        return whole
-    if highest <= 0:
-        return 1.0
+    if highest <= whole or highest <= 0:
+        return whole or 1.0
     power = 10.0 ** math.floor(math.log10(highest))
     return next(step * power for step in (1, 2, 4, 5, 10) if step * power >= highest * (1 - 1e-9))
 

@@ -85,7 +85,8 @@ class UsagePanel(widgets.VBox):
                     after=self._newest(),
                 )
                 self._take(answer)
-                pause = max(pause, answer["interval"])
+                if self.charts.value:  # the first measurement is worth asking for more often
+                    pause = max(pause, answer["interval"])
             except ApiError as error:
                 if error.status < 500 and not choice.alive:
                     return

@@ -141,6 +141,11 @@ async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: M
     peer.validation = {"errors": [], "fits": "now", "reason": "", "borrows": False}
     form.form.roles.boxes[0].field("cpuNumber").entry.value = "1"
     await until(lambda: "fits now" in form.fit.value)
+    reason = "It may be stopped for others."
+    peer.validation = {"errors": [], "fits": "now", "reason": reason, "borrows": True}
+    form.form.extras.field("priority").entry.value = "70"
+    await until(lambda: "This job fits now. It may be stopped for others.</div>" in form.fit.value)
+    assert peer.asked[-1]["extras"] == {"mine": 1, "priority": 70}
 
 
 async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: Peer, make: Make) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets import JobMonitor
+from pai_labextension.widgets import JobMonitor, job_view
 from pai_labextension.widgets.background import NoEventLoopError
 from pai_labextension.widgets.job_monitor import MonitorClosedError, last_lines
 from pai_labextension.widgets.watch import Pace
@@ -190,3 +190,56 @@ def test_the_last_lines_are_those_a_terminal_would_show() -> None:
     output = "".join(f"line {n}\n" for n in range(50)) + "\r10%\r100%\n"
     assert last_lines(output.encode()).split("\n")[-2:] == ["line 49", "100%"]
     assert len(last_lines(output.encode()).split("\n")) == 8
+
+
+async def test_the_place_in_the_queue_moves_without_an_event(peer: Peer) -> None:
+    job = peer.add("demo")
+    job.priority, job.queue_place = 70, 3
+    pace = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600, waiting=0.01)
+    monitor = JobMonitor("demo", client=peer.client(), locale="en", pace=pace)
+    try:
+        await until(lambda: "Priority: 70 · Place 3 in the queue" in monitor.head.value)
+        job.queue_place, job.waiting_reason = 1, "First in the queue."
+        await until(lambda: "Place 1 in the queue" in monitor.head.value)
+        assert "First in the queue." in monitor.head.value
+    finally:
+        monitor.close()
+        await monitor.client.close()
+
+
+async def test_a_container_that_is_kept_says_until_when(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.event_facts[1] = {"type": "held", "attempt": 0, "data": {"until": 1_700_000_000_000}}
+    job.event_facts[2] = {"type": "held", "attempt": 0, "data": {"until": 1_700_009_000_000}}
+    job.happen("kept", state="RUNNING", sub_state="DEBUG_HELD")
+    job.happen("kept, too")
+    monitor = watch("demo")
+    await until(lambda: "container kept for debugging until 2023-11-1" in monitor.head.value)
+    await until(lambda: "kept, too" in monitor.activity.value)
+    assert job_view.moment(1_700_000_000_000) in monitor.head.value, "the first one goes first"
+
+
+async def test_earlier_attempts_are_told(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.attempt_facts[0] = {"state": "STOPPED", "exitCode": -7120, "reason": "Preempted."}
+    monitor = watch("demo")
+    await until(lambda: monitor.detail)
+    assert not visible(monitor.history)
+    job.happen("again", attempt=1)
+    await until(lambda: "Preempted." in monitor.history.value)
+    assert visible(monitor.history)
+
+
+async def test_what_the_chosen_task_uses_is_drawn_of_any_attempt(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.attempt, job.state = 1, "RUNNING"
+    job.usage[1, "worker", 0] = {"memoryMB": [(1000, 11.0)]}
+    job.usage[1, "worker", 1] = {"memoryMB": [(1000, 12.0)]}
+    job.usage[0, "worker", 1] = {"memoryMB": [(1000, 13.0)]}
+    monitor = watch("demo")
+    await until(lambda: "What worker 0 uses" in monitor.usage.charts.value)
+    assert "11 MB now" in monitor.usage.charts.value
+    monitor.logs.task.value = ("worker", 1)
+    await until(lambda: "12 MB now" in monitor.usage.charts.value)
+    monitor.logs.attempt.value = 0
+    await until(lambda: "13 MB now" in monitor.usage.charts.value)

@@ -92,3 +92,29 @@ async def test_a_job_is_watched_across_a_kill_of_the_scheduler_and_stopped(
         assert await asyncio.wait_for(monitor.wait(), 60) == "STOPPED"
     finally:
         monitor.close()
+
+
+async def test_what_a_task_uses_is_drawn_while_it_runs_and_kept(client: Client) -> None:
+    job = hello_job("busy", "sleep 3600", extras={"priority": 70, "maxRunSeconds": 3600})
+    await client.submit(job)
+    monitor = JobMonitor("busy", client=client, locale="en", pace=PACE)
+    try:
+        await until(lambda: "MB now" in monitor.usage.charts.value)
+        assert "CPU (100 % is one core)" in monitor.usage.charts.value
+        assert "Priority: 70" in monitor.head.value
+        await monitor.stop()
+        assert await asyncio.wait_for(monitor.wait(), 60) == "STOPPED"
+        assert "What main 0 uses" in monitor.usage.charts.value
+    finally:
+        monitor.close()
+
+
+async def test_a_debugged_failure_says_until_when_its_container_is_kept(client: Client) -> None:
+    await client.submit(hello_job("debugged", "exit 7", jobEnvs={"isDebug": True}))
+    monitor = JobMonitor("debugged", client=client, locale="en", pace=PACE)
+    try:
+        await until(lambda: "failed, container kept for debugging until " in monitor.head.value)
+        await monitor.stop()
+        assert await asyncio.wait_for(monitor.wait(), 60) == "STOPPED"
+    finally:
+        monitor.close()

@@ -392,6 +392,7 @@ def test_when_the_hold_ends_the_failure_counts() -> None:
     world = World(settings=Settings(debug_hold_seconds=60))
     (task,) = world.run(jobEnvs={"isDebug": True}, retryCount=1)
     world.held(task, 139)
+    assert world.disk.story[-1].data == {"until": world.now + 60_000}
     world.restart()
     world.tick(59_999)
     assert world.job().sub_state is SubState.DEBUG_HELD

@@ -1,0 +1,80 @@
+"""The inputs for what the scheduler reads of a job's extras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_labextension.widgets.form import FormView
+from pai_labextension.widgets.language import Language
+from pai_labextension.widgets.model import JobModel, text_of
+
+JOB: dict[str, Any] = {
+    "jobName": "a",
+    "image": "b",
+    "taskRoles": [{"name": "worker", "command": "true"}],
+}
+
+
+def form_of(locale: str = "en", **fields: Any) -> tuple[JobModel, FormView]:
+    model = JobModel(text_of({**JOB, **fields}))
+    return model, FormView(model, Language(locale))
+
+
+async def test_a_job_that_says_nothing_has_no_extras_and_may_be_stopped_for_others() -> None:
+    model, form = form_of()
+    assert form.extras.field("priority").entry.value == ""
+    assert form.extras.field("maxRunSeconds").entry.value == ""
+    assert form.extras.field("preemptible").entry.value is True
+    assert "extras" not in model.config
+
+
+async def test_what_is_given_is_kept_beside_the_extras_that_the_form_does_not_know() -> None:
+    model, form = form_of(extras={"team": "vision"})
+    form.extras.field("priority").entry.value = "70"
+    form.extras.field("maxRunSeconds").entry.value = "2"
+    form.extras.field("preemptible").entry.value = False
+    assert model.config["extras"] == {
+        "team": "vision",
+        "priority": 70,
+        "maxRunSeconds": 7200,
+        "preemptible": False,
+    }
+    assert model.sound
+    for name, blank in (("priority", ""), ("maxRunSeconds", ""), ("preemptible", True)):
+        form.extras.field(name).entry.value = blank
+    assert model.config["extras"] == {"team": "vision"}
+
+
+async def test_nothing_is_left_of_extras_that_only_the_form_made() -> None:
+    model, form = form_of()
+    form.extras.field("priority").entry.value = "70"
+    form.extras.field("priority").entry.value = ""
+    assert model.config == JOB
+
+
+async def test_the_text_changes_the_inputs() -> None:
+    model, form = form_of()
+    model.set_text(
+        text_of({**JOB, "extras": {"priority": 3, "maxRunSeconds": 90, "preemptible": False}}), None
+    )
+    assert form.extras.field("priority").entry.value == "3"
+    assert form.extras.field("maxRunSeconds").entry.value == "90"
+    assert form.extras.field("preemptible").entry.value is False
+
+
+async def test_a_mistake_stands_beside_its_input() -> None:
+    model, form = form_of(extras={"priority": 101, "maxRunSeconds": 0, "preemptible": "no"})
+    errors = {error.path: [str(error.message)] for error in model.errors}
+    assert form.show_errors(errors) == []
+    assert all(field.problem for _, field in form.extras.fields())
+
+
+async def test_extras_that_are_no_object_are_left_to_the_text() -> None:
+    _, form = form_of(extras=[1])
+    assert "extras" in form.obstacle.value
+
+
+async def test_the_inputs_speak_chinese() -> None:
+    _, form = form_of("zh_CN")
+    assert form.extras.field("maxRunSeconds").entry.description == "运行时限"
+    assert "借用" in form.extras.field("preemptible").entry.description
