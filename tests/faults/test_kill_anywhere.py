@@ -124,7 +124,7 @@ async def kill_everywhere(live: Callable[[int, Sequence[str]], Drill], once: int
     killed = sum(life.killed for life in lives)
     print(f"{killed} of {len(days)} days with their last kill, at {len(points)} points")
     # (not every day passes at every point: two events may be written together or not)
-    assert killed > len(days) * 0.9
+    assert killed > len(days) * 0.7
 
 
 @pytest.mark.timeout(3600)
