@@ -18,7 +18,7 @@ from ..cluster.placement import Cluster, Demand
 from ..cluster.queue import Queue
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from . import completion, order, retry
+from . import completion, order, retry, words
 from .events import (
     Ended,
     Event,
@@ -93,7 +93,7 @@ class Core:
             self.unended[job.user] += not job.state.ended
             if job.attempt is not None:
                 self._latest = max(self._latest, job.attempt.completed or 0)
-            if job.attempt is not None and not _released(job.attempt):
+            if job.attempt is not None and not job.attempt.is_released:
                 self._resume(job, job.attempt, outcome)
             elif not job.state.ended:
                 verdict = job.attempt.verdict if job.attempt is not None else None
@@ -156,7 +156,7 @@ class Core:
             return
         verdict = completion.stop_verdict(event.by)
         self._tell(outcome, job, event.time, "stop-requested", verdict.reason)
-        if job.attempt is None or _released(job.attempt):
+        if job.attempt is None or job.attempt.is_released:
             self.dispatcher.leave(job.id)
             self._end_job(job, verdict, event.time, outcome)
             self._finish(job, outcome)
@@ -178,7 +178,7 @@ class Core:
         self._tell(outcome, job, event.time, "task-started", where, task)
         if attempt.verdict is None and all(peer.started is not None for peer in attempt.tasks.values()):
             attempt.launched = event.time
-            job.state, job.sub_state = State.RUNNING, _running_sub_state(attempt)
+            job.state, job.sub_state = State.RUNNING, attempt.running_sub_state
             outcome.jobs[job.id] = job
             outcome.attempts[job.id, attempt.number] = attempt
             self._tell(outcome, job, event.time, "running", msg("All tasks run."), attempt=attempt)
@@ -194,14 +194,7 @@ class Core:
         if job.state is State.RUNNING:
             job.sub_state = SubState.DEBUG_HELD
             outcome.jobs[job.id] = job
-        hours = self.settings.debug_hold_seconds / 3600
-        text = msg(
-            "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
-            "stays for {hours:g} hours, or until the job is stopped.",
-            task=task.ref.hostname,
-            code=event.exit_code,
-            hours=hours,
-        )
+        text = words.held(event, self.settings.debug_hold_seconds)
         until: dict[str, object] = {"until": event.time + self._hold_ms}
         self._tell(outcome, job, event.time, "held", text, task, data=until)
         self._limit_hold(job, task, outcome)
@@ -213,15 +206,15 @@ class Core:
         job, attempt, task = found
         event = completion.as_held(task, event)
         completion.end_task(task, event, attempt.verdict)
-        self.dispatcher.release(job.id, _place(job, task))
+        self.dispatcher.release(job.id, job.place_in_gang(task.ref))
         outcome.tasks[task.ref] = task
-        self._tell(outcome, job, event.time, "task-ended", _end_message(task), task)
+        self._tell(outcome, job, event.time, "task-ended", words.task_ended(task), task)
         if attempt.verdict is None:
             verdict = completion.verdict_after(job.spec, attempt, task, event)
             if verdict is not None:
                 self._decide(job, attempt, verdict, event.time, outcome)
                 return
-        if attempt.verdict is not None and _released(attempt):
+        if attempt.verdict is not None and attempt.is_released:
             self._after_attempt(job, attempt, event.time, outcome)
 
     def _on_progress(self, event: Progress, outcome: Outcome) -> None:
@@ -342,15 +335,7 @@ class Core:
         outcome.jobs[job.id] = job
         outcome.attempts[job.id, number] = attempt
         outcome.instructions.append(LaunchAttempt(job.id, number))
-        nodes = ", ".join(sorted({assignment.node for assignment in start.assignments}))
-        text = msg("Has its resources on {nodes}.", nodes=nodes)
-        if start.borrows:
-            text = msg(
-                "Has its resources on {nodes}, beyond the guaranteed share of virtual cluster {vc}: "
-                "it may be stopped for others, and is queued again then.",
-                nodes=nodes,
-                vc=job.spec.virtual_cluster,
-            )
+        text = words.placed(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
 
@@ -370,13 +355,13 @@ class Core:
             job.last_failure = verdict.reason if verdict.state is State.FAILED else None
             job.state = State.WAITING
             job.not_before = time + another.delay_ms if another.delay_ms else None
-            self._tell(outcome, job, time, "retry", _retry_message(verdict, another), attempt=attempt)
+            self._tell(outcome, job, time, "retry", words.retried(verdict, another), attempt=attempt)
         job.sub_state = SubState.ENDING
         outcome.jobs[job.id] = job
         for task in attempt.tasks.values():
             if not task.state.ended:
                 self._kill(task, outcome)
-        if _released(attempt):
+        if attempt.is_released:
             self._after_attempt(job, attempt, time, outcome)
 
     def _after_attempt(self, job: Job, attempt: Attempt, time: int, outcome: Outcome) -> None:
@@ -410,7 +395,7 @@ class Core:
         """Book what an attempt holds, and say again what was being done about it."""
         held = {
             place: (self.demand(job, task), task.assignment)
-            for place, task in enumerate(_in_order(job, attempt))
+            for place, task in enumerate(job.in_gang_order(attempt))
             if not task.state.ended
         }
         self.dispatcher.hold(
@@ -495,44 +480,3 @@ class Core:
         number = task.ref.attempt if task else attempt.number if attempt else None
         role, index = (task.ref.role, task.ref.index) if task else (None, None)
         outcome.story.append(StoryEntry(job.id, time, kind, message, number, role, index, data or {}))
-
-
-def _released(attempt: Attempt) -> bool:
-    """Tell whether nothing of an attempt runs or may still be started."""
-    return attempt.verdict is not None and all(task.state.ended for task in attempt.tasks.values())
-
-
-def _in_order(job: Job, attempt: Attempt) -> list[Task]:
-    """List an attempt's tasks in the order of the job's gang."""
-    return [attempt.tasks[role.name, i] for role in job.spec.task_roles for i in range(role.task_number)]
-
-
-def _place(job: Job, task: Task) -> int:
-    """Give a task's place in the job's gang."""
-    before = 0
-    for role in job.spec.task_roles:
-        if role.name == task.ref.role:
-            break
-        before += role.task_number
-    return before + int(task.ref.index)
-
-
-def _running_sub_state(attempt: Attempt) -> SubState:
-    held = any(task.held is not None and not task.state.ended for task in attempt.tasks.values())
-    return SubState.DEBUG_HELD if held else SubState.RUNNING
-
-
-def _end_message(task: Task) -> Message:
-    where = task.ref.hostname
-    if task.reason is not None:
-        return msg("Task {task} has ended: {reason}", task=where, reason=task.reason)
-    if task.state is State.STOPPED:
-        return msg("Task {task} was stopped.", task=where)
-    return msg("Task {task} has ended with exit code {code}.", task=where, code=task.exit_code)
-
-
-def _retry_message(verdict: Verdict, another: retry.Retry) -> Message:
-    if another.delay_ms:
-        seconds = another.delay_ms / 1000
-        return msg("{reason} Trying again in {seconds:g} s.", reason=verdict.reason, seconds=seconds)
-    return msg("{reason} Trying again at once.", reason=verdict.reason)

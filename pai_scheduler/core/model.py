@@ -96,6 +96,17 @@ class Attempt:
             return self.verdict.state
         return State.RUNNING if self.launched is not None else State.WAITING
 
+    @property
+    def is_released(self) -> bool:
+        """Tell whether nothing of it runs or may still be started."""
+        return self.verdict is not None and all(task.state.ended for task in self.tasks.values())
+
+    @property
+    def running_sub_state(self) -> SubState:
+        """Tell what a job does whose tasks have all started."""
+        held = any(task.held is not None and not task.state.ended for task in self.tasks.values())
+        return SubState.DEBUG_HELD if held else SubState.RUNNING
+
 
 @dataclass(slots=True)
 class RetryCounts:
@@ -151,6 +162,20 @@ class Job:
     def rank(self) -> tuple[int, int]:
         """Give the place in the queue of its virtual cluster: lower comes first."""
         return -(self.spec.priority if self.priority is None else self.priority), self.order
+
+    def in_gang_order(self, attempt: Attempt) -> list[Task]:
+        """List an attempt's tasks in the order of the job's gang: by role, then by index."""
+        roles = self.spec.task_roles
+        return [attempt.tasks[role.name, index] for role in roles for index in range(role.task_number)]
+
+    def place_in_gang(self, ref: TaskRef) -> int:
+        """Give a task's place in that order."""
+        before = 0
+        for role in self.spec.task_roles:
+            if role.name == ref.role:
+                break
+            before += role.task_number
+        return before + int(ref.index)
 
 
 @dataclass(frozen=True, slots=True)
