@@ -369,6 +369,41 @@ class RandomDispatch(RuleBasedStateMachine):
                 assert not job.preemptible or not self.would_fit(job, [])
 
     @invariant()
+    def a_limit_in_the_way_is_told_with_its_numbers(self) -> None:
+        for job in self.waiting.values():
+            excess = obstacle(self.dispatcher, job.id).excess
+            if excess is None or len(self.dispatcher.claims):
+                continue
+            cluster = self.rules.clusters[job.cluster]
+            mine = [other for other in self.holding.values() if other.cluster == job.cluster]
+            never = obstacle(self.dispatcher, job.id).fits is Fits.NEVER
+            if excess.user is not None:
+                mine = [other for other in mine if other.user == job.user]
+                used, limit = self.gpus(mine), cluster.gpus_per_user
+            else:
+                share = cluster.max_capacity if job.preemptible else cluster.capacity
+                limits, held = self.rules.limits(share), self.rules.used(mine, job.cluster)
+                key = {"cpus": "cpus", "memoryMB": "memory"}.get(excess.resource, excess.resource[4:])
+                if key:
+                    used, limit = held[key], limits[key]
+                else:
+                    limit = sum(limits[kind] for kind in TYPES)
+                    used = sum(min(held[kind], limits[kind]) for kind in TYPES)
+            asked = {
+                "cpus": sum(demand.cpus for demand in job.gang),
+                "memoryMB": sum(demand.memory_mb for demand in job.gang),
+            }.get(excess.resource, sum(demand.gpus for demand in job.gang if demand.gpus))
+            if excess.resource in ("gpu:P100", "gpu:K80"):
+                asked = sum(d.gpus for d in job.gang if d.gpu_type == excess.resource[4:])
+            elif excess.resource == "gpu:" and excess.user is None:
+                asked = sum(demand.gpus for demand in job.gang if demand.gpu_type is None)
+            assert (excess.asked, excess.used, excess.limit) == (asked, 0 if never else used, limit)
+            assert excess.asked + excess.used > excess.limit
+
+    def gpus(self, jobs: list[Known]) -> int:
+        return sum(self.rules.amounts(job)[kind] for job in jobs for kind in TYPES)
+
+    @invariant()
     def what_would_free_it_is_told_truly(self) -> None:
         for job_id, job in self.waiting.items():
             if (
