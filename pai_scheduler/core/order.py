@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ..cluster.dispatch import Dispatcher
 from ..job.messages import Message, msg
@@ -32,7 +32,7 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
     among.sort(key=lambda other: other.rank)
     old, new = among.index(job), min(max(event.place, 1), len(among)) - 1
     if new == 0 and not event.owner_only and old > 0:
-        job.order = among[0].order - 1
+        job.order = _order_before(among[0], jobs.values())
         changed[job.id] = job
         return list(changed.values())
     low, high = min(old, new), max(old, new)
@@ -43,6 +43,18 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
             other.order = order
             changed[other.id] = other
     return list(changed.values())
+
+
+def _order_before(first: Job, jobs: Iterable[Job]) -> int:
+    """Give an order before the first job's that no other has.
+
+    Who runs now may come back to the queue with the order it has: of two with the same, neither could move.
+    """
+    taken = {job.order for job in jobs if job.spec.virtual_cluster == first.spec.virtual_cluster}
+    order = first.order - 1
+    while order in taken:
+        order -= 1
+    return order
 
 
 def message(job: Job, event: Reordered) -> Message:
