@@ -10,10 +10,34 @@ export interface IJob {
   readonly name: string;
   readonly username: string;
   readonly state: JobState;
+  /** What it is doing exactly, as "DEBUG_HELD". */
+  readonly subState: string;
   readonly createdTime: number;
   readonly completedTime: number | null;
   readonly appExitCode: number | null;
   readonly totalGpuNumber: number;
+  readonly priority: number;
+  /** From 1, within its virtual cluster; `null`: it is not in line. */
+  readonly queuePlace: number | null;
+}
+
+/** A waiting job in the order of its virtual cluster. */
+export interface IQueueEntry {
+  readonly place: number;
+  readonly priority: number;
+  readonly user: string;
+  /** `null` where it is another user's business. */
+  readonly name: string | null;
+  readonly totalGpuNumber: number;
+  readonly waitingReason: string | null;
+  /** What becomes free is kept for it. */
+  readonly reserved: boolean;
+}
+
+/** Who a token belongs to. */
+export interface IUser {
+  readonly username: string;
+  readonly admin: boolean;
 }
 
 /** The scheduler, or the way to it, refused. `code` is the contract's name for the reason. */
@@ -40,9 +64,8 @@ export class Api {
   ) {}
 
   /** Tell who the person is to the scheduler. */
-  async whoami(): Promise<string> {
-    const user = (await this.send('GET', ['user'])) as { username: string };
-    return user.username;
+  async whoami(): Promise<IUser> {
+    return (await this.send('GET', ['user'])) as IUser;
   }
 
   /** List a user's jobs, newest first. */
@@ -59,6 +82,16 @@ export class Api {
   /** Stop a job. */
   async stop(job: IJob): Promise<void> {
     await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
+  }
+
+  /** List the waiting jobs of each virtual cluster, first come first. */
+  async queue(): Promise<Record<string, IQueueEntry[]>> {
+    return (await this.send('GET', ['queue'])) as Record<string, IQueueEntry[]>;
+  }
+
+  /** Give a job another priority, or another place (from 1) among those of its priority that one may move. */
+  async reorder(user: string, name: string, to: { place: number } | { priority: number }): Promise<void> {
+    await this.send('PUT', ['user', user, 'jobs', name, 'queue'], {}, to);
   }
 
   private async send(

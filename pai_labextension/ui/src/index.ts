@@ -7,18 +7,26 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
-import { Api } from './api';
+import { Api, IJob } from './api';
+import { openCell } from './cell';
 import { paiIcon } from './icon';
 import { IJobsModel, JobsModel } from './model';
-import { newJob } from './newJob';
 import { JobsPanel } from './panel';
+import { QueueModel } from './queue';
+import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
 
 const DOMAIN = 'pai_labextension';
 
 namespace CommandIDs {
   export const newJob = 'pai:new-job';
+  export const watchJob = 'pai:watch-job';
   export const showJobs = 'pai:show-jobs';
+}
+
+/** Ask in the language of the person. */
+function makeApi(app: JupyterFrontEnd, translator: ITranslator | null): Api {
+  return new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode);
 }
 
 const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
@@ -29,14 +37,14 @@ const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
   provides: IJobsModel,
   activate: (app, translator: ITranslator | null) =>
     new JobsModel(
-      new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode),
+      makeApi(app, translator),
       PageConfig.getOption('paiJobName') // written by the server extension
     )
 };
 
 const newJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:new-job',
-  description: 'Opens the job form, from the launcher and the command palette.',
+  description: 'Opens the job form, from the launcher and the command palette, and the monitor of a job.',
   autoStart: true,
   optional: [ICommandPalette, ILauncher, ITranslator],
   activate: (
@@ -55,9 +63,29 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         const cwd = typeof args['cwd'] === 'string' ? args['cwd'] : '';
         try {
-          return await newJob(app.commands, app.serviceManager.kernelspecs, cwd, trans);
+          return await openCell(FORM_CELL, app.commands, app.serviceManager.kernelspecs, cwd, trans);
         } catch (error) {
           await showErrorMessage(trans.__('The job form could not be opened'), error as Error);
+          return undefined;
+        }
+      }
+    });
+    app.commands.addCommand(CommandIDs.watchJob, {
+      label: trans.__('Watch a PAI job'),
+      caption: trans.__('Open a notebook that shows what a job does'),
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: { name: { type: 'string' }, user: { type: 'string' } },
+          required: ['name', 'user']
+        }
+      },
+      execute: async args => {
+        const source = monitorCell(String(args['name']), String(args['user']));
+        try {
+          return await openCell(source, app.commands, app.serviceManager.kernelspecs, '', trans);
+        } catch (error) {
+          await showErrorMessage(trans.__('The job could not be shown'), error as Error);
           return undefined;
         }
       }
@@ -94,8 +122,13 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
       execute: async () => {
         let widget = tracker.currentWidget;
         if (!widget || widget.isDisposed) {
+          const queue = new QueueModel(makeApi(app, translator));
           const onNewJob = () => void commands.execute(CommandIDs.newJob);
-          widget = new MainAreaWidget({ content: new JobsPanel({ model, trans, language, onNewJob }) });
+          const onWatch = ({ name, username }: IJob) =>
+            void commands.execute(CommandIDs.watchJob, { name, user: username });
+          const content = new JobsPanel({ model, queue, trans, language, onNewJob, onWatch });
+          content.disposed.connect(() => queue.dispose());
+          widget = new MainAreaWidget({ content });
           widget.id = 'pai-jobs';
           widget.title.label = trans.__('PAI jobs');
           widget.title.icon = paiIcon;

@@ -98,7 +98,7 @@ export class JobsModel implements IJobsModel {
 
   private async ask(): Promise<void> {
     try {
-      this.user ??= await this.api.whoami();
+      this.user ??= (await this.api.whoami()).username;
       const jobs = await this.api.jobs(this.user);
       this.reasons = await this.askReasons(jobs);
       this._jobs = jobs;

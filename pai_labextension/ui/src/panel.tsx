@@ -1,4 +1,4 @@
-// The list of my jobs, in the main area: what each one does, why it waits, how it ended; stop.
+// My jobs, in the main area: what each one does, why it waits, how it ended; stop. And beside them the queues.
 
 import { Dialog, ReactWidget, showDialog, showErrorMessage, UseSignal } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -6,17 +6,26 @@ import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
-import { IJob, JobState } from './api';
+import { IJob } from './api';
 import { isActive, key } from './jobs';
 import { IJobsModel } from './model';
+import { IQueueModel } from './queue';
+import { QueueView } from './queueView';
+import { stateLabel } from './states';
 
 interface IListProps {
   model: IJobsModel;
+  queue: IQueueModel;
   trans: TranslationBundle;
   /** Of dates, as browsers name it ("zh-CN"). */
   language: string;
   onNewJob: () => void;
+  /** Show more of a job. */
+  onWatch: (job: IJob) => void;
 }
+
+/** What the panel shows. */
+type Page = 'jobs' | 'queue';
 
 /** Shows a person's jobs, as the model knows them. */
 export class JobsPanel extends ReactWidget {
@@ -27,43 +36,68 @@ export class JobsPanel extends ReactWidget {
 
   protected onAfterShow(message: Message): void {
     super.onAfterShow(message);
-    this.props.model.setListed(true);
+    this.setShown(true);
   }
 
   protected onAfterAttach(message: Message): void {
     super.onAfterAttach(message);
-    this.props.model.setListed(this.isVisible);
+    this.setShown(this.isVisible);
   }
 
   protected onBeforeHide(message: Message): void {
     super.onBeforeHide(message);
-    this.props.model.setListed(false);
+    this.setShown(false);
   }
 
   protected onBeforeDetach(message: Message): void {
     super.onBeforeDetach(message);
-    this.props.model.setListed(false);
+    this.setShown(false);
   }
 
   protected render(): React.ReactElement {
+    const { model, queue } = this.props;
     return (
-      <UseSignal signal={this.props.model.changed}>{() => <JobsView {...this.props} />}</UseSignal>
+      <UseSignal signal={model.changed}>
+        {() => (
+          <UseSignal signal={queue.changed}>
+            {() => <JobsView {...this.props} page={this.page} onPage={page => this.turnTo(page)} />}
+          </UseSignal>
+        )}
+      </UseSignal>
     );
   }
+
+  private turnTo(page: Page): void {
+    this.page = page;
+    this.setShown(this.isVisible);
+    this.update();
+  }
+
+  /** Only what is in view is asked for. */
+  private setShown(shown: boolean): void {
+    this.props.model.setListed(shown && this.page === 'jobs');
+    this.props.queue.setShown(shown && this.page === 'queue');
+  }
+
+  private page: Page = 'jobs';
 }
 
-function JobsView(props: IListProps): React.ReactElement {
-  const { model, trans, onNewJob } = props;
+function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void }): React.ReactElement {
+  const { model, queue, trans, onNewJob, page, onPage } = props;
   const [busy, setBusy] = React.useState(false);
   const refresh = async () => {
     setBusy(true);
-    await model.refresh();
+    await (page === 'jobs' ? model : queue).refresh();
     setBusy(false);
   };
   return (
     <>
       <header className="pai-Jobs-header">
         <h2>{trans.__('PAI jobs')}</h2>
+        <div role="group" aria-label={trans.__('What is shown')} className="pai-Jobs-pages">
+          <PageButton shown={page === 'jobs'} label={trans.__('My jobs')} onClick={() => onPage('jobs')} />
+          <PageButton shown={page === 'queue'} label={trans.__('Queue')} onClick={() => onPage('queue')} />
+        </div>
         <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={onNewJob}>
           <addIcon.react tag="span" />
           {trans.__('New PAI job')}
@@ -78,6 +112,28 @@ function JobsView(props: IListProps): React.ReactElement {
           {trans.__('Refresh')}
         </button>
       </header>
+      {page === 'jobs' ? <JobsPage {...props} /> : <QueueView queue={queue} trans={trans} />}
+    </>
+  );
+}
+
+function PageButton(props: { shown: boolean; label: string; onClick: () => void }): React.ReactElement {
+  return (
+    <button
+      type="button"
+      className={`jp-Button jp-mod-styled pai-Jobs-button${props.shown ? ' jp-mod-accept' : ''}`}
+      aria-pressed={props.shown}
+      onClick={props.onClick}
+    >
+      {props.label}
+    </button>
+  );
+}
+
+function JobsPage(props: IListProps): React.ReactElement {
+  const { model, trans } = props;
+  return (
+    <>
       {model.error && (
         <p role="alert" className="pai-Jobs-error">
           {model.error}
@@ -106,6 +162,12 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
             <th scope="col" className="pai-mod-number">
               {trans.__('GPUs')}
             </th>
+            <th scope="col" className="pai-mod-number">
+              {trans.__('Priority')}
+            </th>
+            <th scope="col" className="pai-mod-number">
+              {trans.__('Place')}
+            </th>
             <th scope="col">{trans.__('Created')}</th>
             <th scope="col" className="pai-mod-number">
               {trans.__('Exit code')}
@@ -126,7 +188,7 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
   );
 }
 
-function JobRow({ job, model, trans, language }: IListProps & { job: IJob }): React.ReactElement {
+function JobRow({ job, model, trans, language, onWatch }: IListProps & { job: IJob }): React.ReactElement {
   const created = new Date(job.createdTime);
   return (
     <tr>
@@ -136,10 +198,12 @@ function JobRow({ job, model, trans, language }: IListProps & { job: IJob }): Re
       </th>
       <td>
         <span className="pai-State" data-state={job.state}>
-          {stateLabel(job.state, trans)}
+          {stateLabel(job, trans)}
         </span>
       </td>
       <td className="pai-mod-number">{job.totalGpuNumber}</td>
+      <td className="pai-mod-number">{job.priority}</td>
+      <td className="pai-mod-number">{job.queuePlace ?? ''}</td>
       <td>
         <time dateTime={created.toISOString()}>
           {created.toLocaleString(language, { dateStyle: 'medium', timeStyle: 'short' })}
@@ -148,16 +212,27 @@ function JobRow({ job, model, trans, language }: IListProps & { job: IJob }): Re
       <td className="pai-mod-number">{job.appExitCode ?? ''}</td>
       <td className="pai-Jobs-reason">{model.reason(job) ?? ''}</td>
       <td>
-        {isActive(job) && (
+        <span className="pai-Jobs-actions">
           <button
             type="button"
             className="jp-Button jp-mod-styled pai-Jobs-button"
-            aria-label={trans.__('Stop “%1”', job.name)}
-            onClick={() => void stop(job, model, trans)}
+            aria-label={trans.__('Show “%1”', job.name)}
+            title={trans.__('Its attempts, logs and what it uses, in a notebook')}
+            onClick={() => onWatch(job)}
           >
-            {trans.__('Stop')}
+            {trans.__('Show')}
           </button>
-        )}
+          {isActive(job) && (
+            <button
+              type="button"
+              className="jp-Button jp-mod-styled pai-Jobs-button"
+              aria-label={trans.__('Stop “%1”', job.name)}
+              onClick={() => void stop(job, model, trans)}
+            >
+              {trans.__('Stop')}
+            </button>
+          )}
+        </span>
       </td>
     </tr>
   );
@@ -181,20 +256,5 @@ async function stop(job: IJob, model: IJobsModel, trans: TranslationBundle): Pro
     await model.stop(job);
   } catch (error) {
     await showErrorMessage(trans.__('“%1” was not stopped', job.name), error as Error);
-  }
-}
-
-function stateLabel(state: JobState, trans: TranslationBundle): string {
-  switch (state) {
-    case 'WAITING':
-      return trans.__('Waiting');
-    case 'RUNNING':
-      return trans.__('Running');
-    case 'SUCCEEDED':
-      return trans.__('Succeeded');
-    case 'FAILED':
-      return trans.__('Failed');
-    case 'STOPPED':
-      return trans.__('Stopped');
   }
 }

@@ -15,8 +15,8 @@ describe('Api', () => {
   afterEach(() => door.close());
 
   it('asks the notebook server, in the language of the person', async () => {
-    door.answers['GET user'] = [200, { username: 'alice' }];
-    expect(await api.whoami()).toBe('alice');
+    door.answers['GET user'] = [200, { username: 'alice', admin: false }];
+    expect(await api.whoami()).toEqual({ username: 'alice', admin: false });
     expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');
     expect(door.asked[0]!.headers['authorization']).toBe('token secret');
   });

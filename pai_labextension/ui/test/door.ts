@@ -5,7 +5,7 @@ import { AddressInfo } from 'node:net';
 
 import { ServerConnection } from '@jupyterlab/services';
 
-import { IJob } from '../src/api';
+import { IJob, IQueueEntry } from '../src/api';
 
 export interface IAsked {
   method: string;
@@ -63,10 +63,27 @@ export function job(changes: Partial<IJob> = {}): IJob {
     name: 'train',
     username: 'alice',
     state: 'RUNNING',
+    subState: 'RUNNING',
     createdTime: 1_700_000_000_000,
     completedTime: null,
     appExitCode: null,
     totalGpuNumber: 2,
+    priority: 50,
+    queuePlace: null,
+    ...changes
+  };
+}
+
+/** Make a waiting job with the given differences. */
+export function waits(changes: Partial<IQueueEntry> = {}): IQueueEntry {
+  return {
+    place: 1,
+    priority: 50,
+    user: 'alice',
+    name: 'train',
+    totalGpuNumber: 2,
+    waitingReason: 'waiting for 2 × P100',
+    reserved: false,
     ...changes
   };
 }

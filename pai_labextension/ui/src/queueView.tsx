@@ -1,0 +1,186 @@
+// The queues: who waits in which order; one's own jobs can be moved and given another priority.
+
+import { TranslationBundle } from '@jupyterlab/translation';
+import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { IQueueEntry } from './api';
+import { IQueueModel } from './queue';
+
+interface IQueueProps {
+  queue: IQueueModel;
+  trans: TranslationBundle;
+}
+
+type Direction = 'up' | 'down';
+
+/** Shows all queues, as the model knows them. */
+export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
+  const filled = Object.entries(queue.queues ?? {}).filter(([, entries]) => entries.length > 0);
+  return (
+    <>
+      {queue.error && (
+        <p role="alert" className="pai-Jobs-error">
+          {queue.error}
+        </p>
+      )}
+      {queue.queues === null ? (
+        !queue.error && <p role="status">{trans.__('Asking for the queue …')}</p>
+      ) : filled.length === 0 ? (
+        <p role="status">{trans.__('No job waits for resources.')}</p>
+      ) : (
+        <div className="pai-Jobs-scroll" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
+          {filled.map(([name, entries]) => (
+            <QueueTable key={name} queue={queue} trans={trans} virtualCluster={name} entries={entries} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+function QueueTable(
+  props: IQueueProps & { virtualCluster: string; entries: readonly IQueueEntry[] }
+): React.ReactElement {
+  const { virtualCluster, entries, trans } = props;
+  return (
+    <table className="pai-Jobs-table pai-Queue-table">
+      <caption>{trans.__('Virtual cluster %1', virtualCluster)}</caption>
+      <thead>
+        <tr>
+          <th scope="col" className="pai-mod-number">
+            {trans.__('Place')}
+          </th>
+          <th scope="col">{trans.__('Name')}</th>
+          <th scope="col">{trans.__('User')}</th>
+          <th scope="col">{trans.__('Priority')}</th>
+          <th scope="col" className="pai-mod-number">
+            {trans.__('GPUs')}
+          </th>
+          <th scope="col">{trans.__('Why it waits')}</th>
+          <th scope="col">
+            <span className="pai-mod-unseen">{trans.__('Actions')}</span>
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {entries.map(entry => (
+          <QueueRow key={entry.name === null ? entry.place : `${entry.user}~${entry.name}`} {...props} entry={entry} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function QueueRow({
+  queue,
+  trans,
+  virtualCluster,
+  entry
+}: IQueueProps & { virtualCluster: string; entry: IQueueEntry }): React.ReactElement {
+  const name = entry.name;
+  const kept = entry.reserved ? trans.__('What becomes free is kept for it.') : '';
+  return (
+    <tr>
+      <td className="pai-mod-number">{entry.place}</td>
+      <th scope="row">
+        {name ?? <span className="pai-Jobs-own">{trans.__('another user’s job')}</span>}
+      </th>
+      <td>{entry.user}</td>
+      <td>
+        {name !== null && queue.mayChange(entry) ? (
+          <PriorityInput queue={queue} trans={trans} entry={entry} name={name} />
+        ) : (
+          entry.priority
+        )}
+      </td>
+      <td className="pai-mod-number">{entry.totalGpuNumber}</td>
+      <td className="pai-Jobs-reason">{[entry.waitingReason, kept].filter(Boolean).join(' ')}</td>
+      <td>{name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}</td>
+    </tr>
+  );
+}
+
+function PriorityInput({
+  queue,
+  trans,
+  entry,
+  name
+}: IQueueProps & { entry: IQueueEntry; name: string }): React.ReactElement {
+  const [typed, setTyped] = React.useState<string | null>(null);
+  const finish = async () => {
+    setTyped(null); // from now on what the scheduler says; and it is told once, by Enter or by leaving
+    if (typed !== null && typed !== '' && Number(typed) !== entry.priority) {
+      await queue.change(entry, { priority: Number(typed) });
+    }
+  };
+  return (
+    <input
+      type="number"
+      min={0}
+      max={100}
+      className="jp-mod-styled pai-Queue-priority"
+      aria-label={trans.__('Priority of “%1”', name)}
+      title={trans.__('0 to 100, higher comes first')}
+      value={typed ?? entry.priority}
+      onChange={event => setTyped(event.target.value)}
+      onKeyDown={event => {
+        if (event.key === 'Enter') {
+          void finish();
+        } else if (event.key === 'Escape') {
+          setTyped(null);
+        }
+      }}
+      onBlur={() => void finish()}
+    />
+  );
+}
+
+function MoveButtons({
+  queue,
+  trans,
+  virtualCluster,
+  entry,
+  name
+}: IQueueProps & { virtualCluster: string; entry: IQueueEntry; name: string }): React.ReactElement | null {
+  const buttons = React.useRef<Partial<Record<Direction, HTMLButtonElement | null>>>({});
+  const moves = queue.moves(virtualCluster, entry);
+  if (!queue.mayChange(entry)) {
+    return null;
+  }
+  const move = async (direction: Direction) => {
+    const place = moves[direction];
+    if (place !== undefined && (await queue.change(entry, { place }))) {
+      // the row has gone elsewhere, or can go no further: whoever uses the keyboard goes with it
+      const { up, down } = buttons.current;
+      const pressed = direction === 'up' ? up : down;
+      (pressed?.disabled ? (direction === 'up' ? down : up) : pressed)?.focus();
+    }
+  };
+  return (
+    <span className="pai-Queue-moves">
+      <button
+        type="button"
+        ref={button => (buttons.current.up = button)}
+        className="jp-Button jp-mod-styled pai-Jobs-button"
+        aria-label={trans.__('Move “%1” up', name)}
+        title={trans.__('Move “%1” up', name)}
+        disabled={moves.up === undefined}
+        onClick={() => void move('up')}
+      >
+        <caretUpIcon.react tag="span" />
+      </button>
+      <button
+        type="button"
+        ref={button => (buttons.current.down = button)}
+        className="jp-Button jp-mod-styled pai-Jobs-button"
+        aria-label={trans.__('Move “%1” down', name)}
+        title={trans.__('Move “%1” down', name)}
+        disabled={moves.down === undefined}
+        onClick={() => void move('down')}
+      >
+        <caretDownIcon.react tag="span" />
+      </button>
+    </span>
+  );
+}
