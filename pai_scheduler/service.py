@@ -24,6 +24,7 @@ from .core.machine import Core, Settings
 from .core.model import Attempt, Job
 from .core.outlook import (
     Forecast,
+    Limits,
     NodeUse,
     QueuedJob,
     VirtualClusterUse,
@@ -62,6 +63,7 @@ from .writer import Committed, Writer
 __all__ = [
     "Caller",
     "Forecast",
+    "Limits",
     "NodeUse",
     "QueuedJob",
     "Service",

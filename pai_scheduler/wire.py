@@ -165,13 +165,24 @@ class TaskMetrics(TypedDict):
     series: dict[str, list[tuple[int, float]]]
 
 
+class JobLimits(TypedDict):
+    """What order and limits a job would have; `queuePlace` if it had to wait, None: no limit."""
+
+    priority: int
+    queuePlace: int
+    maxRunSeconds: int | None
+    gpusPerUser: int | None
+    gpusHeld: int
+
+
 class Validation(TypedDict):
-    """What submitting a job would do: `fits` now, later, or never, and why."""
+    """What submitting a job would do: `fits` now, later, or never, and why; `limits` None: it is wrong."""
 
     errors: list[FieldError]
     fits: Literal["now", "later", "never"]
     reason: str
     borrows: bool
+    limits: JobLimits | None
 
 
 class Amount(TypedDict):

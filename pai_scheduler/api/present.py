@@ -13,7 +13,7 @@ from ..core.model import Attempt, Job, RetryCounts, State, Task
 from ..job.exits import STOPPED_BY_USER, exit_table
 from ..job.messages import Message
 from ..job.validate import SpecError
-from ..service import Caller, Forecast, NodeUse, QueuedJob, Story, VirtualClusterUse
+from ..service import Caller, Forecast, Limits, NodeUse, QueuedJob, Story, VirtualClusterUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,16 @@ class Presenter:
             "fits": cast(Literal["now", "later", "never"], forecast.fits),
             "reason": self._words(forecast.reason),
             "borrows": forecast.borrows,
+            "limits": None if forecast.limits is None else self._limits(forecast.limits),
+        }
+
+    def _limits(self, limits: Limits) -> wire.JobLimits:
+        return {
+            "priority": limits.priority,
+            "queuePlace": limits.place,
+            "maxRunSeconds": limits.run_seconds,
+            "gpusPerUser": limits.gpus_per_user,
+            "gpusHeld": limits.gpus_held,
         }
 
     def node(self, use: NodeUse, caller: Caller) -> wire.NodeInfo:

@@ -12,7 +12,7 @@ from .files import read_job_file
 from .logs import copy_log, pick_task
 from .queue import move, priority, queue
 from .session import OK, REFUSED, Session
-from .show import jobs_table, nodes_table, show_job, virtual_clusters_table
+from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
 from .tables import printable_lines
 from .usage import show_usage
 from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
@@ -155,8 +155,11 @@ async def validate(session: Session, *, file: str) -> int:
             "later": msg("The job is right, and will have to wait."),
             "never": msg("The job is right, but does not fit this cluster at present."),
         }[validation["fits"]]
-        said = " ".join(filter(None, (fits.in_locale(session.locale), validation["reason"])))
-        print(printable_lines(said))
+        limits = validation["limits"]
+        parts = [fits.in_locale(session.locale), validation["reason"]]
+        if limits is not None:
+            parts += [said.in_locale(session.locale) for said in limits_in_words(limits)]
+        print(printable_lines(" ".join(filter(None, parts))))
     return REFUSED if validation["errors"] else OK
 
 

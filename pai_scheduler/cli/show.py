@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..job.messages import Message, msg
-from ..wire import JobDetail, JobSummary, NodeInfo, TaskStatus, VirtualClusterInfo
+from ..wire import JobDetail, JobLimits, JobSummary, NodeInfo, TaskStatus, VirtualClusterInfo
 from .tables import duration, moment, pairs, table
 
 
@@ -162,3 +162,20 @@ def _number(value: int | None) -> str:
 
 def _words(header: Sequence[Message], locale: str) -> list[str]:
     return [title.in_locale(locale) for title in header]
+
+
+def limits_in_words(limits: JobLimits) -> Iterator[Message]:
+    """Say what order and limits a job would have."""
+    yield msg(
+        "Its priority is {priority}, its place in the queue would be {place}.",
+        priority=limits["priority"],
+        place=limits["queuePlace"],
+    )
+    if limits["maxRunSeconds"] is not None:
+        yield msg("It may run for {seconds} s.", seconds=limits["maxRunSeconds"])
+    if limits["gpusPerUser"] is not None:
+        yield msg(
+            "You hold {held} of the {quota} GPUs that one user may hold there.",
+            held=limits["gpusHeld"],
+            quota=limits["gpusPerUser"],
+        )

@@ -79,6 +79,10 @@ class Ledger:
         """Give what a virtual cluster's jobs hold, and what is kept for them."""
         return self._used.get(cluster, {})
 
+    def user_gpus(self, cluster: str, user: str) -> int:
+        """Count the GPUs that a user's jobs hold in a virtual cluster, and that are kept for them."""
+        return self._user_gpus[cluster, user]
+
     def limits(self, cluster: str, bound: Bound) -> Amounts | None:
         """Give how much a virtual cluster may hold; None: no limit. One that is gone may hold nothing."""
         key = (cluster, bound)

@@ -187,6 +187,11 @@ class Queue(Generic[Shape]):
         place = self._places[job_id]
         return 1 + int(self._ranked[place.line.virtual_cluster].index((place.rank, job_id)))
 
+    def place_for(self, virtual_cluster: str, rank: Rank) -> int:
+        """Give the place that a job of this rank would have, from 1."""
+        ranked = self._ranked.get(virtual_cluster)
+        return 1 if ranked is None else 1 + int(ranked.bisect_left((rank, "")))
+
     def waiting(self, virtual_cluster: str) -> int:
         """Count the jobs in line of a virtual cluster."""
         return len(self._ranked.get(virtual_cluster, ()))

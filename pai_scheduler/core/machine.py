@@ -17,6 +17,7 @@ from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from ..cluster.placement import Cluster, Demand
 from ..cluster.queue import Queue
 from ..job.messages import Message, msg
+from ..job.spec import JobSpec
 from ..job.task import TaskRef
 from . import completion, order, retry, words
 from .events import (
@@ -134,6 +135,15 @@ class Core:
     def demand(self, job: Job, task: Task) -> Demand:
         """Give what a task was given."""
         return role_demand(job.spec, job.spec.role(task.ref.role), self.settings.default_storage_gb)
+
+    def run_seconds(self, spec: JobSpec) -> int | None:
+        """Give how long an attempt may run: as the job says, at most as its virtual cluster allows."""
+        cluster = self.dispatcher.ledger.clusters.get(spec.virtual_cluster)
+        asked = spec.max_run_seconds
+        if cluster is None:
+            return asked
+        limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -262,7 +272,7 @@ class Core:
         elif attempt is None or attempt.verdict is not None:
             return
         elif timer is Timer.TIME_LIMIT:
-            verdict = completion.time_limit_verdict(self._run_seconds(job) or 0)
+            verdict = completion.time_limit_verdict(self.run_seconds(job.spec) or 0)
             self._decide(job, attempt, verdict, time, outcome)
         else:
             for task in attempt.tasks.values():
@@ -430,20 +440,11 @@ class Core:
 
     def _limit_time(self, job: Job, attempt: Attempt, outcome: Outcome) -> None:
         """Let an attempt end when it has run for as long as it may."""
-        seconds = self._run_seconds(job)
+        seconds = self.run_seconds(job.spec)
         if seconds is not None and attempt.launched is not None:
             end = attempt.launched + 1000 * seconds
             self._wake(job, Timer.TIME_LIMIT, end, outcome)
             self.dispatcher.expect(job.id, end)
-
-    def _run_seconds(self, job: Job) -> int | None:
-        """Give how long an attempt may run: as the job says, at most as its virtual cluster allows."""
-        cluster = self.dispatcher.ledger.clusters.get(job.spec.virtual_cluster)
-        asked = job.spec.max_run_seconds
-        if cluster is None:
-            return asked
-        limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def _hold_ms(self) -> int:

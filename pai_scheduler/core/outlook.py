@@ -16,15 +16,33 @@ from ..job.validate import SpecError
 from .machine import Core
 from .model import Job, State, SubState, Task
 
+#: an order behind every job's
+_LAST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What order and limits a job would have. `place`: in the queue, from 1, if it had to wait.
+
+    `run_seconds`: its time limit; `gpus_per_user`: the quota of its user, who holds `gpus_held`; None: none.
+    """
+
+    priority: int
+    place: int
+    run_seconds: int | None
+    gpus_per_user: int | None
+    gpus_held: int
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What submitting a job would do. `fits`: now, later, never."""
+    """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid."""
 
     errors: Sequence[SpecError]
     fits: str
     reason: Message | None
     borrows: bool = False
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +97,16 @@ def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
             "and is queued again then.",
             vc=spec.virtual_cluster,
         )
-    return Forecast((), found.fits.value, reason, found.borrows)
+    books = core.dispatcher
+    cluster = books.ledger.clusters.get(spec.virtual_cluster)
+    limits = Limits(
+        spec.priority,
+        books.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
+        core.run_seconds(spec),
+        cluster.gpus_per_user if cluster is not None else None,
+        books.ledger.user_gpus(spec.virtual_cluster, user),
+    )
+    return Forecast((), found.fits.value, reason, found.borrows, limits)
 
 
 def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:

@@ -178,7 +178,13 @@ class Peer:
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
-        self.validation: Validation = {"errors": [], "fits": "now", "reason": "", "borrows": False}
+        self.validation: Validation = {
+            "errors": [],
+            "fits": "now",
+            "reason": "",
+            "borrows": False,
+            "limits": None,
+        }
         self.refusal: tuple[int, str, str, list[FieldError]] | None = None
         #: every body that came to /validate; answers wait for `gate`
         self.asked: list[dict[str, Any]] = []

@@ -128,21 +128,33 @@ async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_
 
 
 async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: Make) -> None:
-    peer.validation = {"errors": [], "fits": "later", "reason": "2 × P100 <wanted>.", "borrows": True}
+    peer.validation = {
+        "errors": [],
+        "fits": "later",
+        "reason": "2 × P100 <wanted>.",
+        "borrows": True,
+        "limits": None,
+    }
     form = make()
     await until(lambda: form.fit.value)
     assert "30 of 32 CPUs" in form.free.value
     assert "2 × P100 &lt;wanted&gt;." in form.fit.value
     assert "borrow" in form.fit.value
-    peer.validation = {"errors": [], "fits": "never", "reason": "No machine is that large.", "borrows": False}
+    peer.validation = {
+        "errors": [],
+        "fits": "never",
+        "reason": "No machine is that large.",
+        "borrows": False,
+        "limits": None,
+    }
     form.form.roles.boxes[0].field("cpuNumber").entry.value = "999"
     await until(lambda: "No machine is that large." in form.fit.value)
     assert not form.submit_button.disabled  # a machine may come
-    peer.validation = {"errors": [], "fits": "now", "reason": "", "borrows": False}
+    peer.validation = {"errors": [], "fits": "now", "reason": "", "borrows": False, "limits": None}
     form.form.roles.boxes[0].field("cpuNumber").entry.value = "1"
     await until(lambda: "fits now" in form.fit.value)
     reason = "It may be stopped for others."
-    peer.validation = {"errors": [], "fits": "now", "reason": reason, "borrows": True}
+    peer.validation = {"errors": [], "fits": "now", "reason": reason, "borrows": True, "limits": None}
     form.form.extras.field("priority").entry.value = "70"
     await until(lambda: "This job fits now. It may be stopped for others.</div>" in form.fit.value)
     assert peer.asked[-1]["extras"] == {"mine": 1, "priority": 70}

@@ -117,3 +117,17 @@ def test_virtual_clusters_show_what_their_jobs_hold() -> None:
     assert vision.used_capacity == 50
     assert (vision.active_jobs, vision.pending_jobs, vision.total_jobs) == (1, 1, 5)
     assert vision.nodes == ("a",)
+
+
+def test_a_job_is_told_beforehand_its_order_its_time_limit_and_what_is_left_of_a_quota() -> None:
+    limited = VirtualCluster("default", 100, default_run_seconds=60, max_run_seconds=100, gpus_per_user=3)
+    world = World(make_node(gpus={"P100": 4}), virtual_clusters=[limited])
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(gpus=3), id="waits")
+    limits = forecast(world.core, "alice", make_spec(make_role(gpus=1))).limits
+    assert limits is not None
+    assert (limits.priority, limits.place, limits.run_seconds) == (50, 2, 60)
+    assert (limits.gpus_per_user, limits.gpus_held) == (3, 2)
+    urgent = forecast(world.core, "bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
+    assert urgent is not None
+    assert (urgent.place, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
