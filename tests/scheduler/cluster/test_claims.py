@@ -1,18 +1,165 @@
-"""What is kept for waiting jobs, as the dispatcher does it.
-
-With a limit of 0 whoever cannot start is due at once: things are kept for it.
-"""
-
 from __future__ import annotations
 
 import pytest
 
+from pai_scheduler.cluster.claims import Claim, Claims, Target
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.placement import Cluster, Demand
 
-from ..making import make_demand
-from .desk import Desk, gpu, gpu_node, on
+from ..making import make_demand, make_node
+from .desk import Desk, gpu, gpu_node, on, port
 
 WHOLE = (VirtualCluster("x", 100),)
+
+
+def claim_of(*targets: Target, job_id: str = "j", within: bool = True) -> Claim:
+    return Claim(job_id, "alice", "x", targets, {}, frozenset(), within)
+
+
+def kept_for(claim: Claim) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+    return [
+        (node, part.cpus, part.memory_mb, part.storage_gb, place.gpus)
+        for node in sorted(claim.kept)
+        for part, place in claim.kept[node]
+    ]
+
+
+def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+    """Claim places for a moment; give what was booked."""
+    claims, claim = Claims(), claim_of(*targets)
+    claims.add(cluster, claim)
+    booked = kept_for(claim)
+    claims.pop(cluster, claim.job_id)
+    return booked
+
+
+# -- what is booked
+
+
+def test_of_a_place_is_kept_what_is_free_of_it() -> None:
+    cluster = Cluster([make_node(cpus=8, memory_mb=1000, storage_gb=50, gpus={"P100": 4})])
+    target = Target(make_demand(6, 700, gpus=3, storage_gb=40), "a", "P100")
+    assert kept(cluster, target) == [("a", 6, 700, 40, (0, 1, 2))]
+    cluster.occupy(make_demand(5, 600, gpus=2, storage_gb=30), on("a", 0, 2))
+    assert kept(cluster, target) == [("a", 3, 400, 20, (1, 3))]
+
+
+def test_gpus_of_another_type_are_not_kept() -> None:
+    cluster = Cluster([make_node(gpus={"K80": 2, "P100": 1})])
+    assert kept(cluster, Target(gpu(2), "a", "P100"))[0][-1] == (2,)
+    assert kept(cluster, Target(make_demand(), "a", None))[0][-1] == ()
+
+
+def test_two_tasks_of_one_claim_share_what_is_free() -> None:
+    cluster = Cluster([make_node(cpus=8, gpus={"P100": 3})])
+    target = Target(make_demand(5, gpus=2), "a", "P100")
+    assert kept(cluster, target, target) == [("a", 5, 100, 0, (0, 1)), ("a", 3, 100, 0, (2,))]
+
+
+def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
+    cluster = Cluster([make_node(gpus={"P100": 2})], shares_host_ports=True)
+    use = cluster.uses["a"]
+    claims, claim = Claims(), claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100"))
+    claims.add(cluster, claim)
+    assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
+    assert claims.pop(cluster, "j") is claim
+    assert (use.cpus, use.free_gpus, use.ports, claim.kept) == (8, 2, set(), {})
+    assert claims.pop(cluster, "j") is None
+    assert use.cpus == 8
+
+
+def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
+    cluster = Cluster([make_node()], shares_host_ports=True)
+    cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
+    claims, claim = Claims(), claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None))
+    claims.add(cluster, claim)
+    assert cluster.uses["a"].ports == {80, 81}
+    assert not claim.is_complete
+    claims.pop(cluster, "j")
+    assert cluster.uses["a"].ports == {80}
+
+
+def test_of_nodes_that_are_ill_gone_or_too_small_for_what_runs_there_nothing_is_kept() -> None:
+    cluster = Cluster([make_node("ill", healthy=False), make_node("shrunk", 2, 100, 10)])
+    cluster.occupy(make_demand(5, 700, storage_gb=20), on("shrunk"))
+    demand = make_demand(1, 100, storage_gb=1)
+    targets = [Target(demand, node, None) for node in ("ill", "gone", "shrunk")]
+    assert kept(cluster, *targets) == [("shrunk", 0, 0, 0, ())]
+    assert (cluster.uses["shrunk"].cpus, cluster.uses["ill"].cpus) == (-3, 8)
+
+
+@pytest.mark.parametrize(
+    "lack", [make_demand(1, 0), make_demand(0, 1), make_demand(0, 0, storage_gb=1), make_demand(0, 0, gpus=1)]
+)
+def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(lack: Demand) -> None:
+    nodes = [make_node(name, 4, 1000, 50, {"P100": 2}) for name in ("a", "b")]
+    cluster = Cluster(nodes)
+    target = make_demand(4, 1000, gpus=2, storage_gb=50)
+    taken = on("b", 1) if lack.gpus else on("b")
+    cluster.occupy(lack, taken)
+    claims, claim = Claims(), claim_of(*(Target(target, name, "P100") for name in ("a", "b")))
+    claims.add(cluster, claim)
+    assert not claim.is_complete
+    cluster.release(lack, taken)
+    assert not claim.is_complete
+    claims.refresh(cluster, "b")
+    assert claim.is_complete
+    assert cluster.uses["b"].cpus == 0
+
+
+def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_guarantee() -> None:
+    cluster = Cluster([make_node(cpus=5)])
+    cluster.occupy(make_demand(2), on("a"))
+    claims = Claims()
+    beyond, first, second = (
+        claim_of(Target(make_demand(2), "a", None), job_id=name, within=within)
+        for name, within in (("beyond", False), ("first", True), ("second", True))
+    )
+    for claim in (beyond, first, second):
+        claims.add(cluster, claim)
+    assert list(claims) == [first, second, beyond]
+    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 1, 0]
+    cluster.release(make_demand(2), on("a"))
+    claims.refresh(cluster, "a")
+    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 2, 1]
+    claims.pop(cluster, "first")
+    assert [kept_for(claim)[0][1] for claim in (second, beyond)] == [2, 2]
+
+
+def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
+    cluster = Cluster([make_node(cpus=8)])
+    use = cluster.uses["a"]
+    claims = Claims()
+    first, second = (claim_of(Target(make_demand(3), "a", None), job_id=name) for name in "ab")
+    for claim in (first, second):
+        claims.add(cluster, claim)
+    with claims.suspended(cluster, claims):
+        assert use.cpus == 8
+        with claims.suspended(cluster, [first]):
+            claims.refresh(cluster, "a")
+            assert use.cpus == 8
+        assert use.cpus == 8
+        with claims.resumed(cluster, [second]):
+            assert use.cpus == 5
+        assert use.cpus == 8
+        assert (list(claims), len(claims), "a" in claims) == ([first, second], 2, True)
+    assert use.cpus == 2
+    with pytest.raises(ArithmeticError), claims.suspended(cluster, [first]):
+        raise ArithmeticError
+    assert use.cpus == 2
+
+
+def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
+    cluster = Cluster([make_node(cpus=8)])
+    claims, claim = Claims(), claim_of(Target(make_demand(3), "a", None))
+    claims.add(cluster, claim)
+    with claims.suspended(cluster, [claim]):
+        claims.pop(cluster, "j")
+    assert cluster.uses["a"].cpus == 8
+    assert (claims.get("j"), len(claims)) == (None, 0)
+
+
+# -- who gets it (with a limit of 0 whoever cannot start is due at once: things are kept for it)
 
 
 def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
