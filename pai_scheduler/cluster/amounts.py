@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ..job.messages import Message, msg
+from .demand import Assignment, Demand
 from .node import Node
-from .placement import Assignment, Demand
 
 #: Keys of an amount; memory in MB, storage in GB. A GPU type has a key of its own (`gpu_key`).
 CPUS, MEMORY, STORAGE = "cpus", "memoryMB", "storageGB"

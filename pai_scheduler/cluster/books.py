@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from .amounts import Amounts, of_gang, of_task
 from .claims import Claim, Claims
 from .definition import VirtualCluster
+from .demand import Assignment, Demand
 from .ledger import Bound, Excess, Ledger
 from .node import Node
-from .placement import Assignment, Cluster, Demand
+from .placement import Cluster
 from .queue import Line, Queue, Rank
 from .whatif import Holding, WhatIf
 

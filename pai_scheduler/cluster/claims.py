@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import Amounts
-from .placement import Assignment, Cluster, Demand, fixed_ports
+from .demand import Assignment, Demand, fixed_ports
+from .placement import Cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from .amounts import ANY_GPU, of_task
 from .books import Books, Shape
 from .claims import Claim, Target
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
+from .demand import Assignment
 from .ledger import Bound, Excess
-from .placement import Assignment, Cluster
+from .placement import Cluster
 from .queue import Line, Standing
 from .whatif import Holding, WhatIf
 

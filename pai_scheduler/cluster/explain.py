@@ -13,6 +13,7 @@ from functools import partial
 
 from ..job.messages import Message, msg
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
+from .demand import Demand, fixed_ports
 from .findings import (
     Finding,
     NoHealthyNode,
@@ -34,7 +35,7 @@ from .findings import (
     amounts_in,
 )
 from .packing import NoArrangement, Room, arrange, room_for, room_of
-from .placement import PORT_RANGE, Cluster, Demand, fixed_ports
+from .placement import PORT_RANGE, Cluster
 
 
 class _View:

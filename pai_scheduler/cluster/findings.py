@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ..job.messages import Message, msg
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, describe, gpu_key, is_gpu
+from .demand import Demand
 from .packing import Room
-from .placement import Demand
 
 #: Nodes named in one sentence at most.
 _MOST_NAMES = 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..job.spec import JobSpec, TaskRole
-from .placement import Demand
+from .demand import Demand
 
 #: OpenPAI gave a container no disk limit; ours is the cluster's default, set in its definition.
 DEFAULT_STORAGE_GB = 20

@@ -15,13 +15,10 @@ from dataclasses import dataclass
 from enum import Enum
 from math import gcd
 from operator import gt, mul
-from typing import TYPE_CHECKING
 
+from .demand import Demand
+from .node import Node
 from .patterns import Kind, Pattern, copies, fill, largest_patterns
-
-if TYPE_CHECKING:
-    from .node import Node
-    from .placement import Demand
 
 #: Steps that one search may take: some ten milliseconds.
 BUDGET = 4_000

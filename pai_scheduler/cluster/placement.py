@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
 from ..job.spec import PortRequest
+from .demand import Assignment, Demand, fixed_ports
 from .node import Node
 from .packing import Place, Room, room_of
 from .second_look import SecondLook, best_fit_may_err, enough_gpus
@@ -22,32 +22,6 @@ Key = TypeVar("Key")
 
 #: Ports that the scheduler chooses: below Linux's ephemeral range, which starts at 32768.
 PORT_RANGE = range(20000, 30000)
-
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type."""
-
-    cpus: int
-    memory_mb: int
-    storage_gb: int = 0
-    gpus: int = 0
-    gpu_type: str | None = None
-    ports: tuple[PortRequest, ...] = ()
-
-    @property
-    def has_fixed_ports(self) -> bool:
-        """Tell whether the user named a port."""
-        return any(request.begin_at for request in self.ports)
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Where one task runs, with which GPUs (indices on the node) and ports by label."""
-
-    node: str
-    gpus: tuple[int, ...] = ()
-    ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 class NodeUse:
@@ -368,13 +342,6 @@ class Cluster:
         for gpu_type, free in use.gpus.items():
             _discard(self._by_gpus[gpu_type], len(free), use.node.name)
         _discard(self._by_room, (use.free_gpus, use.cpus), use.node.name)
-
-
-def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
-    """Give every port that a user named."""
-    for request in requests:
-        if request.begin_at:
-            yield from range(request.begin_at, request.begin_at + request.count)
 
 
 def _hash(use: NodeUse) -> int:

@@ -9,9 +9,9 @@ from enum import StrEnum
 from ..job.messages import Message, msg
 from .amounts import describe
 from .books import Books, Shape
+from .demand import Demand
 from .explain import missing, never_fits
 from .ledger import Bound, Excess
-from .placement import Demand
 
 
 class Fits(StrEnum):

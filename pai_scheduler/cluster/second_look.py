@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from .demand import Demand
 from .packing import BUDGET, Budget, NoArrangement, Place, Room, arrange
-
-if TYPE_CHECKING:
-    from .placement import Demand
 
 #: Steps that searches may take per event, and how many can be saved up.
 ALLOWANCE, MOST_SAVED = 2_000, 20_000

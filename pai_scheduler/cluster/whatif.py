@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .amounts import Amounts
+from .demand import Assignment, Demand
 from .ledger import Ledger
-from .placement import Assignment, Cluster, Demand
+from .placement import Cluster
 
 
 @dataclass(slots=True, eq=False)

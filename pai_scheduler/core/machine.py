@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from ..cluster.books import Shape
 from ..cluster.definition import DEFAULT_DEBUG_HOLD_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
+from ..cluster.demand import Demand
 from ..cluster.dispatch import Dispatcher, Preempt, Start
 from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
-from ..cluster.placement import Cluster, Demand
+from ..cluster.placement import Cluster
 from ..cluster.queue import Queue
 from ..job.messages import Message, msg
 from ..job.spec import JobSpec

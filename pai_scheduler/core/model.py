@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from ..cluster.placement import Assignment
+from ..cluster.demand import Assignment
 from ..job.messages import Message
 from ..job.spec import JobSpec
 from ..job.task import TaskRef

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from ..cluster.definition import VirtualCluster
-from ..cluster.placement import Assignment
+from ..cluster.demand import Assignment
 from ..core.events import EndCause
 from ..core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
 from ..job.messages import Message

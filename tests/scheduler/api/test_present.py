@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pai_scheduler.api.present import Presenter
+from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Gpu, Node
-from pai_scheduler.cluster.placement import Assignment
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
 from pai_scheduler.core.outlook import NodeUse
 from pai_scheduler.job.messages import msg

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.amounts import describe, gpu_key, gpus_in, is_gpu, of_gang, of_nodes, of_task
-from pai_scheduler.cluster.placement import Assignment
+from pai_scheduler.cluster.demand import Assignment
 
 from ..making import make_demand, make_node
 

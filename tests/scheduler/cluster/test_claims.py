@@ -4,7 +4,8 @@ import pytest
 
 from pai_scheduler.cluster.claims import Claim, Claims, Target
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.placement import Cluster, Demand
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.placement import Cluster
 
 from ..making import make_demand, make_node
 from .desk import Desk, gpu, gpu_node, on, port

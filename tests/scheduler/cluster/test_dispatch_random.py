@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
-from pai_scheduler.cluster.placement import Assignment, Cluster, Demand
+from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.prospect import Fits, obstacle
 
 from ..making import make_demand, make_node

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster import explain
 from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE
+from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.explain import find_missing, find_never, missing, never_fits
 from pai_scheduler.cluster.findings import (
     Finding,
@@ -30,7 +31,7 @@ from pai_scheduler.cluster.findings import (
 )
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import NoArrangement
-from pai_scheduler.cluster.placement import PORT_RANGE, Assignment, Cluster, Demand
+from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
 
 from ..making import make_demand, make_node

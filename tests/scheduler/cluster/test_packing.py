@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.packing import Budget, NoArrangement, Place, Room, arrange
-from pai_scheduler.cluster.placement import Demand
 
 from ..making import make_demand
 from .oracle import Free, fits

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.cluster.placement import PORT_RANGE, Assignment, Cluster, Demand
+from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
 
 from ..making import make_demand, make_node

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.ledger import Bound, Excess
-from pai_scheduler.cluster.placement import Demand
 from pai_scheduler.cluster.prospect import Fits, Prospect, obstacle, prospect
 
 from ..making import make_demand

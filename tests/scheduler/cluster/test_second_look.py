@@ -5,9 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster import second_look
+from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import Budget, Room
-from pai_scheduler.cluster.placement import PORT_RANGE, Cluster, Demand
+from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.second_look import SecondLook, best_fit_may_err, enough_gpus
 from pai_scheduler.job.spec import PortRequest
 

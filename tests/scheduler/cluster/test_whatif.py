@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.amounts import of_task
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.ledger import Bound, Ledger
-from pai_scheduler.cluster.placement import Assignment, Cluster, Demand
+from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.whatif import Holding, WhatIf
 
 from ..making import make_demand, make_node

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.placement import Assignment
+from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
 from pai_scheduler.job.messages import Message

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from pai_scheduler.cluster.placement import Assignment
+from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, StoryEntry, SubState, Task, Verdict
 from pai_scheduler.job.messages import msg

@@ -1,0 +1,41 @@
+"""What one task asks for, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..job.spec import PortRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type."""
+
+    cpus: int
+    memory_mb: int
+    storage_gb: int = 0
+    gpus: int = 0
+    gpu_type: str | None = None
+    ports: tuple[PortRequest, ...] = ()
+
+    @property
+    def has_fixed_ports(self) -> bool:
+        """Tell whether the user named a port."""
+        return any(request.begin_at for request in self.ports)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Where one task runs, with which GPUs (indices on the node) and ports by label."""
+
+    node: str
+    gpus: tuple[int, ...] = ()
+    ports: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
+    """Give every port that a user named."""
+    for request in requests:
+        if request.begin_at:
+            yield from range(request.begin_at, request.begin_at + request.count)
