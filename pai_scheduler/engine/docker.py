@@ -110,6 +110,7 @@ class DockerEngine:
 
     async def _connect(self) -> None:
         self._info = dict(await self._api.persist(self._api.docker.system.info))
+        log_bytes = self._log_keeping.max_mb_per_task * 2**20
         self._around = Surroundings(
             api=self._api,
             images=self._images,
@@ -118,11 +119,12 @@ class DockerEngine:
                 self._instance,
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
+                log_bytes=log_bytes,
             ),
             disks=ContainerDisks(self._api, is_local=self._is_local),
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
-            log_bytes=self._log_keeping.max_mb_per_task * 2**20,
+            log_bytes=log_bytes,
             emit=self._queue.put_nowait,
         )
         if self._front_door is not None:

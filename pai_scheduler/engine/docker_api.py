@@ -27,7 +27,7 @@ DEFAULT_HOST = "unix:///var/run/docker.sock"
 #: Docker 19.03: the first with device requests, which GPUs need.
 OLDEST_API = (1, 40)
 OPEN_SECONDS = 10.0
-_CONTROL_CALLS, _LOG_FOLLOWERS, _LOG_READERS = 16, 512, 16
+_CONTROL_CALLS, _LISTENERS, _LOG_READERS = 16, 512, 16
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
 _SIZE_SECONDS = 600.0
 
@@ -44,7 +44,7 @@ class DockerApi:
     def __init__(self, host: str | None = None) -> None:
         self.host = host or os.environ.get("DOCKER_HOST") or DEFAULT_HOST
         self._control = asyncio.Semaphore(_CONTROL_CALLS)
-        self._followers = asyncio.Semaphore(_LOG_FOLLOWERS)
+        self._listeners = asyncio.Semaphore(_LISTENERS)
         self._readers = asyncio.Semaphore(_LOG_READERS)
         self._docker: aiodocker.Docker | None = None
         self._connector: aiohttp.BaseConnector | None = None
@@ -183,9 +183,15 @@ class DockerApi:
     @asynccontextmanager
     async def log_stream(self, container: str, **params: str) -> AsyncIterator[aiohttp.ClientResponse]:
         """Read a container's log as Docker frames it; bounded apart from the control calls."""
-        # what has ended is read to its end, however many are followed
-        slots = self._followers if params.get("follow") == "1" else self._readers
-        async with slots, self._stream(f"containers/{container}/logs", params) as response:
+        async with self._readers, self._stream(f"containers/{container}/logs", params) as response:
+            yield response
+
+    @asynccontextmanager
+    async def output_stream(self, container: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Listen to what a container writes from now on; where that is not read, the container waits."""
+        params = {"stream": "1", "stdout": "1", "stderr": "1"}
+        path = f"containers/{container}/attach"
+        async with self._listeners, self._stream(path, params, method="POST") as response:
             yield response
 
     @asynccontextmanager
@@ -199,13 +205,19 @@ class DockerApi:
 
     @asynccontextmanager
     async def _stream(
-        self, path: str, params: Mapping[str, str], headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        params: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         base = self.docker.docker_host.replace("tcp://", "http://")
         url = f"{base}/{self.docker.api_version}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         try:
-            response = await self.docker.session.get(url, params=params, headers=headers, timeout=timeout)
+            response = await self.docker.session.request(
+                method, url, params=params, headers=headers, timeout=timeout
+            )
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(str(error)) from error
         try:

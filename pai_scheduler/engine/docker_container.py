@@ -12,6 +12,7 @@ from ..job.task import TaskRef
 from .docker_disk import LABEL_STORAGE
 from .docker_hold import ENTRY as HOLD_ENTRY
 from .docker_hold import PIPE as HOLD_PIPE
+from .docker_logs import log_config
 from .protocol import Launch
 
 #: Where a task's command starts: made by the engine, writable by whoever the image runs as.
@@ -38,12 +39,19 @@ def network_name(job_id: str, attempt: int) -> str:
 
 
 def container_config(
-    launch: Launch, *, instance: str, node_cpus: int, limits_storage: bool, hold: Path | None = None
+    launch: Launch,
+    *,
+    instance: str,
+    node_cpus: int,
+    limits_storage: bool,
+    log_bytes: int,
+    hold: Path | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
     `instance` tells this scheduler's containers from another's. More CPUs than the machine has
     (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a disk.
+    `log_bytes`: how much is kept of its log.
     `hold`: the pipe through which a task that is to be held tells that its command failed.
     """
     task = launch.task
@@ -57,8 +65,7 @@ def container_config(
         "SecurityOpt": ["no-new-privileges"],
         "Init": True,
         "RestartPolicy": {"Name": "no"},
-        # the only driver that keeps bytes as they are; never rotated, or what was not read yet would be lost
-        "LogConfig": {"Type": "local", "Config": {"max-size": "1024g", "max-file": "1", "compress": "false"}},
+        "LogConfig": log_config(log_bytes),
         "ExtraHosts": [
             f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname
         ],

@@ -32,11 +32,14 @@ class NotMadeError(Exception):
 class Maker:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
-    `limits_storage`: whether the storage driver is one that can limit a container's disk.
+    `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
+    much is kept of a container's log.
     """
 
-    def __init__(self, api: DockerApi, instance: str, *, node_cpus: int, limits_storage: bool) -> None:
-        self._api, self._instance = api, instance
+    def __init__(
+        self, api: DockerApi, instance: str, *, node_cpus: int, limits_storage: bool, log_bytes: int
+    ) -> None:
+        self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._node_cpus, self._limits_storage = node_cpus, limits_storage
 
     async def make(self, launch: Launch, image: dict[str, Any], hold: Path | None = None) -> dict[str, Any]:
@@ -82,6 +85,7 @@ class Maker:
             instance=self._instance,
             node_cpus=self._node_cpus,
             limits_storage=self._limits_storage,
+            log_bytes=self._log_bytes,
             hold=hold,
         )
         try:

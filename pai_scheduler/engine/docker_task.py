@@ -26,8 +26,6 @@ from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog
 from .protocol import Launch
 
-#: After the end Docker may keep a followed log open; what is missing then is fetched in one piece.
-_LOG_END_SECONDS = 10.0
 _KILL_AGAIN_SECONDS = 10.0
 #: What Docker records where it was not there to see how a container ended.
 _UNSEEN_EXIT = 255
@@ -174,9 +172,9 @@ class DockerTask:
         ]
         try:
             ended = await self._death(container)
-            await asyncio.wait({following}, timeout=_LOG_END_SECONDS)
             following.cancel()
-            await asyncio.gather(following, return_exceptions=True)
+            await asyncio.wait({following})
+            # Docker closes a container's log before it says that the container has ended
             await log.drain()
         finally:
             following.cancel()

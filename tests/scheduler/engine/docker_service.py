@@ -1,4 +1,4 @@
-"""A process with a Docker engine, for tests to kill: `DOCKER_HOST DATA_DIR IMAGE JOB COMMAND`."""
+"""A process with a Docker engine, for tests to kill: `DOCKER_HOST DATA_DIR IMAGE JOB COMMAND LOG_MB`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import asyncio
 import sys
 from pathlib import Path
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker import DockerEngine
 from tests.scheduler.engine.lab import Lab, make_task
 
 
 async def main() -> None:
-    host, data_dir, image, job, command = sys.argv[1:]
-    engine = DockerEngine(Path(data_dir), host=host)
+    host, data_dir, image, job, command, log_mb = sys.argv[1:]
+    logs = LogKeeping(max_mb_per_task=int(log_mb))
+    engine = DockerEngine(Path(data_dir), host=host, logs=logs)
     await engine.start()
     lab = await Lab.over(engine, image)
     await lab.start(command, task=make_task(job_id=job))

@@ -6,16 +6,18 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import aiodocker
 import pytest
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker_logs import GAP, file_size
 from pai_scheduler.engine.protocol import EndCause, Progress
 
-from .lab import Lab, eventually, make_gang, make_task
+from .lab import PATIENCE, Lab, eventually, make_gang, make_task
 
 #: Writes numbered lines on both streams, some of them longer than Docker takes in one piece.
 COUNT = r"""exec python3 -c "
@@ -59,7 +61,7 @@ async def test_a_log_is_exact_when_the_service_is_killed_while_it_is_written(
     host = Path(__file__).with_name("docker_service.py")
     command = COUNT.format(lines=400, pause=0.003)
     service = await asyncio.create_subprocess_exec(
-        *(sys.executable, host, docker_host, tmp_path / "data", debian_image, task.job_id, command),
+        *(sys.executable, host, docker_host, tmp_path / "data", debian_image, task.job_id, command, "1024"),
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -133,6 +135,112 @@ async def test_a_log_beyond_its_limit_keeps_both_ends_and_nothing_comes_twice_af
     assert removed is not None
     assert log.read("stdout") == whole[: removed.start] + whole[removed.stop :]
     assert sum(file.stat().st_size for file in log.folder.rglob("*") if file.is_file()) <= 2**20
+    await lab.clean()
+
+
+#: Writes 200 MB as fast as it can.
+FLOOD_LINES = 200_000
+FLOOD = f"""python3 -c "
+import sys
+for n in range({FLOOD_LINES}):
+    sys.stdout.write(f'{{n:08}} ' + 'x' * 990 + chr(10))
+" """
+
+
+def flood_line(number: int) -> bytes:
+    return b"%08d " % number + b"x" * 990 + b"\n"
+
+
+class DaemonsFiles:
+    """Watches how large Docker's own log of a container becomes."""
+
+    def __init__(self, docker: aiodocker.Docker, container: str, root: Path) -> None:
+        self._docker, self._container, self._root = docker, container, root
+
+    async def size(self) -> int:
+        found = await self._docker.containers.container(self._container).show()
+        folder = self._root / "containers" / found["Id"] / "local-logs"
+        return sum(_size(path) for path in await asyncio.to_thread(lambda: list(folder.glob("*.log*"))))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # just rotated
+        return 0
+
+
+@pytest.fixture
+async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
+    async with aiodocker.Docker(url=docker_host) as client:
+        yield client
+
+
+async def test_a_task_that_writes_without_end_fills_no_disk_and_nothing_is_lost_twice_or_torn(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str, docker: aiodocker.Docker
+) -> None:
+    root = Path((await docker.system.info())["DockerRootDir"])
+    lab = await Lab.over(await open_docker(logs=LogKeeping(max_mb_per_task=8)), debian_image)
+    task = await lab.start(f"{FLOOD}; echo the end; echo apart >&2; while [ ! -e go ]; do sleep 0.1; done")
+    await lab.started(task)
+    files, largest = DaemonsFiles(docker, task.name, root), 0
+    log = lab.engine.log(task)
+    async with asyncio.timeout(PATIENCE * 4):
+        while log.read("stderr") != b"apart\n":
+            largest = max(largest, await files.size())
+            await asyncio.sleep(0.1)
+    kept = max(largest, await files.size())
+    await lab.engine.kill(task, 0)
+    await lab.ended(task)
+    assert 40_000_000 < kept <= 4 * file_size(8 * 2**20) + 2**20
+    removed = log.removed("stdout")
+    assert removed is not None
+    # every byte was counted: what is left stands where it was written
+    assert log.size("stdout") == FLOOD_LINES * 1000 + len("the end\n")
+    for place in (0, removed.start // 1000 - 1, removed.stop // 1000 + 1, FLOOD_LINES - 1):
+        assert log.read("stdout", place * 1000, 1000) == flood_line(place)
+    assert log.read("stdout", -8) == b"the end\n"
+    whole = b"".join(flood_line(n) for n in range(removed.stop // 1000, FLOOD_LINES)) + b"the end\n"
+    assert log.read("stdout", removed.stop) == whole[removed.stop % 1000 :]
+    await lab.clean()
+
+
+async def test_what_docker_rotated_away_while_the_service_was_down_is_told_as_a_gap(
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    docker_host: str,
+    tmp_path: Path,
+    debian_image: str,
+    docker: aiodocker.Docker,
+) -> None:
+    task = make_task()
+    command = f"echo begin; while [ ! -e /pai/go ]; do sleep 0.1; done; {FLOOD}; echo the end; sleep 100000"
+    host = Path(__file__).with_name("docker_service.py")
+    service = await asyncio.create_subprocess_exec(
+        *(sys.executable, host, docker_host, tmp_path / "data", debian_image, task.job_id, command, "8"),
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    out_file = tmp_path / "data" / "logs" / task.name / "stdout"
+    await eventually(lambda: out_file.exists() and out_file.read_bytes() == b"begin\n", "the service logs")
+    service.send_signal(signal.SIGKILL)
+    await service.wait()
+    container = docker.containers.container(task.name)
+    go = await container.exec(["touch", "/pai/go"])
+    await go.start(detach=True)
+    async with asyncio.timeout(PATIENCE * 4):
+        while await container.log(stdout=True, tail=1) != ["the end\n"]:  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    # it still writes when there is a service again, which keeps everything that Docker has
+    lab = await Lab.over(await open_docker(logs=LogKeeping(max_mb_per_task=1024)), debian_image)
+    await lab.adopt([task])
+    await eventually(lambda: lab.engine.log(task).read("stdout", -8) == b"the end\n", "all of it is copied")
+    lines = lab.engine.log(task).read("stdout").splitlines(keepends=True)
+    assert lines[:2] == [b"begin\n", GAP]
+    numbers = [int(line[:8]) for line in lines[2:-1]]
+    assert numbers == list(range(numbers[0], FLOOD_LINES))
+    assert 0 < numbers[0] < FLOOD_LINES - 30_000
+    await lab.engine.kill(task, 0)
+    await lab.ended(task)
+    lab.gangs.append(make_gang(lab.make("true", task=task)))  # so that all of it is removed
     await lab.clean()
 
 
