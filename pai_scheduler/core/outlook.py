@@ -181,7 +181,7 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
     latest = [holding.expected_end for holding in ends if holding.expected_end is not None]
     if len(latest) < len(ends):
         return msg("{reason} It fits after the end of {count} of {all} running jobs.", **values)
-    minutes = max(0, max(latest) - now) // 60_000 + 1
+    minutes = max(1, -((now - max(latest)) // 60_000))
     return msg(
         "{reason} It fits after the end of {count} of {all} running jobs, in {minutes} min at the latest.",
         **values,

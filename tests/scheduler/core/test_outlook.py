@@ -131,3 +131,14 @@ def test_a_job_is_told_beforehand_its_order_its_time_limit_and_what_is_left_of_a
     urgent = forecast(world.core, "bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
     assert urgent is not None
     assert (urgent.place, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
+
+
+def test_the_latest_time_at_which_a_job_fits_is_rounded_up_to_minutes() -> None:
+    world = World(make_node(gpus={"P100": 1}))
+    world.run(make_role(gpus=1), id="running", extras={"maxRunSeconds": 120})
+    world.submit(make_role(gpus=1))
+    assert (why(world) or "").endswith("in 2 min at the latest.")
+    world.now += 1
+    assert (why(world) or "").endswith("in 2 min at the latest.")
+    world.now += 119_998
+    assert (why(world) or "").endswith("in 1 min at the latest.")
