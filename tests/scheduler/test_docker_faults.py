@@ -25,8 +25,10 @@ from tests.testbed.scheduler import RunningScheduler
 from .making import make_config, make_role
 
 PATIENCE = 90.0
-#: what is longer than a call may take is tried on the engine alone, where that can be made short
-HANG_SECONDS = 5.0
+#: as long as the engine waits for an answer to any of its calls
+HANG_SECONDS = 60.0
+#: in which a person must have an answer meanwhile
+ANSWER_SECONDS = 5.0
 CLUSTER = "nodes: [{name: node-a, cpus: 64, memoryMB: 100000, storageGB: 1000}]"
 
 
@@ -37,10 +39,10 @@ class Site:
     scheduler: RunningScheduler
     daemon: Daemon
     alice: Client
+    bob: Client
 
     async def submit(self, name: str, command: str, tasks: int = 1, **fields: Any) -> None:
-        role = make_role(tasks=tasks, command=f"echo ran; {command}")
-        await self.alice.submit(make_config(role, name=name, **{"image": TINY, **fields}))
+        await self.alice.submit(_config(name, command, tasks, **fields))
 
     async def story_until(self, name: str, *types: str) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -80,6 +82,11 @@ class Site:
                 await asyncio.sleep(0.2)
 
 
+def _config(name: str, command: str, tasks: int = 1, **fields: Any) -> dict[str, Any]:
+    role = make_role(tasks=tasks, command=f"echo ran; {command}")
+    return make_config(role, name=name, **{"image": TINY, **fields})
+
+
 @pytest.fixture
 def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
     del docker_host  # only where Docker can be had at all
@@ -100,8 +107,8 @@ async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("DOCKER_HOST", daemon.host)
     (tmp_path / "service").mkdir()
     scheduler = RunningScheduler(tmp_path / "service", "--engine", "docker", cluster=CLUSTER)
-    async with Client(scheduler.url, "token-of-alice") as alice:
-        yield Site(scheduler, daemon, alice)
+    async with Client(scheduler.url, "token-of-alice") as alice, Client(scheduler.url, "token-of-bob") as bob:
+        yield Site(scheduler, daemon, alice, bob)
     await asyncio.to_thread(scheduler.close)
 
 
@@ -145,8 +152,12 @@ async def test_a_crash_of_daemon_and_scheduler_at_once_loses_nothing(site: Site)
 async def test_while_the_daemon_hangs_the_scheduler_answers_and_afterwards_all_goes_on(site: Site) -> None:
     await site.submit("running", "sleep 2; exit 3")
     await site.submit("stopped", "sleep 1000")
+    await site.bob.submit(_config("bobs", "sleep 1000"))
     await site.story_until("running", "running")
     await site.story_until("stopped", "running")
+    async with asyncio.timeout(PATIENCE):
+        while await site.bob.log("bob", "bobs", "main", 0) != b"ran\n":  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
     site.daemon.signal(signal.SIGSTOP)
     try:
         for index in range(3):
@@ -154,16 +165,31 @@ async def test_while_the_daemon_hangs_the_scheduler_answers_and_afterwards_all_g
         await site.alice.stop("alice", "stopped")
         clock = asyncio.get_running_loop().time
         until = clock() + HANG_SECONDS
+        rounds = 0
         while clock() < until:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 assert len(await site.alice.jobs()) == 5
             assert (await site.status("new-0"))["state"] == "WAITING"
             assert (await site.status("running"))["state"] == "RUNNING"
-            await asyncio.sleep(1)
+            async with asyncio.timeout(ANSWER_SECONDS):
+                later = _config(f"bobs-{rounds}", "exit 0")
+                assert (await site.bob.validate(later))["errors"] == []
+                await site.bob.submit(later)
+                rounds += 1
+                assert len(await site.bob.jobs("bob")) == 1 + rounds
+                assert await site.bob.log("bob", "bobs", "main", 0) == b"ran\n"
+            await asyncio.sleep(4)
     finally:
         site.daemon.signal(signal.SIGCONT)
     assert await site.end("running") == ("FAILED", 1)
     assert await site.end("stopped") == ("STOPPED", 1)
     for index in range(3):
         assert (await site.end(f"new-{index}"))[0] == "SUCCEEDED"
+    await site.bob.stop("bob", "bobs")
+    for index in range(rounds):
+        async with asyncio.timeout(PATIENCE):
+            async for event in site.bob.events("bob", f"bobs-{index}"):
+                if event["type"] == "ended":
+                    break
+        assert (await site.bob.log("bob", f"bobs-{index}", "main", 0)) == b"ran\n"
     await site.nothing_is_left()
