@@ -1,25 +1,23 @@
-"""The only place where time, threads and the parts meet: takes requests and engine events, one at a time."""
+"""Where the parts meet: gives requests and the engine's events to those whom they concern."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-import secrets
 import time
-from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from .administration import Administration, WantedShare
+from .admission import Admission
+from .caller import Caller
 from .cluster.definition import Definition, LogKeeping, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
 from .cluster.redistribution import overlay
-from .core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Submitted, Tick
+from .core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Tick
 from .core.machine import Core, Settings
 from .core.model import Attempt, Job
 from .core.outlook import (
@@ -28,8 +26,6 @@ from .core.outlook import (
     NodeUse,
     QueuedJob,
     VirtualClusterUse,
-    forecast,
-    limit_errors,
     node_uses,
     queued_jobs,
     virtual_cluster_uses,
@@ -37,27 +33,17 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import (
-    RequestError,
-    conflict,
-    forbidden,
-    invalid_parameters,
-    no_job,
-    no_virtual_cluster,
-    storage_unreadable,
-    too_many_jobs,
-)
+from .errors import forbidden, no_job, no_virtual_cluster
 from .health import Health, Readiness
 from .job.messages import Message, msg
-from .job.parse import InvalidJobError, config_of, parse_job
-from .job.spec import JobSpec
 from .job.task import TaskRef
-from .job.validate import SpecError
 from .launcher import Launcher
 from .metrics.meters import Meters
 from .metrics.monitor import Monitor
 from .metrics.recorder import Recording
-from .store.store import Store, StoredStory, StoreError
+from .reading import Reader
+from .store.store import Store, StoredStory
+from .story import Stories
 from .writer import Committed, Writer
 
 __all__ = [
@@ -73,23 +59,8 @@ __all__ = [
 ]
 
 Story = StoredStory
-Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
-
-_READERS = 4
-_FEW_ROLES = 8
-#: characters of a user's name, as in JupyterHub's own database
-_LONGEST_NAME = 255
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who asks: a user of the Hub or of the tokens file, or a service that acts for users."""
-
-    name: str
-    admin: bool = False
-    groups: tuple[str, ...] = ()
 
 
 class Service:
@@ -121,7 +92,8 @@ class Service:
         self._first_port = first_port
         self._now = clock
         self._nodes: tuple[Node, ...] = ()
-        self._readers = ThreadPoolExecutor(_READERS, "store-reader")
+        self._reader = Reader(store)
+        self._stories = Stories(store, self._reader)
         self._writer = Writer(store, self._make_core, self._committed)
         self._launcher = Launcher(engine, default_fs_uri, self._writer.report, clock)
         self._meters = Meters(
@@ -134,13 +106,17 @@ class Service:
             lambda: None if self._pump is None else not self._pump.done(),
             lambda: self._nodes,
         )
-        self._watchers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
-        #: who submits what, and to which virtual cluster
-        self._submitting: dict[tuple[str, str], str] = {}
-        self._administration = Administration(
-            lambda: self._definition.virtual_clusters, self._jobs_in, self._writer.request, clock
+        self._admission = Admission(
+            store,
+            self._reader,
+            self._writer,
+            lambda: self._definition,
+            lambda name: self._administration.is_leaving(name),
+            clock,
         )
-        self._last_order = 0
+        self._administration = Administration(
+            lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
+        )
         self._pump: asyncio.Task[None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------
@@ -152,8 +128,8 @@ class Service:
         """
         await self._engine.start()
         self._nodes = merge_nodes(self._definition, await self._engine.nodes())
-        # not a request: StoreError keeps it from starting
-        self._last_order = await asyncio.to_thread(self._store.last_order)
+        # not requests: StoreError keeps it from starting
+        await self._admission.start()
         # over those of the file; DefinitionError where both together are impossible
         changes = await asyncio.to_thread(self._store.virtual_clusters)
         self._take_shares(overlay(self._definition.virtual_clusters, changes))
@@ -185,7 +161,7 @@ class Service:
         await self._launcher.close()
         await self._writer.close()
         await self._engine.close()
-        self._readers.shutdown()
+        self._reader.close()
         self._store.close()
 
     # -- what users do --------------------------------------------------------------------------------------
@@ -195,30 +171,16 @@ class Service:
 
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
-        self._check_owner(caller, owner)
-        if "\0" in owner or len(owner) > _LONGEST_NAME:
-            raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
-        try:
-            spec = await self._parse(config)
-        except InvalidJobError as error:
-            raise invalid_parameters(_summary(error.errors), error.errors) from None
-        assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
-        self._check_virtual_cluster(caller, spec.virtual_cluster)
-        errors = limit_errors(self._core, spec)
-        if errors:
-            raise invalid_parameters(_summary(errors), errors)
-        # a caller who goes away does not undo what is being written, nor free the name before it is
-        await asyncio.shield(self._accept(owner, spec, config_of(config)))
-        return spec.name
+        return await self._admission.submit(caller, owner, config)
 
     async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""
-        job = await self._find(caller, owner, name)
+        job = await self._reader.find(caller, owner, name)
         await self._writer.request(StopRequested(self._now(), job.id, caller.name))
 
     async def delete_job(self, caller: Caller, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""
-        job = await self._find(caller, owner, name)
+        job = await self._reader.find(caller, owner, name)
         await self._writer.request(StopRequested(self._now(), job.id, caller.name, delete=True))
 
     async def reorder(
@@ -235,37 +197,25 @@ class Service:
         `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
         among their own, so that nobody else's job moves back. Beyond the last: the last.
         """
-        job = await self._find(caller, owner, name)
+        job = await self._reader.find(caller, owner, name)
         owner_only = not caller.admin
         await self._writer.request(Reordered(self._now(), job.id, caller.name, priority, place, owner_only))
 
     async def validate(self, caller: Caller, config: object) -> Forecast:
         """Say what submitting this would do."""
-        try:
-            spec = await self._parse(config)
-        except InvalidJobError as error:
-            return Forecast(error.errors, "never", _summary(error.errors))
-        try:
-            self._check_virtual_cluster(caller, spec.virtual_cluster)
-        except RequestError as refusal:
-            # who writes a job sees it beside the field, like everything else that is wrong
-            return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = limit_errors(self._core, spec)
-        if errors:
-            return Forecast(errors, "never", _summary(errors))
-        return forecast(self._core, caller.name, spec)
+        return await self._admission.validate(caller, config)
 
     # -- what there is --------------------------------------------------------------------------------------
 
     async def jobs(self, caller: Caller, owner: str | None = None) -> list[Job]:
         """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s."""
-        if owner is not None and owner != caller.name and not caller.admin:
+        if owner is not None and not caller.may_act_for(owner):
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
-        return await self._read(self._store.jobs, owner if caller.admin else caller.name)
+        return await self._reader.read(self._store.jobs, owner if caller.admin else caller.name)
 
     async def job(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
-        return await self._find(caller, owner, name)
+        return await self._reader.find(caller, owner, name)
 
     def queue(self, virtual_cluster: str | None = None) -> dict[str, list[QueuedJob]]:
         """List the waiting jobs by virtual cluster (None: of all), first come first.
@@ -289,58 +239,34 @@ class Service:
 
     async def config(self, caller: Caller, owner: str, name: str) -> dict[str, Any]:
         """Give the job JSON as submitted."""
-        job = await self._find(caller, owner, name)
+        job = await self._reader.find(caller, owner, name)
         try:
-            return await self._read(self._store.config, job.id)
+            return await self._reader.read(self._store.config, job.id)
         except KeyError:
             raise no_job(owner, name) from None
 
     async def attempts(self, caller: Caller, owner: str, name: str) -> list[Attempt]:
         """Give all attempts, oldest first."""
-        job = await self._find(caller, owner, name)
-        return await self._read(self._store.attempts, job.id)
+        job = await self._reader.find(caller, owner, name)
+        return await self._reader.read(self._store.attempts, job.id)
 
     async def story(
         self, caller: Caller, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[Story]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
-        job_id = None
-        if owner is not None and name is not None:
-            job_id = (await self._find(caller, owner, name)).id
-        return await self._read_story(caller, job_id, after, limit)
+        return await self._stories.read(caller, owner, name, after, limit)
 
-    async def follow(
+    def follow(
         self, caller: Caller, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[Story]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
-        job_id = None
-        if owner is not None and name is not None:
-            job_id = (await self._find(caller, owner, name)).id
-        news = asyncio.Event()
-        self._watchers[job_id].add(news)
-        try:
-            while True:
-                news.clear()
-                # asked before reading, and of what is durable: nothing is missed at the end
-                over = job_id is not None and await self._read(self._store.is_over, job_id)
-                entries = await self._read_story(caller, job_id, after, 1000)
-                for entry in entries:
-                    after = entry.id
-                    yield entry
-                if over and not entries:
-                    return
-                if not entries:
-                    await news.wait()
-        finally:
-            self._watchers[job_id].discard(news)
-            if not self._watchers[job_id]:
-                del self._watchers[job_id]
+        return self._stories.follow(caller, owner, name, after)
 
     async def find_task(
         self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
     ) -> TaskRef:
         """Find a task of a job (attempt None: the last)."""
-        job = await self._find(caller, owner, name)
+        job = await self._reader.find(caller, owner, name)
         last = job.attempt.number if job.attempt else 0
         known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
         if not known or (attempt is not None and not 0 <= attempt <= last):
@@ -360,7 +286,7 @@ class Service:
         """Tell whether a task had a log which was removed; one that never ran has had none."""
         if await asyncio.to_thread(lambda: log.exists):
             return False
-        for attempt in await self._read(self._store.attempts, task.job_id):
+        for attempt in await self._reader.read(self._store.attempts, task.job_id):
             ran = attempt.tasks.get((task.role, task.index))
             if attempt.number == task.attempt and ran is not None:
                 return ran.started is not None and ran.state.ended
@@ -394,7 +320,7 @@ class Service:
 
     async def virtual_clusters(self) -> list[VirtualClusterUse]:
         """List the virtual clusters."""
-        counts = await self._read(self._store.count_by_virtual_cluster)
+        counts = await self._reader.read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._core, self._definition.virtual_clusters.values(), counts)
 
     async def set_virtual_cluster(self, caller: Caller, name: str, wanted: WantedShare) -> bool:
@@ -422,27 +348,6 @@ class Service:
         """Name what runs the tasks ("process", "docker")."""
         return self._engine.name
 
-    async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
-        key = (owner, spec.name)
-        taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
-        if key in self._submitting:
-            raise taken
-        self._submitting[key] = spec.virtual_cluster
-        try:
-            if await self._read(self._store.job, owner, spec.name) is not None:
-                raise taken
-            known = self._definition.virtual_clusters
-            if spec.virtual_cluster not in known or self._administration.is_leaving(spec.virtual_cluster):
-                # deleted since it was found
-                raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
-            if self._jobs_of(owner) > self._definition.jobs_per_user:
-                raise too_many_jobs(owner, self._definition.jobs_per_user)
-            self._last_order += 1
-            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
-            await self._writer.request(event, config)
-        finally:
-            del self._submitting[key]
-
     # -- within ---------------------------------------------------------------------------------------------
 
     @property
@@ -453,26 +358,6 @@ class Service:
         shares = self._engine.shares_host_ports
         cluster = Cluster(self._nodes, shares_host_ports=shares, first_port=self._first_port)
         return Core(cluster, self._settings, self._definition.virtual_clusters.values())
-
-    async def _parse(self, config: object) -> JobSpec:
-        """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""
-        if _takes_long(config):
-            return await asyncio.to_thread(parse_job, config)
-        return parse_job(config)
-
-    async def _read(self, function: Callable[..., Result], *args: Any) -> Result:
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
-        except StoreError as error:
-            message = msg(
-                "The scheduler cannot read its database ({error}). What runs goes on.", error=error.reason
-            )
-            raise storage_unreadable(message) from error
-
-    async def _read_story(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[Story]:
-        user = None if caller.admin or job_id is not None else caller.name
-        read = partial(self._store.story, job_id=job_id, user=user, after=after, limit=limit)
-        return await self._read(read)
 
     async def _take_engine_events(self) -> None:
         try:
@@ -487,18 +372,6 @@ class Service:
             _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
             raise
 
-    def _jobs_of(self, user: str) -> int:
-        """Count a user's jobs that have not ended, and those on their way."""
-        return self._core.unended[user] + sum(name == user for name, _ in self._submitting)
-
-    def _jobs_in(self, virtual_cluster: str) -> int:
-        """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""
-        under_way = sum(name == virtual_cluster for name in self._submitting.values())
-        return under_way + sum(
-            job.spec.virtual_cluster == virtual_cluster and not job.state.ended
-            for job in self._core.jobs.values()
-        )
-
     def _take_shares(self, clusters: Mapping[str, VirtualCluster]) -> None:
         self._definition = replace(self._definition, virtual_clusters=clusters)
 
@@ -511,85 +384,14 @@ class Service:
         for instruction in committed.outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
         self._forget(committed.deleted)
-        changed = {entry.job_id for entry in committed.outcome.story} | set(committed.outcome.jobs)
-        for job_id in changed:
-            for news in self._watchers.get(job_id, ()):
-                news.set()
-        for news in self._watchers.get(None, ()):
-            news.set()
+        self._stories.wake(committed.outcome)
 
     def _forget(self, gone: Sequence[TaskRef]) -> None:
         """Remove the logs of deleted jobs; that they are to go is durable until they are gone."""
         if gone:
             self._launcher.forget(gone, partial(self._writer.forgot, gone))
 
-    def _check_owner(self, caller: Caller, owner: str) -> None:
-        if caller.name != owner and not caller.admin:
-            raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
-
-    def _check_virtual_cluster(self, caller: Caller, name: str) -> None:
-        clusters = self._definition.virtual_clusters
-        cluster = clusters.get(name)
-        if cluster is None:
-            raise no_virtual_cluster(name, sorted(clusters))
-        if not _open_to(caller, cluster):
-            known = ", ".join(other.name for other in clusters.values() if _open_to(caller, other))
-            raise forbidden(
-                msg(
-                    "Virtual cluster {name} is not open to you. Open to you are: {known}.",
-                    name=name,
-                    known=known or "–",
-                )
-            )
-        if cluster.stopped:
-            raise forbidden(
-                msg(
-                    "Virtual cluster {name} is stopped: it takes no jobs until an administrator starts it.",
-                    name=name,
-                )
-            )
-
-    async def _find(self, caller: Caller, owner: str, name: str) -> Job:
-        job = None
-        if caller.name == owner or caller.admin:
-            job = await self._read(self._store.job, owner, name)
-        if job is None:
-            raise no_job(owner, name)
-        return job
-
 
 def _check_admin(caller: Caller) -> None:
     if not caller.admin:
         raise forbidden(msg("Only an administrator may change virtual clusters."))
-
-
-def _open_to(caller: Caller, cluster: VirtualCluster) -> bool:
-    """Tell whether a virtual cluster may be used by somebody."""
-    if caller.admin or not (cluster.users or cluster.groups):
-        return True
-    return caller.name in cluster.users or not set(caller.groups).isdisjoint(cluster.groups)
-
-
-def _new_id() -> str:
-    """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
-    return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
-
-
-def _takes_long(config: object) -> bool:
-    """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
-    if not isinstance(config, Mapping):
-        return False
-    roles = config.get("taskRoles")
-    return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
-
-
-def _summary(errors: Sequence[SpecError]) -> Message:
-    first = errors[0]
-    if len(errors) == 1:
-        return msg("The job is not valid: {path}: {error}", path=first.path, error=first.message)
-    return msg(
-        "The job is not valid, {count} errors. The first: {path}: {error}",
-        count=len(errors),
-        path=first.path,
-        error=first.message,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from pai_scheduler.client import Client
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler
+
+from .open_service import CLUSTER, ROOT, MakeService, OpenService
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +61,27 @@ async def http(scheduler: RunningScheduler) -> AsyncIterator[httpx.AsyncClient]:
         event_hooks={"response": [check_answer]},
     ) as client:
         yield client
+
+
+@pytest.fixture
+async def make_service(tmp_path: Path) -> AsyncIterator[MakeService]:
+    """Give services over one folder, one after the other; in the end all jobs are stopped."""
+    services: list[OpenService] = []
+
+    async def make() -> OpenService:
+        if services:
+            await services[-1].close()
+        services.append(OpenService(tmp_path, CLUSTER))
+        await services[-1].start()
+        return services[-1]
+
+    yield make
+    for job in await services[-1].jobs(ROOT):
+        await services[-1].stop_job(ROOT, job.user, job.name)
+        await services[-1].until(job.name, user=job.user)
+    await services[-1].close()
+
+
+@pytest.fixture
+async def service(make_service: MakeService) -> OpenService:
+    return await make_service()

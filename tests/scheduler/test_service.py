@@ -3,113 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pai_scheduler.cluster.definition import Definition, parse_definition
-from pai_scheduler.core.events import SharesChanged
-from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, State, SubState
-from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.core.model import Attempt, State, SubState
 from pai_scheduler.engine.protocol import Gang
-from pai_scheduler.errors import RequestError
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service import Caller, Service
-from pai_scheduler.store.store import Store, StoreError
 
 from .making import make_config, make_role
-
-ALICE, BOB, ROOT = Caller("alice", groups=("vision",)), Caller("bob"), Caller("root", admin=True)
-CLUSTER = parse_definition(
-    {
-        "nodes": [{"name": "a", "cpus": 8, "memoryMB": 8000, "storageGB": 1000, "gpus": {"P100": 2}}],
-        "virtualClusters": {"default": {"capacity": 60}, "vision": {"capacity": 40, "groups": ["vision"]}},
-    }
-)
-FOREVER = "echo begun; exec sleep 1000"
-
-MakeService = Callable[[], Awaitable["OpenService"]]
-
-
-class FullStore(Store):
-    """A real database on a disk that can be full."""
-
-    full = False
-
-    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
-        if self.full:
-            raise StoreError("database or disk is full")
-        return super().commit(outcome, configs)
-
-
-class OpenService(Service):
-    """A service with what tests do again and again."""
-
-    def __init__(self, folder: Path, cluster: Definition) -> None:
-        self.engine = ProcessEngine(folder, rescan_seconds=0.2)
-        self.disk = FullStore.in_folder(folder)
-        super().__init__(self.engine, self.disk, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5)
-
-    async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
-        """Submit a job of alice's and wait for its end."""
-        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
-        return await self.until(name)
-
-    async def begin(self, name: str, command: str = FOREVER, **fields: Any) -> Job:
-        """Submit a job of alice's and wait until it runs."""
-        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
-        return await self.until(name, lambda job: job.state is State.RUNNING)
-
-    async def until(
-        self,
-        name: str,
-        condition: Callable[[Job], bool] = lambda job: job.sub_state is SubState.ENDED,
-        user: str = "alice",
-    ) -> Job:
-        async for _ in self.follow(ROOT, user, name):
-            job = await self.job(ROOT, user, name)
-            if condition(job):
-                return job
-        return await self.job(ROOT, user, name)
-
-    async def log_of(self, name: str, index: int = 0) -> bytes:
-        return self.task_log(await self.find_task(ALICE, "alice", name, "main", index)).read("all")
-
-
-@pytest.fixture
-async def make_service(tmp_path: Path) -> AsyncIterator[MakeService]:
-    """Give services over one folder, one after the other; in the end all jobs are stopped."""
-    services: list[OpenService] = []
-
-    async def make() -> OpenService:
-        if services:
-            await services[-1].close()
-        services.append(OpenService(tmp_path, CLUSTER))
-        await services[-1].start()
-        return services[-1]
-
-    yield make
-    for job in await services[-1].jobs(ROOT):
-        await services[-1].stop_job(ROOT, job.user, job.name)
-        await services[-1].until(job.name, user=job.user)
-    await services[-1].close()
-
-
-@pytest.fixture
-async def service(make_service: MakeService) -> OpenService:
-    return await make_service()
-
-
-@contextmanager
-def refused(status: int, code: str) -> Iterator[None]:
-    with pytest.raises(RequestError) as caught:
-        yield
-    assert (caught.value.status, caught.value.code) == (status, code)
+from .open_service import ALICE, BOB, FOREVER, ROOT, MakeService, OpenService, refused
 
 
 def ran(attempts: list[Attempt]) -> list[Attempt]:
@@ -171,43 +76,6 @@ async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenServic
     assert (await service.until("second")).state is State.SUCCEEDED
     (node,) = service.nodes()
     assert (node.cpus, node.gpu_jobs) == (0, {})
-
-
-# -- names
-
-
-async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: OpenService) -> None:
-    config = make_config(name="same")
-    results = await asyncio.gather(
-        *(service.submit(ALICE, "alice", config) for _ in range(20)), return_exceptions=True
-    )
-    accepted = [result for result in results if result == "same"]
-    conflicts = [result for result in results if isinstance(result, RequestError) and result.status == 409]
-    assert (len(accepted), len(conflicts)) == (1, 19)
-    assert len(await service.jobs(ALICE)) == 1
-
-
-async def test_two_users_may_use_one_name(service: OpenService) -> None:
-    config = make_config(name="same")
-    await asyncio.gather(service.submit(ALICE, "alice", config), service.submit(BOB, "bob", config))
-    assert len(await service.jobs(ROOT)) == 2
-
-
-async def test_an_ended_jobs_name_is_taken_until_it_is_deleted(service: OpenService) -> None:
-    await service.run("again")
-    with refused(409, "ConflictJobError"):
-        await service.submit(ALICE, "alice", make_config(name="again"))
-    await service.delete_job(ALICE, "alice", "again")
-    assert (await service.run("again", "exit 2")).state is State.FAILED
-
-
-async def test_a_caller_who_goes_away_has_submitted_all_the_same(service: OpenService) -> None:
-    submission = asyncio.create_task(service.submit(ALICE, "alice", make_config(name="gone")))
-    await asyncio.sleep(0)
-    submission.cancel()
-    await asyncio.wait([submission])
-    with refused(409, "ConflictJobError"):
-        await service.submit(ALICE, "alice", make_config(name="gone"))
 
 
 # -- stop and delete
@@ -279,58 +147,7 @@ async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> 
     assert {told.user for told in await service.story(ROOT, None, None)} == {"alice", "bob"}
 
 
-async def test_only_admins_submit_for_others(service: OpenService) -> None:
-    with refused(403, "ForbiddenUserError"):
-        await service.submit(BOB, "alice", make_config())
-    await service.submit(ROOT, "alice", make_config())
-    assert [job.user for job in await service.jobs(ALICE)] == ["alice"]
-
-
-async def test_a_virtual_cluster_is_open_to_its_groups_and_to_admins(service: OpenService) -> None:
-    with refused(404, "NoVirtualClusterError"):
-        await service.submit(ALICE, "alice", make_config(virtualCluster="nowhere"))
-    with refused(403, "ForbiddenUserError"):
-        await service.submit(BOB, "bob", make_config(virtualCluster="vision"))
-    await service.submit(ALICE, "alice", make_config(virtualCluster="vision"))
-    await service.submit(ROOT, "bob", make_config(virtualCluster="vision"))
-    counts = {use.name: use.total_jobs for use in await service.virtual_clusters()}
-    assert counts == {"default": 0, "vision": 2}
-
-
-# -- what is asked before and while waiting
-
-
-async def test_a_wrong_job_is_refused_with_every_error(service: OpenService) -> None:
-    config = make_config(make_role(tasks=0, command=""))
-    with pytest.raises(RequestError) as caught:
-        await service.submit(ALICE, "alice", config)
-    assert (caught.value.status, caught.value.code) == (400, "InvalidParametersError")
-    paths = {error.path for error in caught.value.errors}
-    assert paths == {"$.taskRoles[0].taskNumber", "$.taskRoles[0].command"}
-    checked = await service.validate(ALICE, config)
-    assert (checked.fits, {error.path for error in checked.errors}) == ("never", paths)
-    assert await service.jobs(ALICE) == []
-
-
-async def test_a_job_is_told_beforehand_whether_it_fits_now_later_or_never(service: OpenService) -> None:
-    half, whole, more = (make_config(make_role(cpus=cpus, command=FOREVER)) for cpus in (4, 8, 9))
-    assert [(await service.validate(ALICE, config)).fits for config in (half, whole, more)] == [
-        "now",
-        "now",
-        "never",
-    ]
-    await service.submit(ALICE, "alice", half)
-    answers = [await service.validate(ALICE, config) for config in (half, whole, more)]
-    assert [answer.fits for answer in answers] == ["now", "later", "never"]
-    # virtual cluster default is guaranteed 60 per cent of 8 CPUs
-    assert [answer.borrows for answer in answers] == [True, True, False]
-    assert "may be stopped for others" in str(answers[0].reason)
-
-
-async def test_a_job_that_never_fits_is_accepted_and_says_so(service: OpenService) -> None:
-    await service.submit(ALICE, "alice", make_config(make_role(cpus=9)))
-    reason = service.waiting_reason(await service.job(ALICE, "alice", "job"))
-    assert "Never fits at present: a task asks for 9 CPUs, the largest node has 8." in str(reason)
+# -- what is asked of a job and its tasks
 
 
 async def test_the_config_is_what_was_submitted(service: OpenService) -> None:
@@ -360,50 +177,6 @@ async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_on
     await service.run("over", retryCount=1, command="exit 1")
     assert await ended("over", 0)
     assert await ended("over")
-
-
-# -- following
-
-
-async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(service: OpenService) -> None:
-    await service.submit(ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed"))
-
-    async def follow() -> list[tuple[int, str]]:
-        return [(told.id, told.entry.type) async for told in service.follow(ALICE, "alice", "followed")]
-
-    heard = await asyncio.gather(*(follow() for _ in range(5)))
-    story = await service.story(ALICE, "alice", "followed")
-    assert all(one == [(told.id, told.entry.type) for told in story] for one in heard)
-    assert story[-1].entry.type == "ended"
-    assert not service._watchers
-
-
-async def test_following_can_be_taken_up_where_it_was_left(service: OpenService) -> None:
-    await service.run("followed")
-    story = await service.story(ALICE, "alice", "followed")
-    rest = [told async for told in service.follow(ALICE, "alice", "followed", story[2].id)]
-    assert rest == story[3:]
-
-
-async def test_following_a_deleted_job_ends(service: OpenService) -> None:
-    await service.begin("doomed")
-    following = asyncio.create_task(service.until("doomed", lambda _: False))
-    await asyncio.sleep(0)
-    await service.delete_job(ALICE, "alice", "doomed")
-    with refused(404, "NoJobError"):
-        await following
-
-
-async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
-    everything = service.follow(ALICE, None, None)
-    for name in ("one", "two"):
-        await service.run(name)
-        told = await anext(everything)
-        while told.entry.type != "ended":
-            assert told.job == name
-            told = await anext(everything)
-    await everything.aclose()
-    assert not service._watchers
 
 
 # -- after a restart, and on a full disk
@@ -471,26 +244,7 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     assert node.cpus == 0
 
 
-@pytest.mark.parametrize("name", ["nul\0", "x" * 256])
-async def test_a_job_for_somebody_whose_name_no_database_can_hold_is_refused(
-    service: OpenService, name: str
-) -> None:
-    with refused(400, "InvalidParametersError"):
-        await service.submit(ROOT, name, make_config(name="j"))
-
-
-# -- the queue, and limits
-
-
-async def test_a_user_may_have_only_so_many_jobs_that_have_not_ended(service: OpenService) -> None:
-    service._definition = replace(service._definition, jobs_per_user=2)
-    await service.begin("first")
-    await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
-    with refused(429, "TooManyJobsError"):
-        await service.submit(ALICE, "alice", make_config(name="third"))
-    await service.submit(BOB, "bob", make_config(name="anothers"))
-    await service.stop_job(ALICE, "alice", "waits")
-    await service.submit(ALICE, "alice", make_config(name="third"))
+# -- the queue, and what ends or holds a job
 
 
 async def test_waiting_jobs_are_listed_in_order_and_may_be_moved(service: OpenService) -> None:
@@ -517,16 +271,6 @@ async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenSer
     assert job.state is State.STOPPED
     assert job.verdict is not None
     assert "time limit of 1 s" in str(job.verdict.reason)
-
-
-async def test_more_time_than_a_virtual_cluster_allows_is_refused_beforehand(service: OpenService) -> None:
-    clusters = {"default": replace(service._definition.virtual_clusters["default"], max_run_seconds=60)}
-    await service._writer.request(SharesChanged(0, tuple(clusters.values()), {}))
-    config = make_config(extras={"maxRunSeconds": 61})
-    (error,) = (await service.validate(ALICE, config)).errors
-    assert error.path == "$.extras.maxRunSeconds"
-    with refused(400, "InvalidParametersError"):
-        await service.submit(ALICE, "alice", config)
 
 
 async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) -> None:

@@ -120,15 +120,15 @@ async def test_a_reader_who_leaves_is_forgotten(http: httpx.AsyncClient, service
         async for _ in response.aiter_lines():
             break
         for _ in range(100):
-            if service._watchers:
+            if service._stories.followed:
                 break
             await asyncio.sleep(0.02)
-        assert service._watchers
+        assert service._stories.followed
     for _ in range(500):
-        if not service._watchers:
+        if not service._stories.followed:
             break
         await asyncio.sleep(0.02)
-    assert not service._watchers
+    assert not service._stories.followed
 
 
 async def test_a_list_longer_than_a_page_comes_whole(

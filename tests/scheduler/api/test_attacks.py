@@ -17,7 +17,7 @@ import yaml
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 
-from pai_scheduler import service as service_module
+from pai_scheduler import admission
 from pai_scheduler.api import server as server_module
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
@@ -202,7 +202,7 @@ def _threads(monkeypatch: pytest.MonkeyPatch, where: Any, name: str) -> list[thr
 async def test_a_large_job_is_validated_and_written_as_yaml_beside_everybody_elses_requests(
     desktop: Desktop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parsing = _threads(monkeypatch, service_module, "parse_job")
+    parsing = _threads(monkeypatch, admission, "parse_job")
     writing = _threads(monkeypatch, yaml, "safe_dump")
     roles = [{"name": f"r{number}", "command": "true", "cpuNumber": 10**6} for number in range(100)]
     async with desktop.client("a") as alice:

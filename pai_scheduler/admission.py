@@ -1,0 +1,187 @@
+"""Which jobs are taken: valid, under a name that is free, where the caller may, within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .caller import Caller
+from .cluster.definition import Definition
+from .core.events import Submitted
+from .core.outlook import Forecast, forecast, limit_errors
+from .errors import (
+    RequestError,
+    conflict,
+    forbidden,
+    invalid_parameters,
+    no_virtual_cluster,
+    too_many_jobs,
+)
+from .job.messages import Message, msg
+from .job.parse import InvalidJobError, config_of, parse_job
+from .job.spec import JobSpec
+from .job.validate import SpecError
+from .reading import Reader
+from .store.store import Store
+from .writer import Writer
+
+_FEW_ROLES = 8
+#: characters of a user's name, as in JupyterHub's own database
+_LONGEST_NAME = 255
+
+
+class Admission:
+    """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
+
+    `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
+    being deleted, `clock` gives ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        reader: Reader,
+        writer: Writer,
+        definition: Callable[[], Definition],
+        is_leaving: Callable[[str], bool],
+        clock: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._writer = writer
+        self._definition = definition
+        self._is_leaving = is_leaving
+        self._now = clock
+        #: who submits what just now, and to which virtual cluster
+        self._under_way: dict[tuple[str, str], str] = {}
+        self._last_order = 0
+
+    async def start(self) -> None:
+        """Go on counting where the store ends; StoreError where it cannot be read."""
+        self._last_order = await asyncio.to_thread(self._store.last_order)
+
+    async def submit(self, caller: Caller, owner: str, config: object) -> str:
+        """Accept a job durably; give its name."""
+        if not caller.may_act_for(owner):
+            raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
+        if "\0" in owner or len(owner) > _LONGEST_NAME:
+            raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
+        try:
+            spec = await _parse(config)
+        except InvalidJobError as error:
+            raise invalid_parameters(_summary(error.errors), error.errors) from None
+        assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
+        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        errors = limit_errors(self._writer.core, spec)
+        if errors:
+            raise invalid_parameters(_summary(errors), errors)
+        # a caller who goes away does not undo what is being written, nor free the name before it is
+        await asyncio.shield(self._accept(owner, spec, config_of(config)))
+        return spec.name
+
+    async def validate(self, caller: Caller, config: object) -> Forecast:
+        """Say what submitting this would do."""
+        try:
+            spec = await _parse(config)
+        except InvalidJobError as error:
+            return Forecast(error.errors, "never", _summary(error.errors))
+        try:
+            self._check_virtual_cluster(caller, spec.virtual_cluster)
+        except RequestError as refusal:
+            # who writes a job sees it beside the field, like everything else that is wrong
+            return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
+        errors = limit_errors(self._writer.core, spec)
+        if errors:
+            return Forecast(errors, "never", _summary(errors))
+        return forecast(self._writer.core, caller.name, spec)
+
+    def jobs_in(self, virtual_cluster: str) -> int:
+        """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""
+        under_way = sum(name == virtual_cluster for name in self._under_way.values())
+        return under_way + sum(
+            job.spec.virtual_cluster == virtual_cluster and not job.state.ended
+            for job in self._writer.core.jobs.values()
+        )
+
+    def _jobs_of(self, user: str) -> int:
+        """Count a user's jobs that have not ended, and those on their way."""
+        return self._writer.core.unended[user] + sum(name == user for name, _ in self._under_way)
+
+    async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
+        key = (owner, spec.name)
+        taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
+        if key in self._under_way:
+            raise taken
+        self._under_way[key] = spec.virtual_cluster
+        try:
+            if await self._reader.read(self._store.job, owner, spec.name) is not None:
+                raise taken
+            definition = self._definition()
+            known = definition.virtual_clusters
+            if spec.virtual_cluster not in known or self._is_leaving(spec.virtual_cluster):
+                # deleted since it was found
+                raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
+            if self._jobs_of(owner) > definition.jobs_per_user:
+                raise too_many_jobs(owner, definition.jobs_per_user)
+            self._last_order += 1
+            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
+            await self._writer.request(event, config)
+        finally:
+            del self._under_way[key]
+
+    def _check_virtual_cluster(self, caller: Caller, name: str) -> None:
+        clusters = self._definition().virtual_clusters
+        cluster = clusters.get(name)
+        if cluster is None:
+            raise no_virtual_cluster(name, sorted(clusters))
+        if not caller.may_use(cluster):
+            known = ", ".join(other.name for other in clusters.values() if caller.may_use(other))
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is not open to you. Open to you are: {known}.",
+                    name=name,
+                    known=known or "–",
+                )
+            )
+        if cluster.stopped:
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is stopped: it takes no jobs until an administrator starts it.",
+                    name=name,
+                )
+            )
+
+
+async def _parse(config: object) -> JobSpec:
+    """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""
+    if _takes_long(config):
+        return await asyncio.to_thread(parse_job, config)
+    return parse_job(config)
+
+
+def _takes_long(config: object) -> bool:
+    """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
+    if not isinstance(config, Mapping):
+        return False
+    roles = config.get("taskRoles")
+    return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
+
+
+def _new_id() -> str:
+    """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
+    return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
+
+
+def _summary(errors: Sequence[SpecError]) -> Message:
+    first = errors[0]
+    if len(errors) == 1:
+        return msg("The job is not valid: {path}: {error}", path=first.path, error=first.message)
+    return msg(
+        "The job is not valid, {count} errors. The first: {path}: {error}",
+        count=len(errors),
+        path=first.path,
+        error=first.message,
+    )

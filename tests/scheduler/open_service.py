@@ -1,0 +1,85 @@
+"""A real service over a folder, with processes as its tasks, and what tests do with it again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.cluster.definition import Definition, parse_definition
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import Job, State, SubState
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.errors import RequestError
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.service import Caller, Service
+from pai_scheduler.store.store import Store, StoreError
+
+from .making import make_config, make_role
+
+ALICE, BOB, ROOT = Caller("alice", groups=("vision",)), Caller("bob"), Caller("root", admin=True)
+CLUSTER = parse_definition(
+    {
+        "nodes": [{"name": "a", "cpus": 8, "memoryMB": 8000, "storageGB": 1000, "gpus": {"P100": 2}}],
+        "virtualClusters": {"default": {"capacity": 60}, "vision": {"capacity": 40, "groups": ["vision"]}},
+    }
+)
+FOREVER = "echo begun; exec sleep 1000"
+
+MakeService = Callable[[], Awaitable["OpenService"]]
+
+
+class FullStore(Store):
+    """A real database on a disk that can be full."""
+
+    full = False
+
+    def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        if self.full:
+            raise StoreError("database or disk is full")
+        return super().commit(outcome, configs)
+
+
+class OpenService(Service):
+    """A service with what tests do again and again."""
+
+    def __init__(self, folder: Path, cluster: Definition) -> None:
+        self.engine = ProcessEngine(folder, rescan_seconds=0.2)
+        self.disk = FullStore.in_folder(folder)
+        super().__init__(self.engine, self.disk, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5)
+
+    async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
+        """Submit a job of alice's and wait for its end."""
+        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        return await self.until(name)
+
+    async def begin(self, name: str, command: str = FOREVER, **fields: Any) -> Job:
+        """Submit a job of alice's and wait until it runs."""
+        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        return await self.until(name, lambda job: job.state is State.RUNNING)
+
+    async def until(
+        self,
+        name: str,
+        condition: Callable[[Job], bool] = lambda job: job.sub_state is SubState.ENDED,
+        user: str = "alice",
+    ) -> Job:
+        async for _ in self.follow(ROOT, user, name):
+            job = await self.job(ROOT, user, name)
+            if condition(job):
+                return job
+        return await self.job(ROOT, user, name)
+
+    async def log_of(self, name: str, index: int = 0) -> bytes:
+        return self.task_log(await self.find_task(ALICE, "alice", name, "main", index)).read("all")
+
+
+@contextmanager
+def refused(status: int, code: str) -> Iterator[pytest.ExceptionInfo[RequestError]]:
+    """Expect a refusal."""
+    with pytest.raises(RequestError) as caught:
+        yield caught
+    assert (caught.value.status, caught.value.code) == (status, code)
