@@ -1,9 +1,14 @@
-"""The scheduler's door (an HTTP server that notes what it is asked) and a real Jupyter server before it."""
+"""The scheduler's door (an HTTP server that notes what it is asked), a real Jupyter server before it, and a
+real JupyterLab in a real browser.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,17 +17,25 @@ from typing import Any
 import httpx
 import pytest
 from jupyter_server.serverapp import ServerApp
+from playwright.async_api import Page, async_playwright, expect
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
+from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 from traitlets.config import Config
+
+from tests.testbed.browser import CHROMIUM_FLAGS
 
 OWN_TOKEN = "the-users-own-token"
 BROWSER_TOKEN = "the-browsers-token"
 #: A Hub user's name in a base URL is encoded.
 BASE_URL = "/user/a%40b/"
+#: The job that the notebook server in the browser is.
+OWN_SERVER = "notebook_0a1b2c3d"
+LAB_TOKEN = "lab-token"
+ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
 
 
 @dataclass
@@ -151,3 +164,100 @@ def lab_translations() -> dict[str, Any]:
     path = root / "locale" / "zh_CN" / "LC_MESSAGES" / "pai_labextension.json"
     translations: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return translations
+
+
+def needed(found: str | None, name: str) -> str:
+    """Skip by name what this machine lacks; with CI=true that is a failure."""
+    if found is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{name} is missing")
+        pytest.skip(f"{name} is missing")
+    return found
+
+
+@pytest.fixture
+def locale() -> str:
+    """JupyterLab's language."""
+    return "en"
+
+
+@pytest.fixture
+def token() -> str:
+    """What the notebook server tells the scheduler."""
+    return OWN_TOKEN
+
+
+@pytest.fixture
+async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
+    """JupyterLab as a person starts it; gives its address."""
+    installed = Path(sys.prefix) / "share/jupyter/labextensions/pai-labextension/package.json"
+    needed(
+        str(installed) if installed.exists() else None, "the built front end (`make` builds and installs it)"
+    )
+    settings = tmp_path / "settings" / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"locale": locale}))
+    socket, port = bind_unused_port()
+    socket.close()
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
+        "PAI_API_URL": scheduler.url,
+        "PAI_TOKEN": token,
+        "PAI_JOB_NAME": OWN_SERVER,
+    }
+    log = (tmp_path / "lab.log").open("wb")
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
+        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={LAB_TOKEN}"),
+        f"--ServerApp.root_dir={home}",
+        "--LabApp.news_url=None",
+        env=environment,
+        stdout=log,
+        stderr=log,
+    )
+    try:
+        await answers(f"http://127.0.0.1:{port}/api", process)
+        yield f"http://127.0.0.1:{port}/lab?token={LAB_TOKEN}"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+        log.close()
+
+
+async def answers(url: str, process: asyncio.subprocess.Process) -> None:
+    async with httpx.AsyncClient(trust_env=False) as client:
+        for _ in range(300):
+            assert process.returncode is None, "JupyterLab ended at once; see lab.log"
+            try:
+                if (await client.get(url)).is_success:
+                    return
+            except httpx.TransportError:
+                pass
+            await asyncio.sleep(0.2)
+    raise AssertionError("JupyterLab does not answer after a minute")
+
+
+@pytest.fixture
+async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
+    """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(60_000)
+        expect.set_options(timeout=60_000)
+        await page.goto(lab)
+        await expect(page.locator(".jp-Launcher")).to_be_visible()
+        yield page
+        name = re.sub(r"\W+", "-", request.node.name).strip("-")
+        await page.screenshot(path=ARTEFACTS / f"{name}.png")
+        await browser.close()

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import re
-import sys
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Page, async_playwright, expect
-from tornado.testing import bind_unused_port
+from playwright.async_api import expect
 
-from tests.testbed.browser import CHROMIUM_FLAGS
-
-TOKEN = "lab-token"
-OWN_SERVER = "notebook_0a1b2c3d"
-ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
-
-
-def needed(found: str | None, name: str) -> str:
-    """Skip by name what this machine lacks; with CI=true that is a failure."""
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{name} is missing")
-        pytest.skip(f"{name} is missing")
-    return found
+from tests.labextension.conftest import OWN_SERVER
 
 
 @pytest.fixture
@@ -63,93 +44,14 @@ def job(name: str, state: str, gpus: int, created: int, exit_code: int | None = 
         "name": name,
         "username": "alice",
         "state": state,
+        "subState": "",
         "createdTime": created,
         "completedTime": None,
         "appExitCode": exit_code,
         "totalGpuNumber": gpus,
+        "priority": 50,
+        "queuePlace": None,
     }
-
-
-@pytest.fixture
-def locale() -> str:
-    """JupyterLab's language."""
-    return "en"
-
-
-@pytest.fixture
-async def lab(tmp_path, scheduler, locale) -> AsyncIterator[str]:
-    """JupyterLab as a person starts it; gives its address."""
-    installed = Path(sys.prefix) / "share/jupyter/labextensions/pai-labextension/package.json"
-    needed(
-        str(installed) if installed.exists() else None, "the built front end (`make` builds and installs it)"
-    )
-    settings = tmp_path / "settings" / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
-    settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"locale": locale}))
-    socket, port = bind_unused_port()
-    socket.close()
-    home = tmp_path / "home"
-    home.mkdir()
-    environment = {
-        **os.environ,
-        "HOME": str(home),
-        "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
-        "JUPYTER_DATA_DIR": str(tmp_path / "data"),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
-        "PAI_API_URL": scheduler.url,
-        "PAI_TOKEN": "the-users-own-token",
-        "PAI_JOB_NAME": OWN_SERVER,
-    }
-    log = (tmp_path / "lab.log").open("wb")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
-        *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={TOKEN}"),
-        f"--ServerApp.root_dir={home}",
-        "--LabApp.news_url=None",
-        env=environment,
-        stdout=log,
-        stderr=log,
-    )
-    try:
-        await answers(f"http://127.0.0.1:{port}/api", process)
-        yield f"http://127.0.0.1:{port}/lab?token={TOKEN}"
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-        log.close()
-
-
-async def answers(url: str, process: asyncio.subprocess.Process) -> None:
-    async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(300):
-            assert process.returncode is None, "JupyterLab ended at once; see lab.log"
-            try:
-                if (await client.get(url)).is_success:
-                    return
-            except httpx.TransportError:
-                pass
-            await asyncio.sleep(0.2)
-    raise AssertionError("JupyterLab does not answer after a minute")
-
-
-@pytest.fixture
-async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
-    """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = await browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(60_000)
-        expect.set_options(timeout=60_000)
-        await page.goto(lab)
-        await expect(page.locator(".jp-Launcher")).to_be_visible()
-        yield page
-        ARTEFACTS.mkdir(parents=True, exist_ok=True)
-        name = re.sub(r"\W+", "-", request.node.name).strip("-")
-        await page.screenshot(path=ARTEFACTS / f"{name}.png")
-        await browser.close()
 
 
 async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, page, scheduler):
@@ -164,7 +66,7 @@ async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, pa
     await expect(rows.filter(has_text="resnet-big")).to_contain_text("second in the queue")
     await expect(rows.filter(has_text="oom")).to_contain_text("137")
     await expect(rows.filter(has_text=OWN_SERVER)).to_contain_text("this notebook server")
-    await expect(rows.filter(has_text="oom").get_by_role("button")).to_have_count(0)
+    await expect(rows.filter(has_text="oom").get_by_role("button", name="Stop")).to_have_count(0)
 
     await page.get_by_role("button", name="Stop “hello-world”").click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep it").click()

@@ -144,6 +144,15 @@ function MoveButtons({
   name
 }: IQueueProps & { virtualCluster: string; entry: IQueueEntry; name: string }): React.ReactElement | null {
   const buttons = React.useRef<Partial<Record<Direction, HTMLButtonElement | null>>>({});
+  const [moved, setMoved] = React.useState<{ direction: Direction } | null>(null);
+  React.useEffect(() => {
+    if (moved) {
+      // the row has gone elsewhere, or can go no further: whoever uses the keyboard goes with it
+      const { up, down } = buttons.current;
+      const [pressed, other] = moved.direction === 'up' ? [up, down] : [down, up];
+      (pressed?.disabled ? other : pressed)?.focus();
+    }
+  }, [moved]);
   const moves = queue.moves(virtualCluster, entry);
   if (!queue.mayChange(entry)) {
     return null;
@@ -151,10 +160,7 @@ function MoveButtons({
   const move = async (direction: Direction) => {
     const place = moves[direction];
     if (place !== undefined && (await queue.change(entry, { place }))) {
-      // the row has gone elsewhere, or can go no further: whoever uses the keyboard goes with it
-      const { up, down } = buttons.current;
-      const pressed = direction === 'up' ? up : down;
-      (pressed?.disabled ? (direction === 'up' ? down : up) : pressed)?.focus();
+      setMoved({ direction });
     }
   };
   return (

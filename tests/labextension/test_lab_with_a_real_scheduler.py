@@ -1,0 +1,129 @@
+"""The queue and a job's monitor in a real JupyterLab, with a real scheduler on the process engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pai_scheduler.client import Client
+from tests.labextension.conftest import ARTEFACTS
+from tests.testbed.scheduler import RunningScheduler, hello_job
+
+CLUSTER = """
+nodes:
+  - {name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 1}}
+"""
+#: Keeps a core, some memory and a little disk busy, so that the charts have something to show.
+BUSY = (
+    'python3 -c "import time; x = bytearray(60_000_000); end = time.time() + 3600\n'
+    'while time.time() < end: sum(range(200_000)); time.sleep(0.02)"'
+)
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
+    """Run a scheduler that knows the token of the notebook server; in place of the door."""
+    folder = tmp_path / "scheduler"
+    folder.mkdir()
+    running = RunningScheduler(folder, cluster=CLUSTER)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def token() -> str:
+    return "token-of-alice"
+
+
+async def gpu_job(client: Client, name: str, command: str = "sleep 3600", **extras: object) -> None:
+    job = hello_job(name, command, extras=extras)
+    job["taskRoles"][0]["gpuNumber"] = 1  # type: ignore[index]
+    await client.submit(job)
+
+
+@pytest.fixture
+async def queue(scheduler: RunningScheduler) -> AsyncIterator[Client]:
+    """One job has the only GPU; three of alice's and one of bob's wait for it."""
+    async with Client(scheduler.url, "token-of-alice") as alice, Client(scheduler.url, "token-of-bob") as bob:
+        await gpu_job(alice, "holder", BUSY)
+        async for event in alice.events("alice", "holder"):
+            if event["type"] == "running":
+                break
+        await gpu_job(alice, "first", priority=70)
+        await gpu_job(bob, "secret", priority=60)
+        await gpu_job(alice, "second")
+        await gpu_job(alice, "third")
+        yield alice
+
+
+async def names(client: Client) -> list[str | None]:
+    return [entry["name"] for entry in (await client.queue("default"))["default"]]
+
+
+async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
+    page: Page, queue: Client
+) -> None:
+    await page.get_by_role("button", name="PAI: 1 running · 3 waiting").click()
+    jobs = page.get_by_role("region", name="PAI jobs").get_by_role("row")
+    await expect(jobs.filter(has_text="second").get_by_role("cell").nth(2)).to_have_text("50")
+    await expect(jobs.filter(has_text="second").get_by_role("cell").nth(3)).to_have_text("3")
+    await page.screenshot(path=ARTEFACTS / "jobs.png")
+
+    await page.get_by_role("button", name="Queue", exact=True).focus()
+    await page.keyboard.press("Enter")
+    rows = page.get_by_role("region", name="Queue").locator("tbody").get_by_role("row")
+    await expect(rows).to_have_count(4)
+    await expect(rows.nth(1)).to_contain_text("another user’s job")
+    await expect(rows.nth(1).get_by_role("button")).to_have_count(0)
+    await expect(rows.nth(0)).to_contain_text("none is free")
+
+    up = page.get_by_role("button", name="Move “third” up")
+    await up.focus()
+    await page.keyboard.press("Enter")
+    await expect(rows.nth(2)).to_contain_text("third")
+    # it cannot go further up among its like: the focus is where it can go
+    await expect(up).to_be_disabled()
+    await expect(page.get_by_role("button", name="Move “third” down")).to_be_focused()
+    assert await names(queue) == ["first", None, "third", "second"]
+
+    priority = page.get_by_role("spinbutton", name="Priority of “second”")
+    await priority.fill("90")
+    await priority.press("Enter")
+    await expect(rows.nth(0)).to_contain_text("second")
+    assert await names(queue) == ["second", "first", None, "third"]
+
+    await priority.fill("101")
+    await priority.press("Enter")
+    await expect(page.get_by_role("alert")).to_contain_text("from 0 to 100")
+    await expect(priority).to_have_value("90")
+    await page.screenshot(path=ARTEFACTS / "queue.png")
+
+    await page.get_by_role("button", name="My jobs").click()
+    await page.get_by_role("button", name="Show “holder”").click()
+    output = page.locator(".jp-OutputArea-output .pai-widget")
+    memory = output.get_by_role("img", name="Memory:")
+    await expect(memory).to_be_visible()
+    await expect(output.get_by_role("img", name="CPU")).to_be_visible()
+    # a line, and not only a dot, comes with the second measurement
+    await expect(memory.locator("polyline")).to_have_count(1)
+    await expect(output).to_contain_text("Priority: 50")
+    await memory.scroll_into_view_if_needed()
+
+
+@pytest.mark.parametrize("locale", ["zh_CN"])
+@pytest.mark.usefixtures("queue")
+async def test_queue_and_monitor_speak_chinese(page: Page) -> None:
+    await page.get_by_role("button", name="PAI：1 个运行中 · 3 个等待中").click()
+    await page.get_by_role("button", name="队列", exact=True).click()
+    rows = page.get_by_role("region", name="队列").locator("tbody").get_by_role("row")
+    await expect(rows.nth(1)).to_contain_text("其他用户的作业")
+    await page.screenshot(path=ARTEFACTS / "queue-zh_CN.png")
+    await page.get_by_role("button", name="我的作业").click()
+    await page.get_by_role("button", name="查看“holder”").click()
+    output = page.locator(".jp-OutputArea-output .pai-widget")
+    await expect(output.get_by_role("img", name="内存：")).to_be_visible()
+    await expect(output).to_contain_text("优先级：50")
+    await output.get_by_role("img", name="内存：").scroll_into_view_if_needed()
