@@ -36,7 +36,7 @@ _RETRY_SECONDS = 0.5
 _FILES, _LEAST_FILE, _LARGEST_FILE = 4, 2**24, 2**28
 #: How long to gather what is written before it is read; and when to look again after the last of it, as a
 #: line may be heard a moment before Docker records it.
-_GATHER_SECONDS, _AGAIN_SECONDS = 0.03, (0.1, 0.5)
+_GATHER_SECONDS, _AGAIN_SECONDS = 0.02, (0.08, 0.5)
 #: How many frames to ask for beyond those that were heard of, and how many times more if that was too few.
 _SPARE, _MORE, _MOST = 64, 16, 10**6
 

@@ -53,7 +53,7 @@ async def test_an_image_that_does_not_run_as_root_can_be_held(
     await make_image(docker, "local/not-root", f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n')
     task = await docker_lab.start("id -u; exit 5", image="local/not-root", hold_on_failure=True)
     assert (await docker_lab.held(task)).exit_code == 5
-    assert docker_lab.output(task) == "1234\n"
+    await docker_lab.printed(task, "1234\n")
 
 
 async def test_a_held_container_that_somebody_ends_is_over_as_its_command_was(
