@@ -40,8 +40,10 @@ async def test_following_a_deleted_job_ends(service: OpenService) -> None:
 async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
     everything = service.follow(ALICE, None, None)
     for name in ("one", "two"):
+        hearing = asyncio.ensure_future(anext(everything))
+        await asyncio.sleep(0)  # it has heard all there is, and waits
         await service.run(name)
-        told = await anext(everything)
+        told = await asyncio.wait_for(hearing, 30)
         while told.entry.type != "ended":
             assert told.job == name
             told = await anext(everything)
