@@ -35,6 +35,12 @@ def expected(lines: int) -> tuple[str, str]:
     return out, "".join(f"{n:06}\n" for n in range(lines))
 
 
+@pytest.fixture
+async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
+    async with aiodocker.Docker(url=docker_host) as client:
+        yield client
+
+
 async def test_a_log_is_exact_when_the_engine_is_left_and_opened_again_and_again(
     docker_lab: Lab, open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str
 ) -> None:
@@ -86,6 +92,26 @@ async def test_a_line_longer_than_docker_takes_at_once_is_kept_as_it_is(docker_l
         f"python3 -c \"print('x' * {length}); print('y'); print(end='z' * {length})\""
     )
     assert docker_lab.output(task) == "x" * length + "\ny\n" + "z" * length
+
+
+async def test_a_service_that_takes_up_in_the_middle_of_a_long_line_goes_on_there(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str, docker: aiodocker.Docker
+) -> None:
+    lab = await Lab.over(await open_docker(), debian_image)
+    letters = "import sys; sys.stdout.write({!r} * {}); sys.stdout.flush()"
+    begin, end = letters.format("x", 40_000), letters.format("y", 40_000)
+    task = await lab.start(f'python3 -c "{begin}"; while [ ! -e go ]; do sleep 0.1; done; python3 -c "{end}"')
+    await eventually(lambda: lab.engine.log(task).size("stdout") == 2 * 2**14, "whole pieces are copied")
+    gangs, lab.gangs = lab.gangs, []
+    await lab.stop_listening()
+    lab = await Lab.over(await open_docker(), debian_image)
+    lab.gangs = gangs
+    await lab.adopt([task])
+    go = await docker.containers.container(task.name).exec(["touch", "/pai/go"])
+    await go.start(detach=True)
+    await lab.ended(task)
+    assert lab.output(task) == "x" * 40_000 + "y" * 40_000
+    await lab.clean()
 
 
 async def test_an_unfinished_last_line_is_kept_as_it_is(docker_lab: Lab) -> None:
@@ -168,12 +194,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:  # just rotated
         return 0
-
-
-@pytest.fixture
-async def docker(docker_host: str) -> AsyncIterator[aiodocker.Docker]:
-    async with aiodocker.Docker(url=docker_host) as client:
-        yield client
 
 
 async def test_a_task_that_writes_without_end_fills_no_disk_and_nothing_is_lost_twice_or_torn(
