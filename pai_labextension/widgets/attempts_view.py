@@ -10,9 +10,13 @@ from .job_view import MOST_ROWS, duration, moment, state_word
 from .language import Language
 
 
-def history(say: Language, attempts: list[AttemptInfo]) -> str:
-    """Show the attempts, the newest first; empty where there is but one, which the job itself shows."""
-    if len(attempts) < 2:
+def history(say: Language, attempts: list[AttemptInfo], job_ended: bool) -> str:
+    """Show the attempts, the newest first; empty where there is but one, of which the job itself tells all.
+
+    A job that waits for its second attempt does not: the first one has ended for a reason of its own.
+    """
+    told = job_ended or not attempts or attempts[0]["completedTime"] is None
+    if len(attempts) < 2 and told:
         return ""
     columns = [
         say("Attempt"),

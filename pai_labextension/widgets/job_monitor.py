@@ -200,7 +200,7 @@ class JobMonitor(TopWidget):
         # only the attempts know on which machine a task is
         roles = attempts[-1]["taskRoles"] if attempts else detail["taskRoles"]
         self._show(self.tasks, job_view.tasks(self.say, roles))
-        self._show(self.history, attempts_view.history(self.say, attempts))
+        self._show(self.history, attempts_view.history(self.say, attempts, ended))
         self._show(self.ending, job_view.ending(self.say, detail, ""))
         show(self._stop_row, not ended)
         if ended:

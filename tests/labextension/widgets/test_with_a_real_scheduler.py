@@ -118,3 +118,23 @@ async def test_a_debugged_failure_says_until_when_its_container_is_kept(client: 
         assert await asyncio.wait_for(monitor.wait(), 60) == "STOPPED"
     finally:
         monitor.close()
+
+
+async def test_a_preempted_attempt_is_told_in_words_while_the_job_waits_again(client: Client) -> None:
+    role = {"name": "main", "command": "sleep 3600", "gpuNumber": 4}
+    borrower = {"virtualCluster": "vision", "gpuType": "P100", "taskRoles": [role]}
+    await client.submit(hello_job("borrower", **borrower))
+    monitor = JobMonitor("borrower", client=client, locale="en", pace=PACE)
+    try:
+        await until(lambda: monitor.state == "RUNNING")
+        owner = {"gpuType": "P100", "taskRoles": [{**role, "gpuNumber": 2}]}
+        await client.submit(hello_job("owner", **owner))
+        await until(lambda: "-7120" in monitor.history.value)
+        assert "Preempted: virtual cluster vision had borrowed" in monitor.history.value
+        await until(lambda: "Place 1 in the queue" in monitor.head.value)
+        assert "P100" in monitor.head.value, "why it waits"
+        await client.stop("alice", "owner")
+        await until(lambda: monitor.state == "RUNNING")
+        await until(lambda: monitor.history.value.count("<tr><td>") == 2)
+    finally:
+        monitor.close()
