@@ -164,6 +164,12 @@ def test_who_has_used_up_a_quota_may_still_have_what_needs_no_gpu() -> None:
     )
 
 
+def test_who_holds_more_than_a_quota_that_was_lowered_may_still_have_what_needs_no_gpu() -> None:
+    ledger = ledger_of(VirtualCluster("x", 100, gpus_per_user=1))
+    ledger.book("x", "alice", {"gpu:P100": 2})
+    assert ledger.excess("x", "alice", {"cpus": 1}, GUARANTEE) is None
+
+
 def test_a_quota_is_named_before_the_share_and_for_ever_where_it_is_for_ever() -> None:
     ledger = ledger_of(VirtualCluster("x", 50, gpus_per_user=2))
     ledger.book("x", "alice", {"gpu:P100": 2})

@@ -104,6 +104,8 @@ def test_priority_and_place_may_change_at_once() -> None:
     world.reorder("a4", priority=80, place=1)
     assert shown(world) == ["a4", "a3", "a1", "a2"]
     assert world.job("a4").priority == 80
+    world.reorder("a1", priority=80, place=3)
+    assert shown(world) == ["a4", "a3", "a1", "a2"]
 
 
 def test_the_same_priority_again_changes_nothing() -> None:
