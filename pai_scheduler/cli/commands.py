@@ -155,10 +155,8 @@ async def validate(session: Session, *, file: str) -> int:
             "later": msg("The job is right, and will have to wait."),
             "never": msg("The job is right, but does not fit this cluster at present."),
         }[validation["fits"]]
-        limits = validation["limits"]
-        parts = [fits.in_locale(session.locale), validation["reason"]]
-        if limits is not None:
-            parts += [said.in_locale(session.locale) for said in limits_in_words(limits)]
+        limits = [words.in_locale(session.locale) for words in limits_in_words(validation)]
+        parts = [fits.in_locale(session.locale), validation["reason"], *limits]
         print(printable_lines(" ".join(filter(None, parts))))
     return REFUSED if validation["errors"] else OK
 

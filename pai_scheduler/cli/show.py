@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..job.messages import Message, msg
-from ..wire import JobDetail, JobLimits, JobSummary, NodeInfo, TaskStatus, VirtualClusterInfo
+from ..wire import JobDetail, JobSummary, NodeInfo, TaskStatus, Validation, VirtualClusterInfo
 from .tables import duration, moment, pairs, table
 
 
@@ -164,13 +164,17 @@ def _words(header: Sequence[Message], locale: str) -> list[str]:
     return [title.in_locale(locale) for title in header]
 
 
-def limits_in_words(limits: JobLimits) -> Iterator[Message]:
-    """Say what order and limits a job would have."""
-    yield msg(
-        "Its priority is {priority}, its place in the queue would be {place}.",
-        priority=limits["priority"],
-        place=limits["queuePlace"],
-    )
+def limits_in_words(validation: Validation) -> Iterator[Message]:
+    """Say what order and limits a job would have: its order only where it would have to wait."""
+    limits = validation["limits"]
+    if limits is None:
+        return
+    if validation["fits"] != "now":
+        yield msg(
+            "Its priority is {priority}, its place in the queue would be {place}.",
+            priority=limits["priority"],
+            place=limits["queuePlace"],
+        )
     if limits["maxRunSeconds"] is not None:
         yield msg("It may run for {seconds} s.", seconds=limits["maxRunSeconds"])
     if limits["gpusPerUser"] is not None:
