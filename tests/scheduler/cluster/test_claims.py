@@ -108,6 +108,19 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     assert cluster.uses["b"].cpus == 0
 
 
+def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
+    cluster = Cluster([make_node(cpus=4)])
+    claims = Claims()
+    beyond, within = (
+        claim_of(Target(make_demand(3), "a", None), job_id=name, within=name == "within")
+        for name in ("beyond", "within")
+    )
+    claims.add(cluster, beyond)
+    assert beyond.is_complete
+    claims.add(cluster, within)
+    assert (within.is_complete, beyond.is_complete) == (True, False)
+
+
 def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_guarantee() -> None:
     cluster = Cluster([make_node(cpus=5)])
     cluster.occupy(make_demand(2), on("a"))
@@ -199,6 +212,20 @@ def test_who_has_a_claim_may_start_elsewhere_and_what_was_kept_is_free_then() ->
     assert desk.nodes_of("large") == ["b"]
 
 
+def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_else() -> None:
+    desk = Desk(
+        gpu_node("a", 2),
+        make_node("b", 10, gpus={"P100": 2}),
+        clusters=[VirtualCluster("x", 100), VirtualCluster("y", 0)],
+        limit=0,
+    )
+    desk.hold("first", (gpu(), on("a", 0)))
+    desk.hold("second", (gpu(), on("b", 0)))
+    desk.wait("large", gpu(2))
+    assert desk.wait("many cores", gpu(1, cpus=20), vc="y") == []
+    assert desk.end("second") == ["+large", "~many cores"]
+
+
 def test_who_stays_within_a_guarantee_comes_before_a_claim_that_goes_beyond() -> None:
     desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     desk.hold("x1", (gpu(), on("a", 0)))
@@ -217,6 +244,16 @@ def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_claim_beyon
     desk.wait("beyond", gpu(2))
     assert desk.wait("within", gpu(1), vc="y") == ["+within"]
     assert desk.claimed() == ["beyond"]
+
+
+def test_what_is_kept_for_a_claim_beyond_is_in_nobodys_way_who_stays_within() -> None:
+    desk = Desk(limit=0)
+    desk.hold("x0", (gpu(2), on("a", 0, 1)))
+    desk.hold("y0", (gpu(1), on("a", 2)), vc="y")
+    assert desk.wait("beyond", gpu(2)) == []
+    assert desk.wait("more", gpu(1)) == []
+    assert desk.wait("within", gpu(1), vc="y") == ["+within"]
+    assert desk.claimed() == ["beyond", "more"]
 
 
 def test_a_claim_within_a_guarantee_is_respected_by_all() -> None:
@@ -292,6 +329,17 @@ def test_two_claims_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: 
     assert desk.end("first") in (["+second"], ["~second"])
     assert desk.end("second") == []
     assert not desk.dispatcher.ledger.used("x")
+
+
+def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> None:
+    desk = Desk(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
+    desk.hold("r0", (gpu(), on("a", 0)))
+    desk.hold("r1", (gpu(), on("a", 1)))
+    desk.wait("first", gpu(2))
+    desk.wait("second", gpu(1))
+    assert desk.end("r0") == []
+    assert desk.end("r1") == ["+first"]
+    assert desk.end("first") == ["+second"]
 
 
 def test_two_claims_of_one_users_quota_do_not_wait_for_each_other() -> None:

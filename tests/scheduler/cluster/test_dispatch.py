@@ -89,6 +89,14 @@ def test_what_must_not_be_stopped_for_others_never_borrows_and_does_not_stop_the
     assert desk.wait("more", gpu(1), preemptible=False) == []
 
 
+def test_what_must_not_be_stopped_does_not_borrow_another_type_but_has_its_own_freed() -> None:
+    desk = Desk(gpu_node(gpus=2, K80=2))
+    desk.hold("x0", (gpu(1, "K80"), on("a", 2)))
+    desk.hold("x1", (gpu(1, "K80"), on("a", 3)))
+    desk.hold("y0", (gpu(1, "P100"), on("a", 0)), vc="y")
+    assert desk.wait("sure", gpu(1), vc="y", preemptible=False) == ["-x1"]
+
+
 def test_a_start_beyond_a_guarantee_goes_to_the_maximum_and_no_further() -> None:
     desk = Desk(clusters=[VirtualCluster("x", 25, 75), VirtualCluster("y", 75)])
     assert desk.wait("too much", gpu(4)) == []
@@ -149,6 +157,24 @@ def test_a_job_stops_nobody_of_its_own_virtual_cluster() -> None:
     assert desk.wait("other", gpu(1), vc="x") == ["-y1"]
 
 
+def test_a_job_stops_nobody_of_its_own_virtual_cluster_for_another_resource_either() -> None:
+    desk = Desk(gpu_node(gpus=2, K80=2))
+    desk.hold("x0", (gpu(1, "K80", cpus=20), on("a", 2)))
+    desk.hold("x1", (gpu(1, "K80", cpus=20), on("a", 3)))  # borrows a K80, with the cores that are lacking
+    desk.hold("y0", (make_demand(55), on("a")), vc="y", preemptible=False)
+    assert desk.wait("own", gpu(1, "P100", cpus=10)) == []
+
+
+def test_of_equally_young_ones_of_several_virtual_clusters_always_the_same_is_stopped() -> None:
+    for order in ("xz", "zx"):
+        desk = Desk(clusters=THIRDS)
+        for number, name in enumerate(order):
+            desk.hold(f"old {name}", (gpu(), on("a", 2 * number)), vc=name)
+            desk.hold(f"young {name}", (gpu(), on("a", 2 * number + 1)), vc=name)
+            desk.dispatcher.holdings[f"young {name}"].since = 9
+        assert desk.wait("wants", gpu(1), vc="y") == ["-young x"]
+
+
 def test_what_must_not_be_stopped_counts_first_against_a_guarantee() -> None:
     desk = Desk()
     desk.hold("old", (gpu(2), on("a", 0, 1)))
@@ -192,6 +218,25 @@ def test_whoever_is_ending_anyway_is_waited_for_before_anybody_is_stopped() -> N
     assert desk.awaited("wants") == {"ends"}
     assert desk.wait("small", gpu(1)) == []
     assert desk.end("ends") == ["+wants"]
+
+
+def test_who_ends_for_other_reasons_makes_nobody_next_where_nobody_borrows() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
+    desk.hold("x0", (gpu(), on("a", 0)))
+    desk.hold("x1", (gpu(), on("b", 0)))
+    desk.dispatcher.ending("x0")
+    assert desk.wait("wants", gpu(2), vc="y") == []
+    assert desk.claimed() == []
+
+
+def test_what_was_being_freed_for_a_job_that_leaves_is_kept_for_the_next() -> None:
+    desk = Desk()
+    desk.hold("x0", (gpu(2), on("a", 0, 1)))
+    desk.hold("x1", (gpu(2), on("a", 2, 3)))
+    assert desk.wait("wants", gpu(2), vc="y") == ["-x1"]
+    desk.leave("wants")
+    assert desk.wait("next", gpu(1), vc="y") == []
+    assert desk.awaited("next") == {"x1"}
 
 
 def test_what_is_being_freed_is_kept_for_the_job_it_is_freed_for_also_from_higher_priorities() -> None:
@@ -346,6 +391,27 @@ def test_who_comes_first_by_priority_overtakes_nobody() -> None:
     assert desk.claimed() == []
     assert desk.wait("later", gpu(1)) == ["+later"]
     assert desk.claimed() == ["large"]
+
+
+def test_who_borrows_is_not_overtaken_by_who_stays_within_a_guarantee_but_by_who_borrows_too() -> None:
+    desk = Desk(gpu_node(gpus=8), limit=1)
+    desk.hold("y0", (gpu(4), on("a", 0, 1, 2, 3)), vc="y")
+    assert desk.wait("large", gpu(5), vc="y") == []
+    assert desk.wait("within", gpu(3)) == ["+within"]
+    assert desk.claimed() == []
+    assert desk.dispatcher.queue.overtaken("large") == 0
+    desk.end("within")
+    desk.hold("x0", (gpu(4), on("a", 4, 5, 6, 7)))
+    desk.dispatcher.set_nodes([gpu_node(gpus=9)])
+    assert desk.wait("borrows", gpu(1)) == ["~borrows"]
+    assert desk.claimed() == ["large"]
+
+
+def test_for_what_must_not_borrow_and_would_have_to_nothing_is_kept() -> None:
+    desk = Desk(limit=0)
+    assert desk.wait("sure", gpu(3), preemptible=False) == []
+    assert desk.claimed() == []
+    assert desk.wait("other", gpu(4)) == ["~other"]
 
 
 def test_for_what_can_never_fit_nothing_is_kept_until_there_is_more() -> None:

@@ -1,7 +1,17 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.core.outlook import forecast, node_uses, virtual_cluster_uses, waiting_reason
+from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.outlook import (
+    Limits,
+    QueuedJob,
+    forecast,
+    limit_errors,
+    node_uses,
+    queued_jobs,
+    virtual_cluster_uses,
+    waiting_reason,
+)
 
 from ..making import make_spec
 from .world import World, make_node, make_role
@@ -142,3 +152,64 @@ def test_the_latest_time_at_which_a_job_fits_is_rounded_up_to_minutes() -> None:
     assert (why(world) or "").endswith("in 2 min at the latest.")
     world.now += 119_998
     assert (why(world) or "").endswith("in 1 min at the latest.")
+
+
+def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wait_is_told_of_the_wait() -> (
+    None
+):
+    clusters = [VirtualCluster("default", 50), VirtualCluster("vision", 50)]
+    world = World(make_node(cpus=100, gpus={"P100": 4}), virtual_clusters=clusters)
+    now = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    assert (now.fits, now.borrows, str(now.reason)) == (
+        "now",
+        True,
+        "It would hold more than virtual cluster default is guaranteed: it may be stopped for others, "
+        "and is queued again then.",
+    )
+    world.run(make_role(gpus=2))
+    later = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    assert (later.fits, later.borrows, str(later.reason)) == (
+        "later",
+        True,
+        "3 × GPU are asked for, 2 free (a: 2).",
+    )
+
+
+def test_a_forecast_tells_priority_place_and_limits() -> None:
+    clusters = [VirtualCluster("default", 100, default_run_seconds=60, gpus_per_user=3)]
+    world = World(make_node(gpus={"P100": 4}), virtual_clusters=clusters)
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(cpus=8), id="plain")
+    world.submit(make_role(cpus=8), id="urgent", extras={"priority": 80})
+    assert forecast(world.core, "alice", make_spec(extras={"priority": 80})).limits == Limits(80, 2, 60, 3, 2)
+    assert forecast(world.core, "bert", make_spec(extras={"maxRunSeconds": 9})).limits == Limits(
+        50, 3, 9, 3, 0
+    )
+
+
+def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> None:
+    world = World(make_node(gpus={"P100": 4}), settings=Settings(overtake_limit=1))
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(gpus=4), id="large")
+    world.run(make_role(gpus=1), id="small")
+    world.submit(make_role(gpus=2), id="urgent", extras={"priority": 60})
+    jobs = world.core.jobs
+    assert queued_jobs(world.core, "default") == [
+        QueuedJob(jobs["urgent"], 1, 0, reserved=False),
+        QueuedJob(jobs["large"], 2, 1, reserved=True),
+    ]
+    assert queued_jobs(world.core, "nowhere") == []
+
+
+def test_a_time_limit_is_too_long_for_a_virtual_cluster_only_beyond_the_longest_that_it_allows() -> None:
+    clusters = [VirtualCluster("default", 100, max_run_seconds=60), VirtualCluster("free", 0)]
+    core = World(virtual_clusters=clusters).core
+    assert limit_errors(core, make_spec()) == []
+    assert limit_errors(core, make_spec(extras={"maxRunSeconds": 60})) == []
+    assert limit_errors(core, make_spec(virtualCluster="free", extras={"maxRunSeconds": 61})) == []
+    assert limit_errors(core, make_spec(virtualCluster="gone", extras={"maxRunSeconds": 61})) == []
+    (error,) = limit_errors(core, make_spec(extras={"maxRunSeconds": 61}))
+    assert error.path == "$.extras.maxRunSeconds"
+    assert str(error.message) == (
+        "A job of virtual cluster default may run for 60 s at most: ask for less than 61."
+    )
