@@ -183,6 +183,9 @@ def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
     assert desk.wait("large", gpu(3)) == []
     assert desk.awaited("large") == {"r0", "r1", "r2"}
     assert desk.end("r1") == []
+    awaited = desk.dispatcher.awaits("large")
+    assert awaited is not None
+    assert [holding.job_id for holding in awaited] == ["r0", "r2"]
     assert desk.wait("small", gpu(1)) == []
     assert desk.end("r0") == []
     assert desk.end("r2") == ["+large"]
@@ -217,11 +220,11 @@ def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_
         gpu_node("a", 2),
         make_node("b", 10, gpus={"P100": 2}),
         clusters=[VirtualCluster("x", 100), VirtualCluster("y", 0)],
-        limit=0,
     )
     desk.hold("first", (gpu(), on("a", 0)))
     desk.hold("second", (gpu(), on("b", 0)))
-    desk.wait("large", gpu(2))
+    desk.queue("large", gpu(2), overtaken=100)
+    assert desk.decide() == []
     assert desk.wait("many cores", gpu(1, cpus=20), vc="y") == []
     assert desk.end("second") == ["+large", "~many cores"]
 
@@ -350,6 +353,18 @@ def test_two_claims_of_one_users_quota_do_not_wait_for_each_other() -> None:
     assert desk.claimed() == ["first", "second"]
     assert desk.end("r") == ["+first"]
     assert desk.end("first") == ["+second"]
+
+
+def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> None:
+    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    for name in ("first", "second", "third"):
+        desk.queue(name, gpu(2))
+    desk.decide()
+    assert desk.claimed() == ["first"]
+    desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
+    assert desk.decide() == []
+    assert desk.claimed() == ["first"]
 
 
 def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:

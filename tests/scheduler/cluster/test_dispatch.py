@@ -222,6 +222,8 @@ def test_whoever_is_ending_anyway_is_waited_for_before_anybody_is_stopped() -> N
 
 def test_who_ends_for_other_reasons_makes_nobody_next_where_nobody_borrows() -> None:
     desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
+    desk.hold("once preempted", (gpu(), on("a", 1)), ending=True, preempted=True)
+    desk.end("once preempted")
     desk.hold("x0", (gpu(), on("a", 0)))
     desk.hold("x1", (gpu(), on("b", 0)))
     desk.dispatcher.ending("x0")
@@ -303,6 +305,20 @@ def test_somebody_of_another_virtual_cluster_has_what_becomes_free() -> None:
     assert desk.end("y0") == ["~more"]
 
 
+def test_a_gang_starts_when_one_of_its_tasks_has_room_and_the_others_had_it() -> None:
+    desk = Desk(make_node("a", 10, gpus={"P100": 1}), make_node("b", 100))
+    desk.hold("y0", (gpu(1), on("a", 0)), vc="y")
+    assert desk.wait("gang", gpu(1), make_demand(60)) == []
+    assert desk.end("y0") == ["~gang"]
+
+
+def test_with_more_nodes_more_is_guaranteed() -> None:
+    desk = Desk()
+    assert desk.wait("waits", gpu(3), preemptible=False) == []
+    desk.dispatcher.set_nodes([gpu_node("a"), gpu_node("b")])
+    assert desk.decide() == ["+waits"]
+
+
 def test_a_limit_that_is_freed_lets_somebody_start_elsewhere() -> None:
     desk = Desk(gpu_node("a", 2), gpu_node("b", 2), clusters=[VirtualCluster("x", 50, 50)])
     desk.hold("on a", (gpu(2), on("a", 0, 1)))
@@ -368,6 +384,17 @@ def test_another_rank_costs_a_job_its_claim_and_it_finds_another() -> None:
     assert desk.claimed() == ["second", "large"]
     assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 8
     assert desk.end("r") == ["+second"]
+
+
+def test_another_rank_gives_what_was_kept_for_a_job_to_those_that_are_before_it_now() -> None:
+    desk = Desk(clusters=WHOLE)
+    desk.hold("r", (gpu(1), on("a", 0)))
+    desk.queue("large", gpu(4), overtaken=100)
+    assert desk.decide() == []
+    assert desk.wait("small", gpu(1)) == []
+    desk.dispatcher.rerank("large", (1, 99))
+    assert desk.decide() == ["+small"]
+    assert desk.claimed() == ["large"]
 
 
 # -- overtaking

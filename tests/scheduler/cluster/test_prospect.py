@@ -163,6 +163,8 @@ def test_a_limit_that_is_used_up_by_what_is_kept_counts_for_those_behind_only() 
         "virtual cluster x may hold 2 × GPU at most (50 %), its jobs hold {used}, "
         "and {asked} × GPU are asked for."
     )
+    desk.wait("behind", gpu(2, cpus=2))
+    assert desk.claimed() == ["large", "behind"]
     assert said(waits(desk, "large")) == ("later", words.format(used=1, asked=2))
     assert said(asked(desk, gpu(1))) == ("later", words.format(used=2, asked=1))
 
