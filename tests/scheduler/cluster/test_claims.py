@@ -365,6 +365,12 @@ def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> N
     desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
     assert desk.decide() == []
     assert desk.claimed() == ["first"]
+    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 4
+    assert desk.end("r") == ["+first"]
+    assert desk.end("first") == ["+second"]
+    assert desk.end("second") == ["+third"]
+    assert desk.end("third") == []
+    assert not desk.dispatcher.ledger.used("x")
 
 
 def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:
