@@ -48,7 +48,7 @@ def test_a_server_is_a_job_and_stopping_it_ends_the_job(hub: Hub) -> None:
 
 
 def test_a_server_that_must_wait_says_for_what_and_starts_when_it_can(hub: Hub) -> None:
-    assert hub.start_server("bob", {"gpus": 4, "gpu_type": "TITANX"}).is_success
+    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
     hub.wait_ready("bob")
     assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}, server="big").status_code == 202
 
@@ -64,9 +64,9 @@ def test_a_server_that_must_wait_says_for_what_and_starts_when_it_can(hub: Hub) 
 
 
 def test_a_waiting_server_can_be_given_up(hub: Hub) -> None:
-    assert hub.start_server("bob", {"gpus": 4, "gpu_type": "TITANX"}).is_success
+    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
     hub.wait_ready("bob")
-    assert hub.start_server("dave", {"gpus": 4, "gpu_type": "TITANX"}).status_code == 202
+    assert hub.start_server("dave", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
     wait_for(lambda: hub.running_jobs("dave"), "dave's job")
     hub.stop_server("dave")
     assert hub.running_jobs("dave") == []
@@ -127,9 +127,9 @@ def test_a_start_outlives_a_killed_hub(tmp_path: Path) -> None:
     hub = Hub(tmp_path, "--cluster", GPU_LAB)
     hub.start()
     try:
-        assert hub.start_server("bob", {"gpus": 4, "gpu_type": "TITANX"}).is_success
+        assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
         hub.wait_ready("bob")
-        assert hub.start_server("carol", {"gpus": 4, "gpu_type": "TITANX"}).status_code == 202
+        assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
         wait_for(lambda: hub.running_jobs("carol"), "carol's job")
         (job,) = hub.running_jobs("carol")
 

@@ -183,7 +183,7 @@ async def test_a_start_goes_on_when_the_scheduler_was_away_meanwhile(
     make: Make, scheduler: RunningScheduler
 ) -> None:
     holder = make("bob")
-    holder.user_options = {"gpus": 4, "gpu_type": "P100"}
+    holder.user_options = {"gpus": 2, "gpu_type": "P100"}
     await holder.start()
     waiting = make()
     waiting.user_options = {"gpus": 2, "gpu_type": "P100"}
@@ -199,7 +199,7 @@ async def test_a_start_goes_on_when_the_scheduler_was_away_meanwhile(
 
 async def test_time_in_the_queue_is_free(make: Make) -> None:
     holder = make("bob")
-    holder.user_options = {"gpus": 4, "gpu_type": "TITANX"}
+    holder.user_options = {"gpus": 2, "gpu_type": "TITANX"}
     await holder.start()
     waiting = make(launch_patience=1.0)
     waiting.user_options = {"gpus": 1, "gpu_type": "TITANX"}
