@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
@@ -24,12 +24,21 @@ class GpuSupply:
 
 @dataclass(frozen=True, slots=True)
 class VirtualClusterSupply:
-    """A virtual cluster; capacities in per cent."""
+    """A virtual cluster; capacities in per cent. `gpus`: how many of each type are guaranteed to it.
+
+    Servers are not stopped for others, so they never borrow: what is guaranteed is all that they can have.
+    """
 
     name: str
     used_per_cent: float
     waiting_jobs: int
     running: bool
+    gpus: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def guaranteed(self) -> str:
+        """Write what is guaranteed: `1 × P100, 3 × TITANX`."""
+        return ", ".join(f"{count} × {gpu_type}" for gpu_type, count in self.gpus.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +67,16 @@ class Supply:
 def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualClusterInfo]) -> Supply:
     """Sum up what the scheduler tells of its nodes and virtual clusters."""
     machines = list(nodes)
+    gpus = tuple(_gpu_supply(gpu_type, machines) for gpu_type in _gpu_types(machines))
     return Supply(
-        gpus=tuple(_gpu_supply(gpu_type, machines) for gpu_type in _gpu_types(machines)),
+        gpus=gpus,
         virtual_clusters=tuple(
             VirtualClusterSupply(
-                name, info["usedCapacity"], info["numPendingJobs"], info["status"] == "RUNNING"
+                name,
+                info["usedCapacity"],
+                info["numPendingJobs"],
+                info["status"] == "RUNNING",
+                {gpu.type: share(gpu.total, info["capacity"]) for gpu in gpus},
             )
             for name, info in virtual_clusters.items()
         ),
@@ -73,6 +87,11 @@ def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualC
         total_memory_mb=sum(node["total"]["memoryMB"] for node in machines),
         largest_node_memory_mb=max((node["total"]["memoryMB"] for node in machines), default=0),
     )
+
+
+def share(total: int, per_cent: float) -> int:
+    """Give so many per cent of a number, rounded down as the scheduler does."""
+    return int(total * per_cent / 100 + 1e-9)
 
 
 def _gpu_types(nodes: Iterable[NodeInfo]) -> list[str]:

@@ -13,7 +13,7 @@ POLICY = Policy({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, True, 2,
 SUPPLY = Supply(
     gpus=(GpuSupply("P100", 3, 6, 4, 2, False), GpuSupply("TITANX", 0, 2, 2, 0, True)),
     virtual_clusters=(
-        VirtualClusterSupply("default", 25.0, 1, True),
+        VirtualClusterSupply("default", 25.0, 1, True, {"P100": 2}),
         VirtualClusterSupply("old", 0.0, 0, False),
     ),
     free_cpus=10,
@@ -123,3 +123,8 @@ def test_the_form_speaks_chinese() -> None:
     page = render_form(POLICY, SUPPLY, POLICY.defaults, "zh_CN")
     assert 'lang="zh-CN"' in page
     assert "P100：6 块中 3 块空闲" in Fields(page).text
+
+
+def test_each_virtual_cluster_says_which_gpus_its_servers_may_have() -> None:
+    assert "servers may have 2 × P100" in render_form(POLICY, SUPPLY, POLICY.defaults, "en")
+    assert "服务器最多可用 2 × P100" in render_form(POLICY, SUPPLY, POLICY.defaults, "zh_CN")

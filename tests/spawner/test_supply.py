@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
-from pai_spawner.supply import GpuSupply, VirtualClusterSupply, supply_of
+from pai_spawner.supply import GpuSupply, VirtualClusterSupply, share, supply_of
 
 
 def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bool = False) -> NodeInfo:
@@ -70,6 +70,13 @@ def test_virtual_clusters_say_how_full_they_are_and_whether_they_take_jobs() -> 
         VirtualClusterSupply("default", 12.5, 2, True),
         VirtualClusterSupply("old", 12.5, 2, False),
     )
+
+
+def test_servers_are_told_what_is_guaranteed_of_each_type_rounded_down() -> None:
+    (default,) = supply_of(NODES, {"default": virtual_cluster(capacity=50.0)}).virtual_clusters
+    assert default.gpus == {"P100": 3, "TITANX": 0}
+    assert default.guaranteed == "3 × P100, 0 × TITANX"
+    assert [share(3, 33.3), share(10, 70.0), share(3, 100.0)] == [0, 7, 3]
 
 
 def test_an_empty_cluster_has_nothing() -> None:
