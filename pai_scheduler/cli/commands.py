@@ -28,6 +28,11 @@ async def submit(session: Session, *, file: str, watch_it: bool, user: str | Non
         session.print_json({"name": name, "username": owner})
     elif not session.as_json:
         session.say("Job {name} is submitted.", name=name)
+        if not watch_it:
+            # what would be waited for in vain is best known now
+            status = (await session.client.job(owner, name))["jobStatus"]
+            if status["subState"] == "QUEUED":
+                print(printable_lines(status["waitingReason"]))
     if not watch_it:
         return OK
     return await watch(session.client, owner, name, session.locale, as_json=session.as_json)
@@ -153,7 +158,7 @@ async def validate(session: Session, *, file: str) -> int:
         fits = {
             "now": msg("The job is right, and fits now."),
             "later": msg("The job is right, and will have to wait."),
-            "never": msg("The job is right, but does not fit this cluster at present."),
+            "never": msg("The job is right, but cannot run here as it is."),
         }[validation["fits"]]
         limits = [words.in_locale(session.locale) for words in limits_in_words(validation)]
         parts = [fits.in_locale(session.locale), validation["reason"], *limits]

@@ -26,7 +26,10 @@ async def move(session: Session, *, name: str, place: int, user: str | None) -> 
     """Move a waiting job."""
     owner = await session.owner(user)
     await session.client.reorder(owner, name, place=place)
-    return await _tell_place(session, owner, name)
+    done = await _tell_place(session, owner, name)
+    if not session.as_json:
+        await _tell_how_far(session, owner, name, place)
+    return done
 
 
 async def priority(session: Session, *, name: str, priority: int, user: str | None) -> int:
@@ -68,6 +71,36 @@ def queue_table(queues: Mapping[str, Sequence[QueueEntry]], locale: str) -> str:
         for entry in entries
     ]
     return table([title.in_locale(locale) for title in header], rows)
+
+
+async def _tell_how_far(session: Session, owner: str, name: str, place: int) -> None:
+    """Say so where there are fewer jobs to move among than the place that was asked for."""
+    status = (await session.client.job(owner, name))["jobStatus"]
+    if status["queuePlace"] is None:
+        return
+    cluster, priority = status["virtualCluster"], status["priority"]
+    of_priority = [
+        entry
+        for entry in (await session.client.queue(cluster)).get(cluster, [])
+        if entry["priority"] == priority
+    ]
+    all_of_them = (await session.client.whoami())["admin"]
+    count = sum(all_of_them or entry["user"] == owner for entry in of_priority)
+    if place <= count:
+        return
+    if all_of_them:
+        session.say(
+            "Jobs with priority {priority} in that queue: {count}. pai priority moves a job past others.",
+            count=count,
+            priority=priority,
+        )
+    else:
+        session.say(
+            "Jobs of yours with priority {priority} in that queue: {count}. "
+            "pai priority moves a job past others.",
+            count=count,
+            priority=priority,
+        )
 
 
 async def _tell_place(session: Session, owner: str, name: str) -> int:

@@ -63,7 +63,7 @@ def show_job(detail: JobDetail, locale: str) -> str:
         for role, tasks in detail["taskRoles"].items()
         for task in tasks["taskStatuses"]
     ]
-    header = [msg("TASK"), msg("STATE"), msg("ADDRESS"), msg("PORTS"), msg("GPUS"), msg("EXIT")]
+    header = [msg("TASK"), msg("STATE"), msg("ADDRESS"), msg("PORTS"), msg("GPU NUMBERS"), msg("EXIT")]
     block = pairs([(name.in_locale(locale), value) for name, value in about])
     return f"{block}\n\n{table(_words(header, locale), tasks)}"
 

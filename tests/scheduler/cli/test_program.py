@@ -107,7 +107,7 @@ def test_validate_says_whether_it_fits(pai: Pai, tmp_path: Path) -> None:
     huge["taskRoles"] = [{"name": "a", "command": "x", "gpuNumber": 99}]
     never = pai("validate", "-", stdin=json.dumps(huge))
     assert never.returncode == 0
-    assert "does not fit this cluster" in never.stdout
+    assert never.stdout.startswith("The job is right, but cannot run here as it is. Never fits at present: ")
     assert "99" in never.stdout
 
 
@@ -275,3 +275,30 @@ def test_a_job_that_is_to_be_tried_again_shows_what_its_last_attempt_wrote(pai: 
     pai("stop", "cli-again")
     assert shown.endswith("\nThe last lines of main-0's log:\n  what went wrong\n")
     assert "what went wrong" not in pai("show", "cli-again").stdout
+
+
+def test_a_debugged_job_says_what_is_kept_what_it_wrote_and_how_to_end_that(pai: Pai, tmp_path: Path) -> None:
+    path = _file(tmp_path, "cli-held", "echo what went wrong; exit 4", jobEnvs={"isDebug": True})
+    pai("submit", path)
+    for _ in range(100):
+        shown = pai("show", "cli-held").stdout
+        if "DEBUG_HELD" in shown:
+            break
+    pai("stop", "cli-held")
+    said = shown.partition("\n\nTask main-0 has ended with exit code 4;")[2].splitlines()
+    assert said[0].endswith("its container stays for 168 hours, or until the job is stopped.")
+    assert said[1:] == [
+        "When you have seen enough: pai stop cli-held",
+        "",
+        "The last lines of main-0's log:",
+        "  what went wrong",
+    ]
+
+
+def test_a_job_that_has_to_wait_is_told_why_when_it_is_submitted(pai: Pai) -> None:
+    huge = hello_job("cli-in-vain")
+    huge["taskRoles"] = [{"name": "a", "command": "x", "gpuNumber": 99}]
+    said = pai("submit", "-", stdin=json.dumps(huge)).stdout.splitlines()
+    pai("delete", "cli-in-vain")
+    assert said[0] == "Job cli-in-vain is submitted."
+    assert "place 1 in the queue: Never fits at present: " in said[1]

@@ -61,6 +61,16 @@ def test_a_job_is_moved_and_its_new_place_is_told(pai: Pai) -> None:
     assert "from 0 to 100" in refused.stderr
 
 
+@pytest.mark.usefixtures("waiting")
+def test_who_asks_for_a_place_behind_all_others_is_told_how_many_there_are(pai: Pai) -> None:
+    assert len(pai("move", "cli-first", "2").stdout.splitlines()) == 1
+    beyond = pai("move", "cli-first", "7").stdout.splitlines()
+    assert beyond[1] == (
+        "Jobs of yours with priority 50 in that queue: 2. pai priority moves a job past others."
+    )
+    assert json.loads(pai("--json", "move", "cli-first", "7").stdout)["priority"] == 50
+
+
 def test_what_is_kept_for_a_job_is_said_and_what_is_another_users_is_not() -> None:
     entry: QueueEntry = {
         "place": 1,
