@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
@@ -39,32 +40,36 @@ def gpu_counts(nodes: Iterable[NodeInfo]) -> list[GpuCount]:
 
 
 def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, nodes: Sequence[NodeInfo]) -> str:
-    """Say what is free in a virtual cluster."""
+    """Say what nobody has of the machines, and how much a virtual cluster has of its share."""
     if cluster is None:
         return say("There is no virtual cluster {name}.", name=name)
-    total, used = cluster["resourcesTotal"], cluster["resourcesUsed"]
+    cpus, memory = _free(nodes, "cpus"), _free(nodes, "memoryMB")
     parts = [
-        say("{free} of {total} CPUs", free=total["vCores"] - used["vCores"], total=total["vCores"]),
-        say(
-            "{free} of {total} GB memory",
-            free=_gb(total["memory"] - used["memory"]),
-            total=_gb(total["memory"]),
+        say("{free} of {total} CPUs", free=cpus[0], total=cpus[1]),
+        say("{free} of {total} GB memory", free=_gb(memory[0]), total=_gb(memory[1])),
+        *(
+            say("{free} of {total} {type} (simulated)", type=c.type, free=c.free, total=c.total)
+            if c.simulated
+            else say("{free} of {total} {type}", type=c.type, free=c.free, total=c.total)
+            for c in gpu_counts(nodes)
         ),
-        say("{free} of {total} GPUs", free=total["GPUs"] - used["GPUs"], total=total["GPUs"]),
     ]
-    comma = say(", ")
-    types = comma.join(
-        say("{type}: {free} of {total} free (simulated)", type=c.type, free=c.free, total=c.total)
-        if c.simulated
-        else say("{type}: {free} of {total} free", type=c.type, free=c.free, total=c.total)
-        for c in gpu_counts(nodes)
+    return say(
+        "Free: {parts}. Virtual cluster {name} holds {used:.3g} % of the cluster; "
+        "it is guaranteed {share:g} %, and may hold {most:g} %.",
+        parts=say(", ").join(parts),
+        name=name,
+        used=cluster["usedCapacity"],
+        share=cluster["capacity"],
+        most=cluster["maxCapacity"],
     )
-    template = (
-        "Free in {name}: {parts}. GPUs of the whole cluster: {types}."
-        if types
-        else "Free in {name}: {parts}."
-    )
-    return say(template, name=name, parts=comma.join(parts), types=types)
+
+
+def _free(nodes: Sequence[NodeInfo], resource: Literal["cpus", "memoryMB"]) -> tuple[int, int]:
+    """Count what is free of a resource, and what there is."""
+    total = sum(node["total"][resource] for node in nodes)
+    free = sum(node["total"][resource] - node["used"][resource] for node in nodes if node["state"] != _LOST)
+    return free, total
 
 
 def _gb(megabytes: float) -> str:

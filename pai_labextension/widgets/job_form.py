@@ -246,7 +246,7 @@ class JobForm(TopWidget):
         elif answer["fits"] == "later":
             sentence = say("This job will wait: {reason}", reason=answer["reason"])
         else:
-            sentence = say("This job never fits at present: {reason}", reason=answer["reason"])
+            sentence = say("This job cannot run here as it is. {reason}", reason=answer["reason"])
         if answer["borrows"] and (answer["fits"] != "now" or not answer["reason"]):
             sentence += " " + say("It would borrow what is idle, and may be stopped for those it belongs to.")
         self.fit.value = notice(sentence, _KIND_OF_FIT[answer["fits"]])

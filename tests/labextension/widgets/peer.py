@@ -272,7 +272,13 @@ class _VirtualClusters(_Handler):
     def get(self) -> None:
         resources = {"memory": 100_000, "vCores": 32, "GPUs": 3}
         used = {"memory": 8000, "vCores": 2, "GPUs": 1}
-        cluster = {"resourcesTotal": resources, "resourcesUsed": used, "capacity": 100}
+        cluster = {
+            "resourcesTotal": resources,
+            "resourcesUsed": used,
+            "capacity": 100,
+            "maxCapacity": 100,
+            "usedCapacity": 33.3,
+        }
         self.answer({"default": cluster, "vision": cluster})
 
 

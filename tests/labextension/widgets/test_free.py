@@ -11,10 +11,7 @@ from tests.labextension.widgets.peer import NODE
 
 CLUSTER = cast(
     VirtualClusterInfo,
-    {
-        "resourcesTotal": {"memory": 100_000, "vCores": 32, "GPUs": 3},
-        "resourcesUsed": {"memory": 8500, "vCores": 2, "GPUs": 1},
-    },
+    {"capacity": 40.0, "maxCapacity": 80.0, "usedCapacity": 33.333},
 )
 
 
@@ -28,12 +25,22 @@ def test_a_lost_machine_has_nothing_that_is_free() -> None:
     assert gpu_counts([lost]) == [GpuCount("P100", 0, 1, False), GpuCount("TITANX", 0, 2, True)]
 
 
-def test_the_line_names_what_is_free() -> None:
-    assert free_line(Language("en"), "default", CLUSTER, [NODE]) == (
-        "Free in default: 30 of 32 CPUs, 91.5 of 100 GB memory, 2 of 3 GPUs. "
-        "GPUs of the whole cluster: P100: 1 of 1 free, TITANX: 1 of 2 free (simulated)."
+def test_the_line_names_what_nobody_has_and_what_a_virtual_cluster_has_of_its_share() -> None:
+    assert free_line(Language("en"), "vision", CLUSTER, [NODE]) == (
+        "Free: 30 of 32 CPUs, 92 of 100 GB memory, 1 of 1 P100, 1 of 2 TITANX (simulated). "
+        "Virtual cluster vision holds 33.3 % of the cluster; it is guaranteed 40 %, and may hold 80 %."
     )
-    assert free_line(Language("zh_CN"), "default", CLUSTER, []).startswith("default 中空闲：CPU 30/32")
+    assert free_line(Language("zh_CN"), "vision", CLUSTER, [NODE]).startswith(
+        "空闲：CPU 30/32，内存 92/100 GB，"
+    )
+
+
+def test_what_a_lost_machine_had_is_not_free() -> None:
+    lost: Any = {**NODE, "name": "node-b", "state": "LOST"}
+    line = free_line(Language("en"), "vision", CLUSTER, [NODE, lost])
+    assert line.startswith(
+        "Free: 30 of 64 CPUs, 92 of 200 GB memory, 1 of 2 P100, 1 of 4 TITANX (simulated)."
+    )
 
 
 def test_a_virtual_cluster_that_is_not_there_is_said() -> None:

@@ -35,7 +35,7 @@ async def test_the_documents_hello_world_runs_from_the_form(client: Client, fixt
     form = JobForm(text, client, "en", quiet=0)
     try:
         await until(lambda: "fits now" in form.fit.value)
-        assert "TITANX: 4 of 4 free (simulated)" in form.free.value
+        assert "4 of 4 TITANX (simulated)" in form.free.value
         form.form.roles.boxes[0].field("command").entry.value = 'echo "hello from $PAI_JOB_NAME"'
         monitor = await form.submit()
         assert monitor is not None, form.outcome.value
@@ -52,7 +52,7 @@ async def test_a_job_that_never_fits_and_a_name_that_is_taken_are_said(client: C
     try:
         role = form.form.roles.boxes[0]
         role.field("gpuNumber").entry.value = "64"
-        await until(lambda: "以目前的集群无法运行" in form.fit.value)
+        await until(lambda: "此作业按目前的写法无法在此运行。" in form.fit.value)
         role.field("gpuNumber").entry.value = "0"
         assert await form.submit() is None
         assert form.form.field("jobName").problem
