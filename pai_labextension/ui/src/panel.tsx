@@ -196,7 +196,7 @@ function JobRow({ job, model, trans, language, onWatch }: IListProps & { job: IJ
         {job.name}
         {model.isOwnServer(job) && <span className="pai-Jobs-own">{trans.__('this notebook server')}</span>}
       </th>
-      <td>
+      <td className="pai-Jobs-state">
         <span className="pai-State" data-state={job.state}>
           {stateLabel(job, trans)}
         </span>
