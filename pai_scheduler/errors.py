@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .job.messages import Message, msg
+from .job.spec import JobSpec
 from .job.validate import SpecError
 
 
@@ -29,6 +30,29 @@ def no_job(user: str, name: str) -> RequestError:
     return RequestError(
         404, "NoJobError", msg("Job {name} of user {user} is not found.", name=name, user=user)
     )
+
+
+def no_task(spec: JobSpec, task: str) -> RequestError:
+    """A job has no such task."""
+    there = ", ".join(
+        f"{role.name}-0" + (f" … {role.name}-{role.task_number - 1}" if role.task_number > 1 else "")
+        for role in spec.task_roles
+    )
+    message = msg(
+        "Job {name} has no task {task}. There are: {tasks}.", name=spec.name, task=task, tasks=there
+    )
+    return RequestError(404, "NoJobError", message)
+
+
+def no_attempt(name: str, attempt: int, last: int) -> RequestError:
+    """A job has had no such attempt yet."""
+    message = msg(
+        "Job {name} has no attempt {attempt}; they count from 0, the last is {last}.",
+        name=name,
+        attempt=attempt,
+        last=last,
+    )
+    return RequestError(404, "NoJobError", message)
 
 
 def no_virtual_cluster(name: str, known: Sequence[str]) -> RequestError:

@@ -33,7 +33,7 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import forbidden, no_job, no_virtual_cluster
+from .errors import forbidden, no_attempt, no_job, no_task, no_virtual_cluster
 from .health import Health, Readiness
 from .job.messages import Message, msg
 from .job.task import TaskRef
@@ -269,8 +269,10 @@ class Service:
         job = await self._reader.find(caller, owner, name)
         last = job.attempt.number if job.attempt else 0
         known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
-        if not known or (attempt is not None and not 0 <= attempt <= last):
-            raise no_job(owner, f"{name}/{role}-{index}")
+        if not known:
+            raise no_task(job.spec, f"{role}-{index}")
+        if attempt is not None and not 0 <= attempt <= last:
+            raise no_attempt(name, attempt, last)
         return TaskRef(job.id, last if attempt is None else attempt, role, index)
 
     def task_log(self, task: TaskRef) -> TaskLog:

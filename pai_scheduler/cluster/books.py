@@ -259,6 +259,27 @@ class Books:
         with self.unclaimed():
             return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
 
+    def borrowing_elsewhere(self, cluster: str) -> list[Holding]:
+        """List the jobs of all other virtual clusters that borrow, youngest first."""
+        found = [
+            holding
+            for name in self._by_cluster
+            if name != cluster and self.ledger.is_over_guarantee(name)
+            for holding in self.borrowing(name)
+        ]
+        # (a job id is random: it only makes the order of equals the same every time)
+        return sorted(found, key=lambda holding: (-holding.since, holding.job_id))
+
+    def would_preempt(self, user: str, cluster: str, shape: Shape) -> int:
+        """Count the borrowing jobs that are stopped for a gang within its guarantee; 0: that would not do."""
+
+        def look() -> bool:
+            return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
+
+        ends = [*self._ending.values(), *self.borrowing_elsewhere(cluster)]
+        needed = WhatIf(self.cluster, self.ledger).needed(look, ends)
+        return 0 if needed is None else sum(not holding.ending for holding in needed)
+
     def borrowing(self, cluster: str) -> list[Holding]:
         """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.
 

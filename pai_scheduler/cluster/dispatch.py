@@ -161,17 +161,10 @@ class Dispatcher(Books):
         What is ending anyway comes first: where that will do, nobody else is stopped.
         """
         cluster = self._waiting[job_id].virtual_cluster
-        borrowing = [
-            holding
-            for name in self._by_cluster
-            if name != cluster and self.ledger.is_over_guarantee(name)
-            for holding in self.borrowing(name)
-        ]
+        borrowing = self.borrowing_elsewhere(cluster)
         ends = list(self._ending.values())
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
-        # (a job id is random: it only makes the order of equals the same every time)
-        borrowing.sort(key=lambda holding: (-holding.since, holding.job_id))
         needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._claims_within())
         if needed is None:
             return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..job.messages import Message, msg
@@ -40,7 +40,19 @@ def prospect(
     dispatcher: Books, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
 ) -> Prospect:
     """Say what would happen to a job that came now."""
-    return _look(dispatcher, user, cluster, dispatcher.shape(user, cluster, gang, preemptible))
+    shape = dispatcher.shape(user, cluster, gang, preemptible)
+    found = _look(dispatcher, user, cluster, shape)
+    if found.fits is not Fits.LATER or found.borrows or found.excess is not None:
+        return found
+    count = dispatcher.would_preempt(user, cluster, shape)
+    if not count:
+        return found
+    text = msg(
+        "it is guaranteed to virtual cluster {vc}: {count} borrowing jobs of others are stopped for it.",
+        vc=cluster,
+        count=count,
+    )
+    return replace(found, reason=text)
 
 
 def obstacle(dispatcher: Books, job_id: str) -> Prospect:

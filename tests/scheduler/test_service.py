@@ -11,6 +11,7 @@ import pytest
 
 from pai_scheduler.core.model import Attempt, State, SubState
 from pai_scheduler.engine.protocol import Gang
+from pai_scheduler.errors import RequestError
 from pai_scheduler.job.task import TaskRef
 
 from .making import make_config, make_role
@@ -300,3 +301,13 @@ async def test_a_debugged_job_keeps_its_failed_task_until_it_is_stopped(service:
     assert (task.state, task.exit_code) == (State.RUNNING, 7)
     await service.stop_job(ALICE, "alice", "held")
     assert (await service.until("held")).state is State.STOPPED
+
+
+async def test_who_asks_for_a_task_or_an_attempt_that_is_not_there_is_told_what_there_is(
+    service: OpenService,
+) -> None:
+    await service.submit(ALICE, "alice", make_config(make_role("w", 2), make_role("ps"), name="big"))
+    with pytest.raises(RequestError, match=r"has no task w-7\. There are: w-0 … w-1, ps-0\."):
+        await service.find_task(ALICE, "alice", "big", "w", 7)
+    with pytest.raises(RequestError, match=r"has no attempt 3; they count from 0, the last is 0\."):
+        await service.find_task(ALICE, "alice", "big", "w", 1, attempt=3)

@@ -98,6 +98,20 @@ def test_who_stays_within_a_guarantee_comes_before_who_borrows() -> None:
 # -- preemption
 
 
+def test_the_form_says_that_borrowing_jobs_would_be_stopped_for_a_job() -> None:
+    world = shared()
+    world.run(gpus(2), id="old")
+    world.now += 1
+    world.run(gpus(2), id="young")
+    answer = forecast(world.core, "alice", make_spec(gpus(2), virtualCluster="vision"))
+    assert answer.fits == "later"
+    assert str(answer.reason) == (
+        "it is guaranteed to virtual cluster vision: 1 borrowing jobs of others are stopped for it."
+    )
+    assert world.job("young").state is State.RUNNING
+    assert world.submit(gpus(2), id="wants", virtualCluster="vision") == kills(world.refs("young"))
+
+
 def test_the_youngest_borrowing_jobs_are_stopped_for_a_job_within_its_guarantee() -> None:
     world = shared()
     old = world.run(gpus(2), id="old")
