@@ -98,4 +98,4 @@ async def test_a_task_that_there_is_not_is_named(pai: Pai, alice: Client) -> Non
     await alice.submit(hello_job("cli-no-usage"))
     refused = pai("metrics", "cli-no-usage", "worker-3")
     assert refused.returncode == 1
-    assert "cli-no-usage/worker-3" in refused.stderr
+    assert "has no task worker-3. There are: main-0." in refused.stderr
