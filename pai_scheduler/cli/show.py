@@ -169,7 +169,7 @@ def limits_in_words(validation: Validation) -> Iterator[Message]:
     limits = validation["limits"]
     if limits is None:
         return
-    if validation["fits"] != "now":
+    if validation["fits"] == "later":
         yield msg(
             "Its priority is {priority}, its place in the queue would be {place}.",
             priority=limits["priority"],
