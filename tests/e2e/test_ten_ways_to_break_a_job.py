@@ -174,7 +174,7 @@ def test_a_gpu_type_that_is_not_there_is_said_with_those_that_are(alice: Termina
     assert "V100" in shown
     assert "P100" in shown
     assert (
-        "does not fit"
+        "cannot run here as it is"
         in alice.pai("validate", alice.file(job("v", gpuType="V100", role={"gpuNumber": 1}))).stdout
     )
 
