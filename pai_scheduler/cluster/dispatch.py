@@ -65,7 +65,6 @@ class Dispatcher(Books):
         if not self._stirred and not self.queue.anything_open:
             return decisions
         self.cluster.allow_searches()
-        self.cluster.allow_searches()
         again = True
         while again:
             self._somebody_is_due = False
