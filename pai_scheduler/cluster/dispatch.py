@@ -210,10 +210,8 @@ class Dispatcher(Books):
             return isinstance(placed, list)
 
         with self.unclaimed():
-            what_if = WhatIf(self.cluster, self.ledger)
-            needed = what_if.needed(look, ends)
-            if needed is not None:
-                what_if.after(needed, look)
+            # (the last look that succeeded was the one at what is needed)
+            needed = WhatIf(self.cluster, self.ledger).needed(look, ends)
         if needed is None:
             return None
         pairs = list(zip(shape.gang, targets, strict=True))

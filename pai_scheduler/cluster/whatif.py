@@ -48,7 +48,8 @@ class WhatIf:
     def needed(self, fits: Callable[[], bool], ends: Sequence[Holding]) -> list[Holding] | None:
         """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
 
-        None of those found can be left out. `fits` must leave everything as it found it.
+        None of those found can be left out. `fits` must leave everything as it found it; the last time that
+        it succeeds, exactly those found are lifted.
         """
         lifted: list[Holding] = []
         step = 1
@@ -64,16 +65,6 @@ class WhatIf:
             return self._without_needless(fits, lifted)
         finally:
             for holding in lifted:
-                self._put_back(holding)
-
-    def after(self, ended: Sequence[Holding], look: Callable[[], object]) -> None:
-        """Call `look` as if these had ended."""
-        for holding in ended:
-            self._lift(holding)
-        try:
-            look()
-        finally:
-            for holding in ended:
                 self._put_back(holding)
 
     def _without_needless(self, fits: Callable[[], bool], lifted: list[Holding]) -> list[Holding]:

@@ -143,19 +143,25 @@ def test_everything_is_put_back_even_when_looking_fails() -> None:
     with pytest.raises(ArithmeticError):
         table.what_if.needed(fits, ends)
     assert table.state() == before
-    with pytest.raises(ArithmeticError):
-        table.what_if.after(ends, fits)
-    assert table.state() == before
 
 
-def test_one_may_look_at_things_as_if_some_had_ended() -> None:
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=5), st.integers(1, 14))
+def test_the_last_look_that_succeeds_is_the_one_at_exactly_those_found(sizes: list[int], wanted: int) -> None:
     table = Table()
-    ends = [table.cores(name, 5) for name in "abc"]
-    before = table.state()
-    seen = []
-    table.what_if.after(ends[:2], lambda: seen.append(table.cluster.uses["a"].cpus))
-    assert seen == [15]
-    assert table.state() == before
+    ends = [table.cores(f"j{number}", size) for number, size in enumerate(sizes)]
+    before = table.cluster.uses["a"].cpus
+    seen: list[int] = []
+
+    def fits() -> bool:
+        if table.cluster.uses["a"].cpus < wanted:
+            return False
+        seen.append(table.cluster.uses["a"].cpus)
+        return True
+
+    needed = table.what_if.needed(fits, ends)
+    if needed is not None:
+        freed = sum(demand.cpus for holding in needed for demand, _, _ in holding.tasks.values())
+        assert seen[-1] == before + freed
 
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=9), st.integers(1, 60))
