@@ -115,3 +115,8 @@ def storage_unreadable(message: Message) -> RequestError:
 def storage_full(message: Message) -> RequestError:
     """The service cannot write down what it would have to promise."""
     return RequestError(507, "InsufficientStorageError", message)
+
+
+def no_storage() -> RequestError:
+    """This scheduler keeps no files for its users."""
+    return RequestError(404, "NoStorageError", msg("This scheduler has no storage for files."))

@@ -33,15 +33,17 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import forbidden, no_attempt, no_job, no_task, no_virtual_cluster
+from .errors import forbidden, no_attempt, no_job, no_storage, no_task, no_virtual_cluster
 from .health import Health, Readiness
 from .job.messages import Message, msg
 from .job.task import TaskRef
+from .job_files import JobFiles, storage_uris
 from .launcher import Launcher
 from .metrics.meters import Meters
 from .metrics.monitor import Monitor
 from .metrics.recorder import Recording
 from .reading import Reader
+from .storage.files import Files
 from .store.store import Store, StoredStory
 from .story import Stories
 from .writer import Committed, Writer
@@ -66,7 +68,8 @@ _log = logging.getLogger(__name__)
 class Service:
     """The scheduler. Every method checks what its caller may do; refusals are `errors.RequestError`.
 
-    `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI. `clock` gives ms since the epoch.
+    `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
+    the engine lets tasks in. Without `job_files` no job may name a file. `clock` gives ms since the epoch.
     """
 
     def __init__(
@@ -76,6 +79,8 @@ class Service:
         cluster: Definition | None = None,
         *,
         default_fs_uri: str = "",
+        address: str = "",
+        job_files: JobFiles | None = None,
         kill_grace_seconds: float = 10.0,
         first_port: int = 0,
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
@@ -90,6 +95,7 @@ class Service:
             self._definition.debug_hold_seconds,
         )
         self._first_port = first_port
+        self._default_fs_uri, self._address, self._job_files = default_fs_uri, address, job_files
         self._now = clock
         self._nodes: tuple[Node, ...] = ()
         self._reader = Reader(store)
@@ -127,6 +133,8 @@ class Service:
         EngineError: the engine cannot work at all.
         """
         await self._engine.start()
+        if self._job_files is not None:
+            await self._job_files.start(*storage_uris(self._default_fs_uri, self._address, self._engine))
         self._nodes = merge_nodes(self._definition, await self._engine.nodes())
         # not requests: StoreError keeps it from starting
         await self._admission.start()
@@ -161,6 +169,8 @@ class Service:
         await self._launcher.close()
         await self._writer.close()
         await self._engine.close()
+        if self._job_files is not None:
+            await self._job_files.close()
         self._reader.close()
         self._store.close()
 
@@ -339,6 +349,17 @@ class Service:
         """Let nothing more of a virtual cluster start, or let it again; durable."""
         _check_admin(caller)
         await self._administration.set_stopped(name, stopped)
+
+    @property
+    def files(self) -> Files:
+        """Give the cluster's files; RequestError where there are none."""
+        if self._job_files is None:
+            raise no_storage()
+        return self._job_files.files
+
+    async def job_holder(self, token: str) -> Caller | None:
+        """Tell in whose name a job's token speaks; None: it is no token of a job that has not ended."""
+        return None if self._job_files is None else await self._job_files.holder(token, self._core.jobs.get)
 
     @property
     def front_door_url(self) -> str | None:

@@ -1,1 +1,1 @@
-"""Where users' files live, reached by URIs: who may read what is decided here."""
+"""Where users' files live: one protocol, a folder or HDFS behind it, and who may do what in which tree."""

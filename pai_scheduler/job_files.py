@@ -1,0 +1,63 @@
+"""What jobs have to do with the storage: in whose name they come, and what is fetched for them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from .caller import Caller
+from .core.model import Job
+from .engine.protocol import Engine
+from .job_tokens import JobTokens
+from .storage.files import Files
+from .storage.names import StorageNames
+from .storage.protocol import Storage
+
+#: Finds a user by name, with groups; None where there is none (any more). It may refuse (RequestError).
+FindUser = Callable[[str], Awaitable[Caller | None]]
+
+
+class JobFiles:
+    """Joins the `storage` with the jobs: their tokens, their users' rights."""
+
+    def __init__(self, storage: Storage, tokens: JobTokens, find_user: FindUser) -> None:
+        self._storage = storage
+        self._tokens = tokens
+        self._find_user = find_user
+        self.files = Files(storage, StorageNames([storage.root_uri]))
+
+    async def start(self, *uris: str) -> None:
+        """Make the storage ready, known by these URIs too; the first is `PAI_DEFAULT_FS_URI`."""
+        self.files = Files(self._storage, StorageNames([*uris, self._storage.root_uri]))
+        await self.files.start()
+
+    async def close(self) -> None:
+        """Let go of the storage."""
+        await self.files.close()
+
+    def token(self, job: Job) -> str:
+        """Give what a job's tasks prove themselves with."""
+        return self._tokens.token(job.id)
+
+    async def user_of(self, job: Job) -> Caller:
+        """Give a job's user with the groups of now; never as an administrator, whatever the user is."""
+        known = await self._find_user(job.user)
+        return replace(known, admin=False) if known is not None else Caller(job.user)
+
+    async def holder(self, token: str, find_job: Callable[[str], Job | None]) -> Caller | None:
+        """Tell in whose name a token speaks; None where it is not that of a job that has not ended."""
+        job_id = self._tokens.job_of(token)
+        job = find_job(job_id) if job_id is not None else None
+        return None if job is None or job.state.ended else await self.user_of(job)
+
+
+def storage_uris(default: str, address: str, engine: Engine) -> list[str]:
+    """List the URIs of the storage, `PAI_DEFAULT_FS_URI` first: `default`, or our own WebHDFS.
+
+    `address` is where we listen, with the path that is ours; tasks may have a door of their own to us.
+    """
+    own = [address]
+    if engine.front_door_url is not None:
+        own.insert(0, engine.front_door_url.rstrip("/") + urlsplit(address).path)
+    return [default, *own] if default else own

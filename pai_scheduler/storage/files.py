@@ -1,0 +1,208 @@
+"""The cluster's files as one user may use them: every call says who asks, and is refused or carried out.
+
+The only way to a storage from outside this package: the gateway, the launcher and the scheduler itself come
+through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from ..caller import Caller
+from ..job.messages import msg
+from .errors import Problem, StorageError
+from .names import StorageNames
+from .path import StoragePath
+from .protocol import Checksum, FileStatus, Listing, OpenFile, Storage, Summary
+from .trees import OUTPUT, PUBLIC, ROOT, SHARED, Right, Tree, check, folder_name, home, may, tree_of
+
+#: Bytes of the largest file that the scheduler reads for itself.
+SMALL = 64 * 1024
+
+
+class Files:
+    """Gives users what is theirs of a `storage` known by `names`. Every method may raise StorageError."""
+
+    def __init__(self, storage: Storage, names: StorageNames) -> None:
+        self._storage = storage
+        self.names = names
+        #: trees that are known to be there
+        self._made: set[StoragePath] = set()
+
+    async def start(self) -> None:
+        """Make the storage ready."""
+        await self._storage.start()
+
+    async def close(self) -> None:
+        """Let go of the storage."""
+        await self._storage.close()
+
+    async def status(self, caller: Caller, path: StoragePath) -> FileStatus:
+        """Describe a file or folder."""
+        await self._enter(caller, path, Right.READ)
+        return await self._storage.status(path, _actor(caller, path))
+
+    async def list(
+        self, caller: Caller, path: StoragePath, after: str = "", limit: int | None = None
+    ) -> Listing:
+        """List a folder in the order of names, from after the name `after` on; above the trees what is open
+        to the caller only."""
+        await self._enter(caller, path, Right.READ)
+        if tree_of(path) is not None:
+            return await self._storage.list(path, _actor(caller, path), after, limit)
+        await self._make_own(caller)
+        seen = [
+            entry
+            for entry in (await self._storage.list(path, "")).entries
+            if entry.path.name > after and _is_on_the_way(caller, entry.path)
+        ]
+        return Listing(seen[:limit], 0 if limit is None else max(0, len(seen) - limit))
+
+    def open(
+        self, caller: Caller, path: StoragePath, offset: int = 0, length: int | None = None
+    ) -> AbstractAsyncContextManager[OpenFile]:
+        """Read a file from `offset` on, `length` bytes at most."""
+        return self._open(caller, path, offset, length)
+
+    async def read_small(self, caller: Caller, path: StoragePath) -> bytes:
+        """Give the contents of a file of 64 KiB at most (TOO_LARGE)."""
+        async with self.open(caller, path, 0, SMALL + 1) as file:
+            contents = b"".join([piece async for piece in file.pieces])
+        if len(contents) > SMALL:
+            raise StorageError(
+                Problem.TOO_LARGE,
+                msg("{path} is longer than {limit} KiB.", path=str(path), limit=SMALL // 1024),
+            )
+        return contents
+
+    async def create(
+        self,
+        caller: Caller,
+        path: StoragePath,
+        pieces: AsyncIterator[bytes],
+        *,
+        overwrite: bool = False,
+        permission: int | None = None,
+    ) -> None:
+        """Write a file; it has its name only when it is whole."""
+        await self._enter(caller, path, Right.WRITE)
+        await self._storage.create(
+            path, _actor(caller, path), pieces, overwrite=overwrite, permission=permission
+        )
+
+    async def append(self, caller: Caller, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
+        """Write on at a file's end."""
+        await self._enter(caller, path, Right.WRITE)
+        await self._storage.append(path, _actor(caller, path), pieces)
+
+    async def mkdirs(self, caller: Caller, path: StoragePath, permission: int | None = None) -> None:
+        """Make a folder, and those above it."""
+        if not path.parts:
+            return
+        await self._enter(caller, path, Right.WRITE)
+        await self._storage.mkdirs(path, _actor(caller, path), permission)
+
+    async def rename(
+        self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+    ) -> None:
+        """Move in one step, both ends being the caller's to write to."""
+        for path in (source, target):
+            await self._enter(caller, path, Right.WRITE)
+        _keep_roots(source)
+        if target.is_within(source):
+            raise StorageError(Problem.INVALID, msg("{path} cannot be moved into itself.", path=str(source)))
+        await self._storage.rename(source, target, _actor(caller, target), overwrite=overwrite)
+
+    async def copy(
+        self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+    ) -> None:
+        """Copy a file within the storage."""
+        await self._enter(caller, source, Right.READ)
+        await self._enter(caller, target, Right.WRITE)
+        await self._storage.copy(source, target, _actor(caller, target), overwrite=overwrite)
+
+    async def delete(self, caller: Caller, path: StoragePath, *, recursive: bool = False) -> bool:
+        """Remove; False where there was nothing."""
+        await self._enter(caller, path, Right.WRITE)
+        _keep_roots(path)
+        return await self._storage.delete(path, _actor(caller, path), recursive=recursive)
+
+    async def set_permission(self, caller: Caller, path: StoragePath, permission: int) -> None:
+        """Change the nine bits. They open nothing to anybody who may not enter the tree."""
+        await self._enter(caller, path, Right.WRITE)
+        await self._storage.set_permission(path, _actor(caller, path), permission)
+
+    async def set_times(
+        self, caller: Caller, path: StoragePath, modified: int | None, accessed: int | None
+    ) -> None:
+        """Change when it was last changed and read (ms since the epoch; None: stays)."""
+        await self._enter(caller, path, Right.WRITE)
+        await self._storage.set_times(path, _actor(caller, path), modified, accessed)
+
+    async def summary(self, caller: Caller, path: StoragePath) -> Summary:
+        """Count what is in a tree; above the trees, in those that are open to the caller."""
+        await self._enter(caller, path, Right.READ)
+        if tree_of(path) is not None:
+            return await self._storage.summary(path, _actor(caller, path))
+        parts = [await self.summary(caller, entry.path) for entry in (await self.list(caller, path)).entries]
+        return Summary(
+            files=sum(part.files for part in parts),
+            folders=sum(part.folders for part in parts) + 1,
+            length=sum(part.length for part in parts),
+            space_consumed=sum(part.space_consumed for part in parts),
+        )
+
+    async def checksum(self, caller: Caller, path: StoragePath) -> Checksum:
+        """Give a file's checksum."""
+        await self._enter(caller, path, Right.READ)
+        return await self._storage.checksum(path, _actor(caller, path))
+
+    @asynccontextmanager
+    async def _open(
+        self, caller: Caller, path: StoragePath, offset: int, length: int | None
+    ) -> AsyncIterator[OpenFile]:
+        await self._enter(caller, path, Right.READ)
+        async with self._storage.open(path, _actor(caller, path), offset, length) as file:
+            yield file
+
+    async def _enter(self, caller: Caller, path: StoragePath, right: Right) -> None:
+        """Check the caller's right, and that the tree is there."""
+        check(caller, path, right)
+        if (tree := tree_of(path)) is not None and (not caller.admin or tree.root == home(caller.name)):
+            await self._make(tree)
+
+    async def _make_own(self, caller: Caller) -> None:
+        """Make the trees that are the caller's, so that they are seen before anything is in them."""
+        trees = [home(caller.name), StoragePath((OUTPUT, folder_name(caller.name))), StoragePath((PUBLIC,))]
+        trees += [StoragePath((SHARED, folder_name(group))) for group in caller.groups]
+        for root in trees:
+            if (tree := tree_of(root)) is not None:
+                await self._make(tree)
+
+    async def _make(self, tree: Tree) -> None:
+        if tree.root not in self._made:
+            await self._storage.make_tree(tree.root, tree.owner, tree.group, tree.permission)
+            self._made.add(tree.root)
+
+
+def _actor(caller: Caller, path: StoragePath) -> str:
+    """Tell in whose name something is done: one's own, an administrator's elsewhere is the service's."""
+    tree = tree_of(path)
+    if tree is None or (caller.admin and tree.root != home(caller.name)):
+        return ""
+    return caller.name
+
+
+def _is_on_the_way(caller: Caller, path: StoragePath) -> bool:
+    """Tell whether what stands above the trees, or at their root, leads to what the caller may read."""
+    return path != ROOT and may(caller, path, Right.READ)
+
+
+def _keep_roots(path: StoragePath) -> None:
+    tree = tree_of(path)
+    if tree is not None and path == tree.root:
+        raise StorageError(
+            Problem.DENIED,
+            msg("{path} stays as it is: only what is in it can be moved or deleted.", path=str(path)),
+        )

@@ -1,0 +1,53 @@
+"""The URIs under which people and jobs name what is in the storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from ..job.messages import msg
+from .errors import Problem, StorageError
+from .path import StoragePath
+
+
+class StorageNames:
+    """Knows the storage by several URIs; the first of them is `PAI_DEFAULT_FS_URI`."""
+
+    def __init__(self, uris: Iterable[str]) -> None:
+        self._uris = tuple(dict.fromkeys(uri.rstrip("/") for uri in uris if uri))
+
+    @property
+    def default(self) -> str:
+        """Give what tasks get as `PAI_DEFAULT_FS_URI`, without a final slash."""
+        return self._uris[0]
+
+    def resolve(self, uri: str) -> StoragePath:
+        """Find the path that a URI names, or a path of the storage itself (`/alice/code`); StorageError.
+
+        Its variables are filled in already. A URI is decoded once; a path stands for itself.
+        """
+        if uri.startswith("/"):
+            return StoragePath.parse(uri)
+        for known in self._uris:
+            rest = uri.removeprefix(known)
+            if rest != uri and (not rest or rest.startswith("/")):
+                try:
+                    return StoragePath.parse(unquote(rest, errors="strict"))
+                except UnicodeDecodeError:
+                    break
+        raise StorageError(
+            Problem.INVALID,
+            msg("{uri} is not in the cluster's storage, which is {root}.", uri=uri, root=self.default),
+        )
+
+    def knows(self, uri: str) -> bool:
+        """Tell whether a URI is in this storage at all."""
+        try:
+            self.resolve(uri)
+        except StorageError:
+            return uri.startswith(self._uris)
+        return True
+
+    def uri(self, path: StoragePath) -> str:
+        """Give the URI of a path, below `PAI_DEFAULT_FS_URI`."""
+        return self.default + path.encoded.rstrip("/")

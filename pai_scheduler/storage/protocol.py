@@ -1,0 +1,154 @@
+"""What is asked of a storage, and what it answers; one suite of tests holds for all.
+
+The operations are those of WebHDFS (Hadoop's "WebHDFS REST API"), and mean what they mean there. A storage
+knows nothing of users' rights: `files.py` decides, and tells in whose name (`actor`) a thing is done. HDFS
+does it in that name and keeps its own rights too; an empty actor is the service itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from .path import StoragePath
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """A file or folder. `length` in bytes (0 for a folder), times in ms since the epoch."""
+
+    path: StoragePath
+    is_folder: bool
+    length: int
+    modified: int
+    accessed: int
+    #: nine bits, as of chmod
+    permission: int
+    owner: str
+    group: str
+    #: of a folder: how many are in it; 0 where that was not counted
+    children: int = 0
+    replication: int = 1
+    block_size: int = 128 * 2**20
+    #: tells files of one storage apart, also after they were renamed
+    file_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A part of what is in a folder, in the order of the names; `remaining`: how many follow."""
+
+    entries: Sequence[FileStatus]
+    remaining: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is in a tree, the tree's own folder counted: WebHDFS's ContentSummary. Bytes; quotas -1: none."""
+
+    files: int
+    folders: int
+    length: int
+    space_consumed: int
+    quota: int = -1
+    space_quota: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """A file's checksum as WebHDFS has it: `bytes` in hexadecimal, `length` of them in bytes."""
+
+    algorithm: str
+    bytes: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that is being read from some offset on: `length` bytes come, in `pieces` of a MiB at most."""
+
+    status: FileStatus
+    length: int
+    pieces: AsyncIterator[bytes] = field(repr=False)
+
+
+class Storage(Protocol):
+    """Keeps files. Calls are coroutines and never block; every one may raise StorageError.
+
+    Symbolic links are followed nowhere: they are not listed, and a path that leads over one is not found.
+    """
+
+    #: What every path is below, as a URI without a final slash (`file:///srv/pai`, `hdfs://name:9870`).
+    root_uri: str
+
+    async def start(self) -> None:
+        """Make ready; UNAVAILABLE is no error here, as whoever waits for it may come later."""
+
+    async def close(self) -> None:
+        """Let go; what is being transferred is broken off."""
+
+    async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
+        """Make the root of a tree and give it to its owner; nothing happens where it is there."""
+
+    async def status(self, path: StoragePath, actor: str) -> FileStatus:
+        """Describe a file or folder."""
+
+    async def list(self, path: StoragePath, actor: str, after: str = "", limit: int | None = None) -> Listing:
+        """List a folder: what comes after the name `after`; a file lists as itself."""
+
+    def open(
+        self, path: StoragePath, actor: str, offset: int = 0, length: int | None = None
+    ) -> AbstractAsyncContextManager[OpenFile]:
+        """Read a file from `offset` (up to its end; beyond it: INVALID), `length` bytes at most."""
+
+    async def create(
+        self,
+        path: StoragePath,
+        actor: str,
+        pieces: AsyncIterator[bytes],
+        *,
+        overwrite: bool = False,
+        permission: int | None = None,
+    ) -> None:
+        """Write a file; it has its name only when it is whole. Folders above it are made where they lack.
+
+        When `pieces` raises, or this is cancelled, nothing of it stays, and what was there before does.
+        """
+
+    async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
+        """Write on at a file's end. What had come when `pieces` raised stays."""
+
+    async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
+        """Make a folder, and those above it; nothing happens where it is there (EXISTS: as a file)."""
+
+    async def rename(
+        self, source: StoragePath, target: StoragePath, actor: str, *, overwrite: bool = False
+    ) -> None:
+        """Move in one step. A `target` that is a folder: into it (not with `overwrite`), as in HDFS.
+
+        `overwrite` replaces a file, or an empty folder, in one step.
+        """
+
+    async def delete(self, path: StoragePath, actor: str, *, recursive: bool = False) -> bool:
+        """Remove; False where there was nothing. NOT_EMPTY: a folder that is not, without `recursive`."""
+
+    async def copy(
+        self, source: StoragePath, target: StoragePath, actor: str, *, overwrite: bool = False
+    ) -> None:
+        """Copy a file within the storage; the copy has its name only when it is whole, and the same times."""
+
+    async def set_permission(self, path: StoragePath, actor: str, permission: int) -> None:
+        """Change the nine bits, as chmod does."""
+
+    async def set_times(
+        self, path: StoragePath, actor: str, modified: int | None, accessed: int | None
+    ) -> None:
+        """Change when it was last changed and read (ms since the epoch; None: stays)."""
+
+    async def summary(self, path: StoragePath, actor: str) -> Summary:
+        """Count what is in a tree."""
+
+    async def checksum(self, path: StoragePath, actor: str) -> Checksum:
+        """Give a file's checksum."""
