@@ -1,0 +1,1 @@
+"""The cluster's files for everybody outside the scheduler: a client, transfers, submit with code."""

@@ -1,0 +1,74 @@
+"""What WebHDFS answers, as types: files and folders, a page of a listing, what a tree holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file or folder. `length` in bytes (0 for a folder), `modified` in ms since the epoch."""
+
+    path: str
+    is_folder: bool
+    length: int
+    modified: int
+    #: nine bits, as of chmod
+    permission: int
+    owner: str
+    group: str
+
+    @property
+    def name(self) -> str:
+        """Give the last part of the path; empty for the root."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPage:
+    """A part of what is in a folder, in the order of names; `remaining`: how many follow."""
+
+    entries: Sequence[FileInfo]
+    remaining: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSummary:
+    """What is in a tree, its own folder counted; `length` in bytes."""
+
+    files: int
+    folders: int
+    length: int
+
+
+def file_info(path: str, status: Mapping[str, Any]) -> FileInfo:
+    """Read a FileStatus of what is at `path`."""
+    return FileInfo(
+        path=path,
+        is_folder=status["type"] == "DIRECTORY",
+        length=int(status["length"]),
+        modified=int(status["modificationTime"]),
+        permission=int(status["permission"], 8) & 0o777,
+        owner=str(status["owner"]),
+        group=str(status["group"]),
+    )
+
+
+def folder_page(path: str, listing: Mapping[str, Any]) -> FolderPage:
+    """Read a DirectoryListing of the folder at `path`; a file lists as itself."""
+    entries = [
+        file_info(f"{path.rstrip('/')}/{status['pathSuffix']}" if status["pathSuffix"] else path, status)
+        for status in listing["partialListing"]["FileStatuses"]["FileStatus"]
+    ]
+    return FolderPage(entries, int(listing["remainingEntries"]))
+
+
+def tree_summary(summary: Mapping[str, Any]) -> TreeSummary:
+    """Read a ContentSummary."""
+    return TreeSummary(
+        files=int(summary["fileCount"]),
+        folders=int(summary["directoryCount"]),
+        length=int(summary["length"]),
+    )
