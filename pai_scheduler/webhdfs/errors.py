@@ -26,6 +26,11 @@ class FilesError(Exception):
         """Tell whether it may go better when it is tried again: the storage is there, but not ready."""
         return self.status in (429, 502, 503, 504)
 
+    @property
+    def concerns_all(self) -> bool:
+        """Tell whether the next file would fare no better: storage not ready or full, or a token unknown."""
+        return self.may_pass or self.status in (401, 507)
+
 
 def raise_for(response: httpx.Response) -> None:
     """Raise what an answer says: FilesError, or UnreachableError of a standby."""
