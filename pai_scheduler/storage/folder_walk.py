@@ -1,0 +1,220 @@
+"""The way from a storage's root folder to what a path names: one opened folder after the other, over no link.
+
+A path is never pasted together and hoped for, so nothing can be exchanged between the check and the use.
+Everything here blocks, and is called in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..job.messages import msg
+from .errors import Problem, StorageError
+from .folder_errors import naming, no_folder, no_link, not_found
+from .path import StoragePath
+from .protocol import FileStatus
+from .trees import tree_of
+
+#: The folder at the root where files are until they are whole, and folders until they are removed.
+UPLOADS = ".uploads"
+#: Who owns what is nobody's.
+SERVICE = "pai"
+#: The permission of new files and folders, as in HDFS.
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+#: Bytes of a block, which a folder does not have: what clients of HDFS expect of a file.
+BLOCK_SIZE = 128 * 2**20
+#: What somebody wants to do with a file or folder, as bits of a permission.
+READ, WRITE, SEARCH = 4, 2, 1
+
+# O_PATH needs no right to what is opened, and waits for no pipe
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_STEP = _LOOK | os.O_DIRECTORY
+_ROOT = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder that was found: `descriptor` stands for it (O_PATH), whatever happens to its name."""
+
+    path: StoragePath
+    descriptor: int
+    stat: os.stat_result
+
+    @property
+    def is_folder(self) -> bool:
+        """Tell a folder from a file."""
+        return stat.S_ISDIR(self.stat.st_mode)
+
+    @property
+    def proc(self) -> str:
+        """Name it for calls that take no O_PATH descriptor: chmod, open."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def permit(self, actor: str, wanted: int) -> None:
+        """Refuse (DENIED) what the file's permission does not let its user do."""
+        permit(self.path, self.stat, actor, wanted)
+
+
+class Walk:
+    """Finds what is below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def folder(self, path: StoragePath, actor: str, *, make: bool = False) -> Iterator[Entry]:
+        """Go to a folder (NOT_FOUND, NOT_A_FOLDER, DENIED); `make` it, and those above it, where it lacks."""
+        found = self._descend(path, actor, make)
+        try:
+            yield found
+        finally:
+            os.close(found.descriptor)
+
+    @contextmanager
+    def entry(self, path: StoragePath, actor: str) -> Iterator[Entry]:
+        """Go to a file or folder; NOT_FOUND also where the way leads over a file."""
+        if not path.parts:
+            with self.folder(path, actor) as root:
+                yield root
+            return
+        try:
+            with self.folder(path.parent, actor) as parent, naming(path):
+                descriptor = os.open(path.name, _LOOK, dir_fd=parent.descriptor)
+        except StorageError as error:
+            if error.problem is Problem.NOT_A_FOLDER:
+                raise not_found(path) from error
+            raise
+        try:
+            found = Entry(path, descriptor, os.fstat(descriptor))
+            if not is_plain(found.stat):
+                raise no_link(path)
+            yield found
+        finally:
+            os.close(descriptor)
+
+    def is_folder(self, path: StoragePath, actor: str) -> bool:
+        """Tell whether a folder is there."""
+        try:
+            with self.entry(path, actor) as entry:
+                return entry.is_folder
+        except StorageError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return False
+            raise
+
+    def uploads(self) -> int:
+        """Open the folder of what is not whole yet; the caller closes it."""
+        with naming(StoragePath()):
+            return os.open(self.root / UPLOADS, _STEP)
+
+    def _descend(self, path: StoragePath, actor: str, make: bool) -> Entry:
+        if path.parts[:1] == (UPLOADS,):
+            raise not_found(path)
+        here = StoragePath()
+        with naming(here):
+            descriptor = os.open(self.root, _ROOT)
+        try:
+            found = Entry(here, descriptor, os.fstat(descriptor))
+            for name in path.parts:
+                here = here / name
+                with naming(here):
+                    below = _step(found, here, actor, make)
+                os.close(descriptor)
+                descriptor = below
+                found = Entry(here, descriptor, os.fstat(descriptor))
+                found.permit(actor, SEARCH)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return found
+
+
+def _step(folder: Entry, path: StoragePath, actor: str, make: bool) -> int:
+    """Open a folder in a folder; the caller closes it."""
+    try:
+        return os.open(path.name, _STEP, dir_fd=folder.descriptor)
+    except NotADirectoryError:
+        try:
+            link = os.lstat(path.name, dir_fd=folder.descriptor)
+        except FileNotFoundError:
+            raise not_found(path) from None
+        raise (no_folder if stat.S_ISREG(link.st_mode) else no_link)(path) from None
+    except FileNotFoundError:
+        if not make:
+            raise
+    make_folder(folder, path, actor, FOLDER_MODE)
+    return os.open(path.name, _STEP, dir_fd=folder.descriptor)
+
+
+def make_folder(parent: Entry, path: StoragePath, actor: str, permission: int) -> bool:
+    """Make a folder in a folder; False where something of that name is there."""
+    parent.permit(actor, WRITE)
+    try:
+        os.mkdir(path.name, 0o700, dir_fd=parent.descriptor)
+    except FileExistsError:
+        return False
+    made = os.open(path.name, _STEP, dir_fd=parent.descriptor)
+    try:
+        # mkdir's own would have the umask taken away
+        os.chmod(f"/proc/self/fd/{made}", permission)  # noqa: PTH101 - by descriptor
+    finally:
+        os.close(made)
+    return True
+
+
+def is_plain(status: os.stat_result) -> bool:
+    """Tell files and folders from links, pipes and devices."""
+    return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+
+
+def permit(path: StoragePath, status: os.stat_result, actor: str, wanted: int) -> None:
+    """Refuse (DENIED) what a permission does not let `actor` do; the service may do everything.
+
+    As who may enter a user's or group's tree stands for its owner, the owner's bits count there, elsewhere
+    those of all others. This is looked at here because a service that runs as root is refused nothing.
+    """
+    tree = tree_of(path)
+    if not actor or tree is None:
+        return
+    bits = status.st_mode >> 6 if tree.owner or tree.group else status.st_mode
+    if wanted & ~bits:
+        values = {"path": str(path), "permission": f"{stat.S_IMODE(status.st_mode) & 0o777:03o}"}
+        if wanted & ~bits & WRITE:
+            refused = msg(
+                "{path} has the permission {permission}, so it cannot be changed: give it another first.",
+                **values,
+            )
+        else:
+            refused = msg(
+                "{path} has the permission {permission}, so it cannot be read: give it another first.",
+                **values,
+            )
+        raise StorageError(Problem.DENIED, refused)
+
+
+def describe(path: StoragePath, status: os.stat_result, children: int = 0) -> FileStatus:
+    """Put what the operating system knows into the storage's words. The owner is the tree's."""
+    tree = tree_of(path)
+    if is_folder := stat.S_ISDIR(status.st_mode):
+        length, replication, block_size = 0, 0, 0
+    else:
+        length, replication, block_size = status.st_size, 1, BLOCK_SIZE
+    return FileStatus(
+        path=path,
+        is_folder=is_folder,
+        length=length,
+        modified=status.st_mtime_ns // 1_000_000,
+        accessed=status.st_atime_ns // 1_000_000,
+        permission=status.st_mode & 0o777,
+        owner=(tree.owner if tree else "") or SERVICE,
+        group=(tree.group if tree else "") or SERVICE,
+        children=children,
+        replication=replication,
+        block_size=block_size,
+        file_id=status.st_ino,
+    )
