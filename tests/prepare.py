@@ -1,10 +1,11 @@
-"""Installs the Debian packages that the tests need, all at once and said before; `make test` runs it first.
+"""Installs the Debian packages that the tests need and fetches what is large, before `make test` runs them.
 
 What cannot be installed here is no error yet: the tests that need it skip by name, or fail with CI=true.
 """
 
 from __future__ import annotations
 
+from tests.testbed.hadoop import packages, provide_hadoop
 from tests.testbed.machine import CannotError, apt_install, say
 
 #: A program, and the Debian package that brings it.
@@ -18,9 +19,10 @@ PROGRAMS = {
 
 
 def main() -> None:
-    """Install what is missing."""
+    """Install and fetch what is missing."""
     try:
-        apt_install(PROGRAMS)
+        apt_install(PROGRAMS | packages())
+        provide_hadoop()
     except CannotError as error:
         say(str(error))
 

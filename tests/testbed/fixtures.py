@@ -16,6 +16,7 @@ from hub_config.images.build import Recipe, build
 from pai_scheduler.engine.docker import DockerEngine
 from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
+from tests.testbed.hdfs import Hdfs
 from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
 from tests.testbed.postgres import Postgres
@@ -122,3 +123,11 @@ def postgres_url(postgres: Postgres) -> Iterator[str]:
     url = postgres.new_database()
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[Hdfs]:
+    """Run an HDFS; who stops a part of it starts that again."""
+    server = provide(Hdfs)
+    yield server
+    server.remove()
