@@ -11,6 +11,7 @@ from .messages import Message, msg
 #: A string, or a comment; an unfinished string ends with its line (JSON has no line breaks in strings).
 _TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"?|//[^\n\r]*|/\*.*?(?P<end>\*/|\Z)', re.DOTALL)
 _NOT_BLANK = re.compile(r"[^\n\r]")
+_STRING_OR_TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\\n])*"?|,(?=\s*[\]}])', re.DOTALL)
 #: Python reads no integer longer than 4300 digits; no job needs half of that.
 _LONG_NUMBER = re.compile(r"\d{2000,}")
 
@@ -42,9 +43,13 @@ def loads_json(text: str) -> Any:
         raise _at(text, match.start() if match else 0, msg("A number has too many digits.")) from None
 
 
-def loads_jsonc(text: str) -> Any:
-    """Read JSON with `//` and `/* */` comments; JsonTextError, with line and column in the text as given."""
-    return loads_json(_without_comments(text.removeprefix("\ufeff")))
+def loads_jsonc(text: str, *, trailing_commas: bool = False) -> Any:
+    """Read JSON with `//` and `/* */` comments; JsonTextError, with line and column in the text as given.
+
+    `trailing_commas`: a comma may stand before a closing bracket, as in an editor's settings.
+    """
+    plain = _without_comments(text.removeprefix("\ufeff"))
+    return loads_json(_without_trailing_commas(plain) if trailing_commas else plain)
 
 
 def _without_comments(text: str) -> str:
@@ -59,6 +64,10 @@ def _without_comments(text: str) -> str:
         return _NOT_BLANK.sub(" ", token)
 
     return _TOKEN.sub(blank, text)
+
+
+def _without_trailing_commas(text: str) -> str:
+    return _STRING_OR_TRAILING_COMMA.sub(lambda found: " " if found.group() == "," else found.group(), text)
 
 
 class _ConstantError(Exception):

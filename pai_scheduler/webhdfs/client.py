@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import httpx
 
@@ -20,6 +20,7 @@ from ..job.messages import msg
 from .answers import FileInfo, FolderPage, TreeSummary, file_info, folder_page, tree_summary
 from .errors import FilesError, raise_for
 
+_ROOT = "/webhdfs/v1"
 #: Entries that are asked for at a time.
 PAGE = 1000
 #: Seconds without a byte after which a connection counts as broken.
@@ -49,6 +50,7 @@ class FilesClient:
     ) -> None:
         self.url = (url or _first("PAI_API_URL") or _storage_url() or DEFAULT_URL).rstrip("/")
         token = token or _first("PAI_TOKEN", "JUPYTERHUB_API_TOKEN", "PAI_STORAGE_TOKEN")
+        self.locale = locale
         self._http = httpx.AsyncClient(
             headers={
                 **({"Authorization": f"Bearer {token}"} if token else {}),
@@ -72,6 +74,24 @@ class FilesClient:
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
+
+    def resolve(self, uri: str) -> str:
+        """Find the path that a URI of this storage names (`$PAI_DEFAULT_FS_URI/…` too); FilesError.
+
+        A URI is decoded once; a path (`/alice/code`) stands for itself.
+        """
+        if uri.startswith("/"):
+            return plain(uri)
+        known = ("$PAI_DEFAULT_FS_URI", "${PAI_DEFAULT_FS_URI}", _first("PAI_DEFAULT_FS_URI"), self.url)
+        for root in known:
+            rest = uri.removeprefix(root.rstrip("/"))
+            if root and rest != uri and (not rest or rest.startswith("/")):
+                return plain(unquote(rest.removeprefix(_ROOT), errors="surrogateescape") or "/")
+        raise FilesError(
+            400,
+            "IllegalArgumentException",
+            msg("{uri} is not in the cluster's storage: begin it with $PAI_DEFAULT_FS_URI/ or /.", uri=uri),
+        )
 
     async def home(self) -> str:
         """Give the path of the user's own tree."""
@@ -161,10 +181,17 @@ class FilesClient:
         await self._json("PUT", path, "SETPERMISSION", permission=f"{permission:o}")
 
     async def write(
-        self, path: str, content: Content, *, overwrite: bool = False, length: int | None = None
+        self,
+        path: str,
+        content: Content,
+        *,
+        overwrite: bool = False,
+        length: int | None = None,
+        permission: int | None = None,
     ) -> None:
         """Make a file, which has its name only when it is whole; `length` where a stream's is known."""
-        await self._put("PUT", path, "CREATE", content, length, overwrite=_flag(overwrite))
+        bits = "" if permission is None else f"{permission:o}"
+        await self._put("PUT", path, "CREATE", content, length, overwrite=_flag(overwrite), permission=bits)
 
     async def append(self, path: str, content: Content, *, length: int | None = None) -> None:
         """Write on at a file's end; what had come when the connection broke stays."""
@@ -230,7 +257,7 @@ class FilesClient:
     def _address(self, path: str, operation: str, values: Mapping[str, str | int]) -> str:
         given = {name: value for name, value in values.items() if value != ""}
         query = urlencode({"op": operation, "data": "true", **given}, errors="surrogateescape")
-        return f"{self.url}/webhdfs/v1{_encoded(plain(path))}?{query}"
+        return f"{self.url}{_ROOT}{_encoded(plain(path))}?{query}"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ class LocalFile:
     name: str
     length: int
     modified: int
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ def look_at(path: Path) -> LocalFile:
         ) from None
 
 
-def look_through(root: Path) -> LocalTree:
-    """Find everything in a folder, in the order of names.
+def look_through(root: Path, enters: Callable[[str], bool] = lambda _name: True) -> LocalTree:
+    """Find everything in a folder, in the order of names; of its folders those that `enters` says.
 
     A link to a file counts as a file. A link to a folder is left out: it may lead out of the tree, or round
     in a circle. So is what is neither file nor folder.
@@ -62,8 +63,9 @@ def look_through(root: Path) -> LocalTree:
         for entry in entries:
             name = prefix + entry.name
             if entry.is_dir(follow_symlinks=False):
-                folders.append(name)
-                enter(folder / entry.name, f"{name}/")
+                if enters(name):
+                    folders.append(name)
+                    enter(folder / entry.name, f"{name}/")
                 continue
             try:
                 files.append(_file(folder / entry.name, name, entry.stat()))
@@ -85,4 +87,5 @@ def _file(path: Path, name: str, status: os.stat_result) -> LocalFile:
         )
     if not stat.S_ISREG(status.st_mode):
         raise LocalFileError(msg("{file} is no ordinary file: it is left out.", file=str(path)))
-    return LocalFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000)
+    executable = bool(status.st_mode & stat.S_IXUSR)
+    return LocalFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000, executable)

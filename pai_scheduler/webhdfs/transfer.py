@@ -56,10 +56,12 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a transfer. `same`: files that were there already; `length`: bytes that were moved."""
+    """What came of a transfer: files that were moved (`length`: their bytes), were there already, or were
+    copied within the storage."""
 
     files: int = 0
     same: int = 0
+    copied: int = 0
     length: int = 0
     left_out: list[LeftOut] = field(default_factory=list)
 

@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -53,11 +54,9 @@ async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | Non
     read; of single files in a folder the outcome tells.
     """
     if not await asyncio.to_thread(local.is_dir):
-        file = await asyncio.to_thread(look_at, local)
         folder, _, name = remote.rpartition("/")
-        return await upload_files(
-            client, [LocalFile(local, name, file.length, file.modified)], folder or "/", tell
-        )
+        file = replace(await asyncio.to_thread(look_at, local), name=name)
+        return await upload_files(client, [file], folder or "/", tell)
     tree = await asyncio.to_thread(look_through, local)
     await client.mkdirs(remote)
     await side_by_side(
@@ -70,12 +69,20 @@ async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | Non
 
 
 async def upload_files(
-    client: FilesClient, files: Sequence[LocalFile], folder: str, tell: Tell | None = None
+    client: FilesClient,
+    files: Sequence[LocalFile],
+    folder: str,
+    tell: Tell | None = None,
+    *,
+    twins: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Upload files to their names below a folder of the storage; those that are the same are not sent."""
+    """Upload files to their names below a folder of the storage; those that are the same are not sent.
+
+    `twins`: by name, the path in the storage of a file that is the same; it is copied there.
+    """
     there = await present(client, folder, [file.name for file in files])
     meter = Meter(len(files), sum(file.length for file in files), tell)
-    upload = _Upload(client, folder.rstrip("/"), there, meter)
+    upload = _Upload(client, folder.rstrip("/"), there, twins or {}, meter)
     await side_by_side(files, upload.one)
     return upload.outcome
 
@@ -117,8 +124,16 @@ def is_same(there: FileInfo | None, file: LocalFile) -> bool:
 
 
 class _Upload:
-    def __init__(self, client: FilesClient, folder: str, there: Mapping[str, FileInfo], meter: Meter) -> None:
-        self._client, self._folder, self._there, self._meter = client, folder, there, meter
+    def __init__(
+        self,
+        client: FilesClient,
+        folder: str,
+        there: Mapping[str, FileInfo],
+        twins: Mapping[str, str],
+        meter: Meter,
+    ) -> None:
+        self._client, self._folder, self._there, self._twins = client, folder, there, twins
+        self._meter = meter
         self.outcome = Outcome()
 
     async def one(self, file: LocalFile) -> None:
@@ -126,6 +141,9 @@ class _Upload:
         try:
             if is_same(self._there.get(file.name), file):
                 self.outcome.same += 1
+                return
+            if file.name in self._twins and await self._copied(self._twins[file.name], file):
+                self.outcome.copied += 1
                 return
             await (self._whole if file.length <= SMALL else self._in_parts)(file)
             self.outcome.files += 1
@@ -139,12 +157,22 @@ class _Upload:
         finally:
             self._meter.done(file.name, file.length)
 
+    async def _copied(self, twin: str, file: LocalFile) -> bool:
+        try:
+            await self._client.copy(twin, f"{self._folder}/{file.name}", overwrite=True)
+        except (UnreachableError, FilesError):
+            # it is gone meanwhile, or something else is wrong that sending it will tell
+            return False
+        return True
+
     async def _whole(self, file: LocalFile) -> None:
         target, trials = f"{self._folder}/{file.name}", Trials()
         while True:
             try:
                 async with aclosing(self._pieces(file, 0, file.length)) as pieces:
-                    await self._client.write(target, pieces, overwrite=True, length=file.length)
+                    await self._client.write(
+                        target, pieces, overwrite=True, length=file.length, permission=_permission(file)
+                    )
                 await self._client.set_times(target, file.modified)
                 return
             except (UnreachableError, FilesError) as error:
@@ -195,7 +223,7 @@ class _Upload:
     async def _begin_part(self, target: str, file: LocalFile) -> FileInfo:
         folder, _, name = target.rpartition("/")
         path = f"{folder}/{part_name(name, file.length, file.modified)}"
-        await self._client.write(path, b"", overwrite=True)
+        await self._client.write(path, b"", overwrite=True, permission=_permission(file))
         return await self._client.status(path)
 
     async def _append(self, part: FileInfo, file: LocalFile) -> None:
@@ -235,6 +263,11 @@ class _Upload:
                 yield piece
                 offset += len(piece)
                 self._meter.at(file.name, offset)
+
+
+def _permission(file: LocalFile) -> int | None:
+    """Let a program stay one; otherwise it is for the storage to say."""
+    return 0o755 if file.executable else None
 
 
 def _open(file: LocalFile) -> BinaryIO:

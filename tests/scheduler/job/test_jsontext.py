@@ -115,3 +115,12 @@ def test_any_text_is_either_json_or_refused_in_a_sentence(text: str) -> None:
         assert 1 <= refusal.line <= text.count("\n") + 1
         assert refusal.column >= 1
         assert str(refusal.message)
+
+
+def test_an_editors_settings_may_have_a_comma_before_the_closing_bracket() -> None:
+    text = '{"a": [1, 2, /* last */ ], "b": ",]", "c": "\\",}",\n}'
+    assert loads_jsonc(text, trailing_commas=True) == {"a": [1, 2], "b": ",]", "c": '",}'}
+    with pytest.raises(JsonTextError):
+        loads_jsonc(text)
+    with pytest.raises(JsonTextError):
+        loads_jsonc("[1,,]", trailing_commas=True)
