@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .extension import PAIExtension as PAIExtension
+    from .widgets import FileExplorer as FileExplorer
     from .widgets import JobForm as JobForm
     from .widgets import JobMonitor as JobMonitor
 
 #: Public name → module. Loaded when first asked for: the server needs no widgets, a kernel needs no server.
 _LAZY = {
+    "FileExplorer": ".widgets",
     "JobForm": ".widgets",
     "JobMonitor": ".widgets",
     "PAIExtension": ".extension",
 }
 
-__all__ = ["JobForm", "JobMonitor", "PAIExtension"]
+__all__ = ["FileExplorer", "JobForm", "JobMonitor", "PAIExtension"]
 
 
 def __getattr__(name: str) -> Any:

@@ -65,12 +65,13 @@ class Client:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.url = (url or os.environ.get("PAI_API_URL") or DEFAULT_URL).rstrip("/")
-        token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+        #: Empty where there is none.
+        self.token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
         self._http = httpx.AsyncClient(
             base_url=f"{self.url}/api/v1/",
             headers={
                 # without a token the scheduler refuses by itself; an empty one is no header at all
-                **({"Authorization": f"Bearer {token}"} if token else {}),
+                **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
                 "Accept-Language": locale.replace("_", "-"),
             },
             timeout=timeout,

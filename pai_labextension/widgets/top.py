@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import ipywidgets as widgets
 
 from pai_scheduler.client import Client
+from pai_scheduler.webhdfs.client import FilesClient
 
 from .background import Background
 from .language import Language
@@ -14,7 +15,7 @@ from .look import notice, show, style_sheet
 
 
 class TopWidget(widgets.VBox):
-    """The common part of `JobForm` and `JobMonitor`.
+    """The common part of `JobForm`, `JobMonitor` and `FileExplorer`.
 
     `client`: how to reach the scheduler; None: as the notebook's environment says, closed with the widget.
     Raises `NoEventLoopError` where no asyncio loop runs.
@@ -28,6 +29,7 @@ class TopWidget(widgets.VBox):
         self._background = Background(self._show_crash)
         self._owns_client = client is None
         self.client = client or Client(locale=self.say.locale)
+        self._storage: FilesClient | None = None
         #: What became of the last thing a person asked for; and faults of ours.
         self.outcome = widgets.HTML()
         self._tell("")
@@ -35,10 +37,20 @@ class TopWidget(widgets.VBox):
         super().__init__()
         self.add_class("pai-widget")
 
+    @property
+    def storage(self) -> FilesClient:
+        """Give the way to the storage behind the same scheduler, in the name of the same user."""
+        if self._storage is None:
+            self._storage = FilesClient(self.client.url, self.client.token, locale=self.say.locale)
+        return self._storage
+
     def close(self) -> None:
         """Stop everything this widget does in the background, and remove it; jobs run on."""
         if self._made:
-            self._background.close(*([self.client.close()] if self._owns_client else []))
+            last_work = [self.client.close()] if self._owns_client else []
+            if self._storage is not None:
+                last_work.append(self._storage.close())
+            self._background.close(*last_work)
         super().close()
 
     def _fill(self, children: Sequence[widgets.Widget]) -> None:

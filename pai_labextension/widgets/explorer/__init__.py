@@ -1,0 +1,1 @@
+"""The cluster's files in a notebook: look, bring, fetch, put in order, choose one for a job."""

@@ -1,0 +1,25 @@
+"""Addresses under which the browser itself fetches what is in the storage, through the notebook server."""
+
+from __future__ import annotations
+
+from html import escape
+from urllib.parse import quote
+
+from pai_scheduler.webhdfs.answers import FileInfo
+
+from ..language import Language
+
+
+def download_address(prefix: str, entry: FileInfo) -> str:
+    """Give where the browser gets a file, or a folder as a zip file; `prefix`: see `links.server_prefix`."""
+    path = quote(entry.path, safe="/", errors="surrogateescape")
+    operation = "ARCHIVE" if entry.is_folder else "OPEN"
+    return f"{prefix.rstrip('/')}/pai/webhdfs/v1{path}?op={operation}&data=true"
+
+
+def download_link(say: Language, prefix: str, entry: FileInfo) -> str:
+    """Give the link as HTML."""
+    name = f"{entry.name}.zip" if entry.is_folder else entry.name
+    text = say("Save {name} on your own computer", name=name)
+    address = escape(download_address(prefix, entry), quote=True)
+    return f'<a href="{address}" download="{escape(name, quote=True)}">{escape(text)}</a>'
