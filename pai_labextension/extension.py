@@ -1,4 +1,4 @@
-"""The server extension: settings, and the one route it adds to jupyter_server."""
+"""The server extension: settings, and the routes it adds to jupyter_server."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from traitlets import Unicode, default
 from pai_scheduler.client import DEFAULT_URL
 
 from .handlers import ForwardHandler
+from .storage_handlers import StorageHandler
 from .upstream import Upstream
 
-#: Name of the page's option that `ui/src/index.ts` reads.
-OWN_JOB_OPTION = "paiJobName"
+#: Names of the page's options that `ui/src/index.ts` reads.
+OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
 
 
 class PAIExtension(ExtensionApp):
-    """Gives the browser the scheduler's API under `<base_url>/pai/api/v1/`."""
+    """Gives the browser the scheduler's API and storage under `<base_url>/pai/`."""
 
     name = "pai_labextension"
     description = "GPU notebooks and distributed jobs: the scheduler's API for JupyterLab"
@@ -39,17 +40,21 @@ class PAIExtension(ExtensionApp):
         return os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
 
     def initialize_handlers(self) -> None:
-        """Add the route."""
+        """Add the routes."""
         self._upstream = Upstream(self.api_url, self.token)
-        self.handlers.append((r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}))
+        self.handlers += [
+            (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
+            (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
+        ]
 
     def initialize_settings(self) -> None:
-        """Tell the front end which job this server itself is (the task's own name for it); empty for none."""
+        """Tell the front end which job this server is (empty: none), and how tasks name the storage."""
         if self.serverapp is None:
             return
         # shared with JupyterLab, whichever of the two is loaded first
         page = self.serverapp.web_app.settings.setdefault("page_config_data", {})
         page[OWN_JOB_OPTION] = os.environ.get("PAI_JOB_NAME", "")
+        page[STORAGE_OPTION] = (os.environ.get("PAI_DEFAULT_FS_URI") or self.api_url).rstrip("/")
 
     async def stop_extension(self) -> None:
         """Close the connections to the scheduler."""

@@ -85,19 +85,19 @@ class ForwardHandler(APIHandler):
     @web.authenticated
     @authorized
     async def post(self, _path: str) -> None:
-        """Submit or validate a job."""
+        """Submit or validate a job; write on at a file's end."""
         await self._complete()
 
     @web.authenticated
     @authorized
     async def put(self, _path: str) -> None:
-        """Stop a job; change a virtual cluster."""
+        """Stop a job; change a virtual cluster; write a file."""
         await self._complete()
 
     @web.authenticated
     @authorized
     async def delete(self, _path: str) -> None:
-        """Delete a job or a virtual cluster."""
+        """Delete a job, a virtual cluster or a file."""
         await self._complete()
 
     def on_connection_close(self) -> None:
@@ -131,12 +131,27 @@ class ForwardHandler(APIHandler):
                 HTTPStatus.FORBIDDEN, msg("You may not use the scheduler from this notebook server.")
             )
 
+    def find(self, method: str, path: str, query: str) -> Target:
+        """Find where a request goes; NoResourceError, MethodError or ParameterError where it may not pass."""
+        return target(method, path, query)
+
+    def unknown(self, path: str) -> Message:
+        """Say that there can be nothing at a path."""
+        return msg("The scheduler's API has no “{path}”.", path=path)
+
+    def dress(self, answer: Answer) -> None:
+        """Set the headers of an answer that is about to be handed on."""
+        self.clear_header("Content-Type")
+        for name, value in answer.headers:
+            self.set_header(name, value)
+        self.set_header("X-Content-Type-Options", "nosniff")
+
     def _target(self, method: str) -> Target:
         path = self.path_args[0] or ""
         try:
-            return target(method, path, self.request.query)
+            return self.find(method, path, self.request.query)
         except NoResourceError:
-            self._refuse(HTTPStatus.NOT_FOUND, msg("The scheduler's API has no “{path}”.", path=path))
+            self._refuse(HTTPStatus.NOT_FOUND, self.unknown(path))
         except MethodError as error:
             self._refuse(
                 HTTPStatus.METHOD_NOT_ALLOWED,
@@ -188,10 +203,7 @@ class ForwardHandler(APIHandler):
 
     async def _relay(self, answer: Answer) -> None:
         self.set_status(answer.status)
-        self.clear_header("Content-Type")
-        for name, value in answer.headers:
-            self.set_header(name, value)
-        self.set_header("X-Content-Type-Options", "nosniff")
+        self.dress(answer)
         try:
             await self.flush()
             async for piece in answer.pieces():

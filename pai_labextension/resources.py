@@ -18,7 +18,7 @@ _STREAM = re.compile(r"stdout|stderr|all")
 _PLACEHOLDERS = {"{name}": _NAME, "{index}": _INDEX, "{stream}": _STREAM}
 
 #: What jupyter_server and JupyterLab put into a query for themselves; it is not the scheduler's business.
-_OWN_PARAMETERS = frozenset({"token", "_xsrf", "no_track_activity"})
+OWN_PARAMETERS = frozenset({"token", "_xsrf", "no_track_activity"})
 
 
 class NoResourceError(Exception):
@@ -43,11 +43,15 @@ class ParameterError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes, encoded; `path` is what is below `/api/v1/`, `follows`: the answer has no end."""
+    """Where a request goes, encoded; `path` is what is below the scheduler's address.
+
+    `follows`: the answer has no end; `slow`: there may be much to do before it begins.
+    """
 
     path: str
     query: str
-    follows: bool
+    follows: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +114,12 @@ def target(method: str, path: str, query: str) -> Target:
         raise NoResourceError(path)
     if method not in resource.methods:
         raise MethodError(resource.methods)
-    parameters = [pair for pair in parse_qsl(query) if pair[0] not in _OWN_PARAMETERS]
+    parameters = [pair for pair in parse_qsl(query) if pair[0] not in OWN_PARAMETERS]
     for name, _ in parameters:
         if name not in resource.parameters:
             raise ParameterError(name)
     return Target(
-        "/".join(quote(part, safe="") for part in parts),
+        "api/v1/" + "/".join(quote(part, safe="") for part in parts),
         urlencode(parameters),
-        any(name == "follow" and value.lower() in ("1", "true") for name, value in parameters),
+        follows=any(name == "follow" and value.lower() in ("1", "true") for name, value in parameters),
     )

@@ -32,9 +32,8 @@ _RESPONSE_HEADERS = (
     "Retry-After",
     "X-Warning",
 )
-#: Seconds. Nothing bounds the pause between two lines of a log that is followed.
-_TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None)
-_FOLLOW_TIMEOUT = httpx.Timeout(30.0, connect=10.0, pool=None, read=None)
+#: Seconds of silence before the scheduler counts as away; the second where it may have a tree to go through.
+_SILENCE, _WORK = 30.0, 900.0
 
 
 class SchedulerUnreachableError(Exception):
@@ -91,7 +90,7 @@ class Answer:
 
 
 class Upstream:
-    """The scheduler at `url` (without `/api/v1`), asked with the user's own `token`."""
+    """The scheduler at `url` (without `/api/v1`, `/webhdfs/v1`), asked with the user's own `token`."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url.rstrip("/")
@@ -114,10 +113,10 @@ class Upstream:
         """Ask the scheduler; SchedulerUnreachableError where it does not answer."""
         request = self._http.build_request(
             method,
-            f"{self.url}/api/v1/{target.path}" + (f"?{target.query}" if target.query else ""),
+            f"{self.url}/{target.path}" + (f"?{target.query}" if target.query else ""),
             headers=_only(_REQUEST_HEADERS, headers.items()),
             content=body,
-            timeout=_FOLLOW_TIMEOUT if target.follows else _TIMEOUT,
+            timeout=_timeout(target),
         )
         try:
             response = await self._http.send(request, stream=True)
@@ -131,6 +130,12 @@ class Upstream:
             tuple(_only(_RESPONSE_HEADERS, response.headers.items())),
             response,
         )
+
+
+def _timeout(target: Target) -> httpx.Timeout:
+    # nothing bounds the pause between two lines of a log that is followed
+    read = None if target.follows else _WORK if target.slow else _SILENCE
+    return httpx.Timeout(_SILENCE, connect=10.0, pool=None, read=read)
 
 
 def _is_of_the_api(response: httpx.Response) -> bool:

@@ -97,7 +97,12 @@ class _Door(RequestHandler):
 @pytest.fixture
 async def scheduler() -> AsyncIterator[Scheduler]:
     door = Scheduler()
-    server = HTTPServer(Application([(r"/services/pai/api/v1/(.*)", _Door, {"scheduler": door})]))
+    # a path of the storage is answered as "webhdfs/…"
+    routes = [
+        (rf"/services/pai/{path}", _Door, {"scheduler": door})
+        for path in (r"api/v1/(.*)", r"(webhdfs)/v1/.*")
+    ]
+    server = HTTPServer(Application(routes))
     sockets = bind_sockets(0, "127.0.0.1")
     server.add_sockets(sockets)
     door.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"

@@ -39,11 +39,11 @@ TASK = f"{JOB}/taskRoles/worker/tasks/12"
     ],
 )
 def test_what_the_contract_has_passes_as_it_is(method, path):
-    assert target(method, path, "") == Target(path, "", follows=False)
+    assert target(method, path, "") == Target(f"api/v1/{path}", "")
 
 
 def test_names_are_encoded_anew():
-    assert target("GET", "user/ä b@c/jobs/x", "").path == "user/%C3%A4%20b%40c/jobs/x"
+    assert target("GET", "user/ä b@c/jobs/x", "").path == "api/v1/user/%C3%A4%20b%40c/jobs/x"
 
 
 def test_parameters_of_jupyters_own_stay_here():

@@ -1,0 +1,42 @@
+"""`<base_url>/pai/webhdfs/v1/…`: the cluster's storage for the browser, asked with the user's own token.
+
+What is in a file was written by anybody: it is only ever handed over as a download, so that none of it runs
+as a page of the notebook server.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from urllib.parse import quote
+
+from pai_scheduler.job.messages import Message
+
+from .handlers import ForwardHandler
+from .messages import msg
+from .resources import Target
+from .storage_resources import CONTENTS, storage_target
+from .upstream import Answer
+
+
+class StorageHandler(ForwardHandler):
+    """Forwards one request to the storage, and its answer, both while they come."""
+
+    def find(self, method: str, path: str, query: str) -> Target:
+        """Find where a request goes."""
+        self._goal = storage_target(method, path, query)
+        return self._goal
+
+    def unknown(self, path: str) -> Message:
+        """Say that there can be nothing at a path."""
+        return msg("“{path}” is no path of the storage.", path=path)
+
+    def dress(self, answer: Answer) -> None:
+        """Set the headers; those of contents make a download of them, in a page without rights."""
+        super().dress(answer)
+        goal = self._goal
+        if goal.operation in CONTENTS and answer.status == HTTPStatus.OK:
+            archive = goal.operation == "ARCHIVE"
+            name = f"{goal.name or 'storage'}.zip" if archive else goal.name
+            self.set_header("Content-Type", "application/zip" if archive else "application/octet-stream")
+            self.set_header("Content-Disposition", f"attachment; filename*=UTF-8''{quote(name, safe='')}")
+            self.set_header("Content-Security-Policy", "sandbox; default-src 'none'")
