@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from .caller import Caller
@@ -19,11 +20,15 @@ FindUser = Callable[[str], Awaitable[Caller | None]]
 
 
 class JobFiles:
-    """Joins the `storage` with the jobs: their tokens, their users' rights."""
+    """Joins the `storage` with the jobs: their tokens, their users' rights.
 
-    def __init__(self, storage: Storage, tokens: JobTokens, find_user: FindUser) -> None:
+    `folder` is the scheduler's own, where what was fetched for jobs is kept.
+    """
+
+    def __init__(self, storage: Storage, folder: Path, find_user: FindUser) -> None:
+        self.folder = folder
         self._storage = storage
-        self._tokens = tokens
+        self._tokens = JobTokens.in_folder(folder)
         self._find_user = find_user
         self.files = Files(storage, StorageNames([storage.root_uri]))
 

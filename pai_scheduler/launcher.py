@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from .cluster.node import Gpu
-from .core.events import EndCause, Ended, Event, Tick
+from .core.events import EndCause, Ended, Event, Progress, Tick
 from .core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from .core.machine import Core
 from .core.model import Attempt, Job, Task
 from .engine.protocol import Engine, EngineError, Gang, Launch, Member
-from .job.environment import gang_environment, task_environment
+from .job.environment import StorageAccess, gang_environment, task_environment
 from .job.messages import Message, msg
 from .job.task import TaskRef
+from .job_inputs import Inputs, JobInputs, names_files
 from .journal import about
-from .registry_login import LoginError, read_login
-from .storage.local import storage_for
+from .storage.errors import PASSING, Problem, StorageError
+from .storage_access import HDFSCLI, NETRC, access_files
 
 _log = logging.getLogger(__name__)
 
@@ -39,20 +40,38 @@ class _Flight:
     #: whose end was asked for: they are launched no more
     killed: set[TaskRef] = field(default_factory=set)
     launching: asyncio.Task[None] | None = None
+    fetching: asyncio.Task[Inputs] | None = None
+
+    def kill(self, task: TaskRef) -> None:
+        """Launch a task no more; when that is the last one, fetch nothing more either."""
+        self.killed.add(task)
+        if self.fetching is not None and self.is_killed:
+            self.fetching.cancel()
+
+    @property
+    def is_killed(self) -> bool:
+        """Tell whether all of its tasks are to end."""
+        return all(member.task in self.killed for member in self.gang.members)
 
 
 class Launcher:
     """Runs each instruction as a task of its own, so that a slow image pull delays nobody else.
 
-    `report` takes the events that follow; `now` gives ms since the epoch.
+    `inputs` fetches what jobs name in the storage (None: there is none), `default_fs_uri` tells by which URI
+    tasks know it. `report` takes the events that follow; `now` gives ms since the epoch.
     """
 
     def __init__(
-        self, engine: Engine, default_fs_uri: str, report: Callable[[Event], None], now: Callable[[], int]
+        self,
+        engine: Engine,
+        inputs: JobInputs | None,
+        default_fs_uri: Callable[[], str],
+        report: Callable[[Event], None],
+        now: Callable[[], int],
     ) -> None:
         self._engine = engine
+        self._inputs = inputs
         self._default_fs_uri = default_fs_uri
-        self._storage = storage_for(default_fs_uri)
         self._report = report
         self._now = now
         self._running: set[asyncio.Task[None]] = set()
@@ -81,12 +100,14 @@ class Launcher:
                         )
             case KillTask(task=ref, grace_seconds=grace):
                 if (ref.job_id, ref.attempt) in self._flights:
-                    self._flights[ref.job_id, ref.attempt].killed.add(ref)
+                    self._flights[ref.job_id, ref.attempt].kill(ref)
                 with about(ref):
                     self._begin(self._insist("kill", lambda: self._engine.kill(ref, grace)))
             case ReleaseAttempt(job_id=job_id, attempt=number):
+                job = core.jobs.get(job_id)
+                over = job is None or job.state.ended
                 with about(job=job_id, attempt=number):
-                    release = self._begin(self._release(self._flights.pop((job_id, number))))
+                    release = self._begin(self._release(self._flights.pop((job_id, number)), over))
                 self._releasing[job_id, number] = release
                 release.add_done_callback(lambda _: self._releasing.pop((job_id, number)))
             case WakeAt(time=time):
@@ -132,11 +153,14 @@ class Launcher:
         self._wake = None
         self._report(Tick(self._now()))
 
-    async def _release(self, flight: _Flight) -> None:
+    async def _release(self, flight: _Flight, over: bool) -> None:
+        """Remove what an attempt left, and with the last one (`over`) what was fetched for its job."""
         # a launch that is still under way would bring back what the release removes
         if flight.launching is not None:
             await asyncio.wait([flight.launching])
         await self._insist("release", lambda: self._engine.release(flight.gang))
+        if over and self._inputs is not None:
+            await self._inputs.forget(flight.gang.job_id)
 
     async def _forget(
         self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]
@@ -158,12 +182,18 @@ class Launcher:
         default_storage_gb: int,
     ) -> None:
         gang = flight.gang
+        if flight.is_killed:
+            return
         try:
-            login = await read_login(job.spec, job.user, self._default_fs_uri, self._storage)
-            addresses = await self._engine.prepare(gang)
+            inputs, addresses = await self._make_ready(job, flight, [task for task, _ in pending])
+        except asyncio.CancelledError:
+            # (all are to end, so nobody waits for the storage any more; or we are to close)
+            if not flight.is_killed:
+                raise
+            return
         except Exception as error:
             self.errors["prepare"] += 1
-            _log.warning("the network of the tasks cannot be prepared", exc_info=error)
+            _log.warning("the tasks cannot be prepared", exc_info=error)
             await asyncio.gather(*(self._give_up(task, error) for task, _ in pending))
             return
         slots = asyncio.Semaphore(_PARALLEL_LAUNCHES)
@@ -171,9 +201,19 @@ class Launcher:
         ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
         hosts = {ref.hostname: address for ref, address in addresses.items()}
         shared = gang_environment(job.spec, keyed, ports)
+        default_fs_uri = self._default_fs_uri()
+        files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
 
         def describe(task: Task, gpus: tuple[Gpu, ...]) -> Launch:
             role = job.spec.role(task.ref.role)
+            private = self._engine.private_dir(task.ref)
+            places = {name: f"{private}/{name}" for name in files}
+            access = StorageAccess(
+                inputs.token,
+                places.get(NETRC, ""),
+                places.get(HDFSCLI, ""),
+                self._engine.code_dir(inputs.code) if inputs.code is not None else "",
+            )
             env = task_environment(
                 job.spec,
                 task.ref,
@@ -181,10 +221,11 @@ class Launcher:
                 addresses=keyed,
                 ports=ports,
                 gpus=gpus,
-                default_fs_uri=self._default_fs_uri,
+                default_fs_uri=default_fs_uri,
                 work_dir=self._engine.work_dir(task.ref),
                 container_id=task.ref.name,
                 shared=shared,
+                access=access if inputs.token else None,
             )
             return Launch(
                 task=task.ref,
@@ -202,7 +243,9 @@ class Launcher:
                 address=addresses[task.ref],
                 hosts=hosts,
                 hold_on_failure=job.spec.is_debug,
-                login=login,
+                login=inputs.login,
+                code=inputs.code,
+                files=files,
             )
 
         async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
@@ -219,10 +262,37 @@ class Launcher:
 
         await asyncio.gather(*(launch(task, gpus) for task, gpus in pending))
 
+    async def _make_ready(
+        self, job: Job, flight: _Flight, tasks: Sequence[Task]
+    ) -> tuple[Inputs, Mapping[TaskRef, str]]:
+        """Fetch what the job names and make its network, the one beside the other."""
+        flight.fetching = asyncio.create_task(self._fetch(job, tasks))
+        # both are waited for: a release must not come before the network is there
+        network = asyncio.create_task(self._engine.prepare(flight.gang))
+        try:
+            await asyncio.wait([flight.fetching, network])
+        finally:
+            flight.fetching.cancel()
+            network.cancel()
+        return await flight.fetching, await network
+
+    async def _fetch(self, job: Job, tasks: Sequence[Task]) -> Inputs:
+        """Fetch what a job names in the storage; StorageError."""
+        if self._inputs is None:
+            if names_files(job.spec):
+                raise StorageError(Problem.INVALID, msg("This scheduler has no storage for files."))
+            return Inputs()
+
+        def waiting(message: Message) -> None:
+            self._report(Progress(tasks[0].ref, self._now(), message))
+
+        return await self._inputs.fetch(job, waiting)
+
     async def _give_up(self, task: Task, error: Exception) -> None:
         """Report that a task could not be started, and make sure that it was not started all the same."""
-        # with an authFile that is of no use nothing goes better the next time
-        cause = EndCause.REFUSED if isinstance(error, LoginError) else EndCause.LAUNCH_FAILED
+        # with a file that is of no use nothing goes better the next time
+        refused = isinstance(error, StorageError) and error.problem not in PASSING
+        cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
         self._report(Ended(task.ref, self._now(), cause, None, _reason(error)))
         await self._insist("kill", lambda: self._engine.kill(task.ref, 0))
 
@@ -252,6 +322,6 @@ def _gang(job: Job, attempt: Attempt) -> Gang:
 
 
 def _reason(error: Exception) -> Message:
-    if isinstance(error, EngineError | LoginError):
+    if isinstance(error, EngineError | StorageError):
         return error.message
     return msg("The task could not be started: {error}.", error=str(error) or type(error).__name__)

@@ -32,6 +32,7 @@ from .cluster.definition import Definition, DefinitionError, LogKeeping, parse_d
 from .engine.leased import LeasedEngine
 from .engine.protocol import Engine, EngineError
 from .job.messages import msg
+from .job_files import JobFiles
 from .leading import Candidate, kept_alive
 from .opening import (
     StartError,
@@ -44,6 +45,8 @@ from .opening import (
     refuse_other_database,
 )
 from .service import Service
+from .storage.folder import FolderStorage
+from .storage.protocol import Storage
 from .store.lease import Lease
 from .store.store import Store, StoreError
 
@@ -117,12 +120,19 @@ def make_parser() -> argparse.ArgumentParser:
         "--front-door-port",
         type=int,
         metavar="N",
-        help="with --engine docker: the port of this machine (the Hub's proxy) that containers may reach",
+        help="with --engine docker: the port of this machine that containers may reach (default: the "
+        "scheduler's own; with a Hub, its proxy's)",
+    )
+    parser.add_argument(
+        "--storage",
+        metavar="WHERE",
+        help="where users' files are: a folder, or the name nodes of an HDFS, http://HOST:9870[;http://OTHER:"
+        "9870] (default: the folder storage within the data folder)",
     )
     parser.add_argument(
         "--default-fs-uri",
         metavar="URI",
-        help="what tasks get as PAI_DEFAULT_FS_URI (default: the folder storage within the data folder)",
+        help="what tasks get as PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
     )
     parser.add_argument(
         "--metrics-token-file",
@@ -162,11 +172,15 @@ async def _run(options: argparse.Namespace) -> None:
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
     url = database_url(options.database, os.environ)
+    storage = _storage(options, data_dir)
     with lock_folder(data_dir, shared=url is not None):
         if url is None:
             refuse_other_database(data_dir)
         sockets = listen(host, port)
-        address = f"http://{host}:{_port(sockets)}{place.prefix}"
+        port = _port(sockets)
+        address = f"http://{_reachable(host)}:{port}{place.prefix}"
+        # containers reach what listens on loopback by a door only
+        door = options.front_door_port or (port if _is_loopback(host) else None)
         stopping = _on_signals()
 
         async def lead(engine: Engine, store: Store) -> None:
@@ -174,7 +188,9 @@ async def _run(options: argparse.Namespace) -> None:
                 engine,
                 store,
                 definition,
-                default_fs_uri=options.default_fs_uri or _local_storage(data_dir),
+                default_fs_uri=options.default_fs_uri or "",
+                address=address,
+                job_files=JobFiles(storage, data_dir, authenticator.find),
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),
             )
@@ -203,7 +219,7 @@ async def _run(options: argparse.Namespace) -> None:
             await _shut_down(server, service)
 
         if url is None:
-            await lead(_engine(options, data_dir, definition.logs), open_embedded(data_dir))
+            await lead(_engine(options, data_dir, definition.logs, door), open_embedded(data_dir))
             return
         try:
             lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
@@ -212,7 +228,8 @@ async def _run(options: argparse.Namespace) -> None:
             async with kept_alive(lease):
                 claim_folder(data_dir, await asyncio.to_thread(lease.database_name))
                 store = await asyncio.to_thread(Store, url, lease)
-                engine = LeasedEngine(_engine(options, data_dir, definition.logs), lambda: lease.assured)
+                own = _engine(options, data_dir, definition.logs, door)
+                engine = LeasedEngine(own, lambda: lease.assured)
                 await lead(cast(Engine, engine), store)
             lease.close()
         except StoreError as error:
@@ -297,7 +314,7 @@ def _monitoring_token(path: Path | None) -> MonitoringToken | None:
     return token
 
 
-def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping) -> Engine:
+def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping, front_door: int | None) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from .engine.docker import DockerEngine
@@ -305,16 +322,14 @@ def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping) -> En
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        return DockerEngine(data_dir, front_door=options.front_door_port, logs=logs)
+        return DockerEngine(data_dir, front_door=front_door, logs=logs)
     from .engine.process import ProcessEngine
 
     return ProcessEngine(data_dir, logs=logs)
 
 
-def _local_storage(data_dir: Path) -> str:
-    folder = data_dir / "storage"
-    folder.mkdir(exist_ok=True)
-    return folder.as_uri()
+def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:
+    return FolderStorage(Path(options.storage or data_dir / "storage").expanduser().absolute())
 
 
 def _on_signals() -> asyncio.Event:
@@ -341,6 +356,18 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _reachable(host: str) -> str:
+    """Give an address of this machine for one that stands for all of them."""
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - it is compared, not bound
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent by this; it only chooses the way out
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
 
 
 def _port(sockets: Sequence[socket.socket]) -> int:

@@ -38,6 +38,7 @@ from .health import Health, Readiness
 from .job.messages import Message, msg
 from .job.task import TaskRef
 from .job_files import JobFiles, storage_uris
+from .job_inputs import JobInputs
 from .launcher import Launcher
 from .metrics.meters import Meters
 from .metrics.monitor import Monitor
@@ -101,7 +102,8 @@ class Service:
         self._reader = Reader(store)
         self._stories = Stories(store, self._reader)
         self._writer = Writer(store, self._make_core, self._committed)
-        self._launcher = Launcher(engine, default_fs_uri, self._writer.report, clock)
+        self._inputs = JobInputs(job_files) if job_files is not None else None
+        self._launcher = Launcher(engine, self._inputs, self._known_fs_uri, self._writer.report, clock)
         self._meters = Meters(
             engine,
             lambda: self._definition.virtual_clusters.values(),
@@ -144,6 +146,8 @@ class Service:
         outcome = await self._writer.start()
         jobs = self._core.jobs.values()
         self._meters.start(jobs, self._nodes)
+        if self._inputs is not None:
+            await self._inputs.start({job.id for job in jobs})
         for job in jobs:
             self._launcher.remember(job)
         await self._engine.adopt(
@@ -376,6 +380,9 @@ class Service:
     @property
     def _core(self) -> Core:
         return self._writer.core
+
+    def _known_fs_uri(self) -> str:
+        return self._default_fs_uri if self._job_files is None else self._job_files.files.names.default
 
     def _make_core(self) -> Core:
         shares = self._engine.shares_host_ports

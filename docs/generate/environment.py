@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_scheduler.job.environment import task_environment
+from pai_scheduler.job.environment import StorageAccess, task_environment
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
@@ -50,11 +50,17 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
         "PAI_DATA_DIR": "`dataDir`, its variables filled in",
         "PAI_OUTPUT_DIR": "`outputDir`, its variables filled in; the default where the job names none",
         "PAI_CODE_DIR": "`codeDir`, its variables filled in",
+        "PAI_CODE_FOLDER": "where the code is as it was fetched, read-only; only with a `codeDir`",
         "PAI_JOB_TASK_COUNT": "number of tasks of all roles",
         "PAI_JOB_TASK_ROLE_COUNT": "number of task roles",
         "PAI_JOB_TASK_ROLE_LIST": "names of the task roles",
         "PAI_TASK_ROLE_COUNT": "the same as `PAI_JOB_TASK_ROLE_COUNT`",
         "PAI_TASK_ROLE_LIST": "the same as `PAI_JOB_TASK_ROLE_LIST`",
+    },
+    "The storage": {
+        "PAI_STORAGE_TOKEN": "opens the storage to this job, as its user; nothing once the job has ended",
+        "NETRC": "a file with that token, which `requests` and the `hdfs` library read by themselves",
+        "HDFSCLI_CONFIG": "the configuration of `hdfscli`, with the storage as its alias `pai`",
     },
     "The role of this task": {
         "PAI_CURRENT_TASK_ROLE_NAME": "`name`",
@@ -181,4 +187,5 @@ def _example_values() -> Mapping[str, str]:
         default_fs_uri=_DEFAULT_FS,
         work_dir="/pai",
         container_id=task.name,
+        access=StorageAccess("paijob-q7-5f0c…", "/pai-job/netrc", "/pai-job/hdfscli.cfg", "/pai-code/train"),
     )

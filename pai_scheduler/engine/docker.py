@@ -22,7 +22,7 @@ from ..core.events import NodesChanged
 from ..job.messages import msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
-from .docker_container import LABEL_INSTANCE, WORK_DIR, network_name
+from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, WORK_DIR, code_dir, network_name
 from .docker_disk import ContainerDisks
 from .docker_door import FrontDoor
 from .docker_hold import Holds
@@ -126,6 +126,7 @@ class DockerEngine:
             data_dir=self._data_dir,
             log_bytes=log_bytes,
             emit=self._queue.put_nowait,
+            is_local=self._is_local,
         )
         if self._front_door is not None:
             await self._open_door(self._front_door)
@@ -206,6 +207,14 @@ class DockerEngine:
     def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
         """Give the folder in which a task's command starts, as seen from inside its container."""
         return WORK_DIR
+
+    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Give the folder of a task's own files, as seen from inside its container."""
+        return PRIVATE_DIR
+
+    def code_dir(self, code: Path) -> str:
+        """Give the place of a job's code, as seen from inside the containers."""
+        return code_dir(code)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""

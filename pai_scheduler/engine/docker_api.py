@@ -30,6 +30,8 @@ OPEN_SECONDS = 10.0
 _CONTROL_CALLS, _LISTENERS, _LOG_READERS = 16, 512, 16
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
 _SIZE_SECONDS = 600.0
+#: Archives that are sent at once, and how long one may take.
+_ARCHIVES, _ARCHIVE_SECONDS = 4, 900.0
 
 T = TypeVar("T")
 
@@ -46,6 +48,7 @@ class DockerApi:
         self._control = asyncio.Semaphore(_CONTROL_CALLS)
         self._listeners = asyncio.Semaphore(_LISTENERS)
         self._readers = asyncio.Semaphore(_LOG_READERS)
+        self._writers = asyncio.Semaphore(_ARCHIVES)
         self._docker: aiodocker.Docker | None = None
         self._connector: aiohttp.BaseConnector | None = None
 
@@ -158,6 +161,28 @@ class DockerApi:
         found = await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
         return [container._container for container in found]
 
+    async def put_archive(self, container: str, archive: Callable[[], AsyncIterator[bytes]]) -> None:
+        """Unpack a tar archive at the root of a container; DockerError. Waits for the daemon.
+
+        `archive` gives it anew whenever it has to be sent again.
+        """
+        pause, longest = _RETRY_SECONDS
+        while True:
+            try:
+                # not one of the control calls: it takes as long as there is much
+                async with self._writers:
+                    await answered(lambda: self._put(container, archive()), _ARCHIVE_SECONDS)
+                return
+            except UnreachableError:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, longest)
+
+    async def _put(self, container: str, archive: AsyncIterator[bytes]) -> None:
+        path = f"containers/{container}/archive"
+        headers = {"Content-Type": "application/x-tar"}
+        async with self._stream(path, {"path": "/"}, headers, "PUT", archive) as response:
+            await response.read()
+
     async def resolve(self, image: str, login: RegistryLogin | None) -> None:
         """Ask an image's registry whether it is there for who logs in so; DockerError."""
         account = {"username": login.user, "password": login.password} if login is not None else {}
@@ -210,13 +235,14 @@ class DockerApi:
         params: Mapping[str, str],
         headers: Mapping[str, str] | None = None,
         method: str = "GET",
+        body: AsyncIterator[bytes] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         base = self.docker.docker_host.replace("tcp://", "http://")
         url = f"{base}/{self.docker.api_version}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         try:
             response = await self.docker.session.request(
-                method, url, params=params, headers=headers, timeout=timeout
+                method, url, params=params, headers=headers, timeout=timeout, data=body
             )
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(str(error)) from error

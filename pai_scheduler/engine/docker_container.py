@@ -18,6 +18,8 @@ from .protocol import Launch
 #: Where a task's command starts: made by the engine, writable by whoever the image runs as.
 WORK_DIR = "/pai"
 PIDS_LIMIT = 4096
+#: Where a task finds the folder of its code as it was fetched, and its own small files.
+CODE_DIR, PRIVATE_DIR = "/pai-code", "/pai-job"
 LABEL_INSTANCE = "pai.instance"
 #: The user's command is "$1", so nothing in it is ever read by this line.
 _ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
@@ -46,13 +48,15 @@ def container_config(
     limits_storage: bool,
     log_bytes: int,
     hold: Path | None = None,
+    private: Path | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
     `instance` tells this scheduler's containers from another's. More CPUs than the machine has
     (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a disk.
     `log_bytes`: how much is kept of its log.
-    `hold`: the pipe through which a task that is to be held tells that its command failed.
+    `hold`: the pipe through which a task that is to be held tells that its command failed. `private`: the
+    folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -75,8 +79,11 @@ def container_config(
         host["DeviceRequests"] = [{"Driver": "nvidia", "DeviceIDs": devices, "Capabilities": [["gpu"]]}]
     if limits_storage and launch.storage_gb is not None:
         host["StorageOpt"] = {"size": f"{launch.storage_gb}G"}
-    if hold is not None:
-        host["Mounts"] = [{"Type": "bind", "Source": str(hold), "Target": HOLD_PIPE}]
+    host["Mounts"] = [
+        *([_bind(hold, HOLD_PIPE, read_only=False)] if hold is not None else ()),
+        *([_bind(private, PRIVATE_DIR)] if private is not None and launch.files else ()),
+        *([_bind(launch.code, code_dir(launch.code))] if private is not None and launch.code else ()),
+    ]
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
@@ -101,6 +108,15 @@ def container_config(
     if len(task.hostname) <= _HOST_NAME_MAX:
         config["Hostname"] = task.hostname
     return config
+
+
+def code_dir(code: Path) -> str:
+    """Give the place where a container sees a folder of code."""
+    return f"{CODE_DIR}/{code.name}"
+
+
+def _bind(source: Path, target: str, *, read_only: bool = True) -> dict[str, Any]:
+    return {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": read_only}
 
 
 def find_too_long(launch: Launch) -> Message | None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import tarfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,16 @@ import aiodocker
 from ..core.events import EndCause
 from ..job.messages import Message, msg
 from .docker_api import DockerApi, UnreachableError
-from .docker_container import LABEL_INSTANCE, WORK_DIR, container_config, find_too_long
+from .docker_archive import file_entries, folder_entry, stream, tree_entries
+from .docker_container import (
+    CODE_DIR,
+    LABEL_INSTANCE,
+    PRIVATE_DIR,
+    WORK_DIR,
+    code_dir,
+    container_config,
+    find_too_long,
+)
 from .protocol import Launch
 
 #: How long after it answers again a daemon may take to come to what it was asked before it hung.
@@ -42,22 +49,46 @@ class Maker:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._node_cpus, self._limits_storage = node_cpus, limits_storage
 
-    async def make(self, launch: Launch, image: dict[str, Any], hold: Path | None = None) -> dict[str, Any]:
+    async def make(
+        self, launch: Launch, hold: Path | None = None, private: Path | None = None
+    ) -> dict[str, Any]:
         """Make a task's container, or find the one that was made before; give its description.
 
-        `hold`: as for `container_config`.
+        `hold`, `private`: as for `container_config`.
         """
         if too_long := find_too_long(launch):
             raise NotMadeError(EndCause.REFUSED, too_long)
         name = launch.task.name
-        await self._create(launch, hold)
+        await self._create(launch, hold, private)
         found = await self._find(name)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
             raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(taken))
-        if not has_run(found) and not _is_root(image["Config"].get("User") or ""):
-            await self._give_work_dir(name)
         return found
+
+    async def fill(self, launch: Launch, image: dict[str, Any], private: Path | None = None) -> None:
+        """Put what a task needs into its container, which has not run: its code, in a working folder that
+        whoever the image runs as may write to; without `private` also what could not be mounted."""
+
+        def entries() -> Iterator[bytes]:
+            if launch.code is not None or not _is_root(image["Config"].get("User") or ""):
+                yield from folder_entry(WORK_DIR, 0o1777)
+            if launch.code is not None:
+                yield from tree_entries(launch.code, f"{WORK_DIR}/{launch.code.name}", writable=True)
+            if private is None and launch.files:
+                yield from file_entries(PRIVATE_DIR, launch.files)
+            if private is None and launch.code is not None:
+                yield from folder_entry(CODE_DIR, 0o755)
+                yield from tree_entries(launch.code, code_dir(launch.code), writable=False)
+
+        try:
+            # most tasks need nothing, and asking Docker for it takes a while
+            if any(True for _ in entries()):
+                await self._api.put_archive(launch.task.name, lambda: stream(entries()))
+        except aiodocker.DockerError as error:
+            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
+        except OSError as error:
+            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
 
     async def start(self, name: str) -> dict[str, Any]:
         """Start a container that has never run; give its description."""
@@ -79,7 +110,7 @@ class Maker:
             if has_run(found):
                 return found
 
-    async def _create(self, launch: Launch, hold: Path | None) -> None:
+    async def _create(self, launch: Launch, hold: Path | None, private: Path | None) -> None:
         config = container_config(
             launch,
             instance=self._instance,
@@ -87,6 +118,7 @@ class Maker:
             limits_storage=self._limits_storage,
             log_bytes=self._log_bytes,
             hold=hold,
+            private=private,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
@@ -95,7 +127,7 @@ class Maker:
                 return
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
-                await self._create(launch, hold)
+                await self._create(launch, hold, private)
                 return
             # 400: Docker does not accept what the job asks for, and never will
             cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
@@ -106,19 +138,6 @@ class Maker:
         if found is None:
             raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
         return found
-
-    async def _give_work_dir(self, name: str) -> None:
-        """Make the working folder writable for an image that does not run as root."""
-        archive = io.BytesIO()
-        with tarfile.open(fileobj=archive, mode="w") as tar:
-            folder = tarfile.TarInfo(WORK_DIR.strip("/"))
-            folder.type, folder.mode, folder.mtime = tarfile.DIRTYPE, 0o1777, int(time.time())
-            tar.addfile(folder)
-        container = self._api.docker.containers.container(name)
-        try:
-            await self._api.persist(lambda: container.put_archive("/", archive.getvalue()))  # type: ignore[no-untyped-call]
-        except aiodocker.DockerError as error:
-            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
 
 
 def has_run(found: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from .docker_disk import ContainerDisks
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
-from .protocol import EngineEvent
+from .protocol import EngineEvent, Launch
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,8 @@ class Surroundings:
     #: most bytes of one task's log
     log_bytes: int
     emit: Callable[[EngineEvent], None]
+    #: whether the daemon is on this machine, and so can mount its folders
+    is_local: bool = True
 
     def remember(self, fate: Fate, task: TaskRef) -> int:
         """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
@@ -61,21 +64,43 @@ class Surroundings:
         except FileNotFoundError:
             return None
 
+    def keep_private(self, launch: Launch) -> Path | None:
+        """Write down a task's own small files, for its container to mount; None where it could not."""
+        if not self.is_local:
+            return None
+        folder = self._private(launch.task)
+        # (nobody else on this machine comes in; in the container whoever the image runs as must)
+        folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.mkdir(exist_ok=True, mode=0o755)
+        for name, content in launch.files.items():
+            (folder / name).unlink(missing_ok=True)
+            (folder / name).write_bytes(content)
+            (folder / name).chmod(0o444)
+        return folder
+
     def forget(self, task: TaskRef) -> None:
-        """Remove what was remembered of a task."""
+        """Remove what was remembered of a task, and its own small files."""
+        shutil.rmtree(self._private(task), ignore_errors=True)
         for fate in Fate:
             self._mark(fate, task).unlink(missing_ok=True)
         self.holds.forget(task)
 
     def forget_all_but(self, tasks: Collection[TaskRef]) -> None:
         """Remove what was remembered of tasks whose release a kill of the service came before."""
-        folders = (*(self.data_dir / fate.value for fate in Fate), self.holds.folder)
+        folders = (*(self.data_dir / fate.value for fate in Fate), self.holds.folder, self._private_folders)
         kept = {task.name for task in tasks}
         for path in (path for folder in folders if folder.exists() for path in list(folder.iterdir())):
             # (beside its pipe a held task has files with endings of their own)
             name = path.name.removesuffix(".held").removesuffix(".new")
             if name not in kept and (task := TaskRef.parse(name)) is not None:
                 self.forget(task)
+
+    @property
+    def _private_folders(self) -> Path:
+        return self.data_dir / "private"
+
+    def _private(self, task: TaskRef) -> Path:
+        return self._private_folders / task.name
 
     def _mark(self, fate: Fate, task: TaskRef) -> Path:
         return self.data_dir / fate.value / task.name

@@ -146,9 +146,11 @@ class DockerTask:
         except ImageError as error:
             raise NotMadeError(error.cause, error.reason) from error
         hold = self._around.holds.make(self.ref) if launch.hold_on_failure else None
-        found = await self._around.maker.make(launch, image, hold)
+        private = await asyncio.to_thread(self._around.keep_private, launch)
+        found = await self._around.maker.make(launch, hold, private)
         if has_run(found):
             return found
+        await self._unless_killed(self._around.maker.fill(launch, image, private))
         if self._killed_at is not None:
             raise NotMadeError(EndCause.KILLED)
         self._container = str(found["Id"])

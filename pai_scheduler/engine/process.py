@@ -215,6 +215,14 @@ class ProcessEngine:
         """Give a task's working folder."""
         return str(TaskFolder(self._folders / task.name).work)
 
+    def private_dir(self, task: TaskRef) -> str:
+        """Give the folder of a task's own files."""
+        return str(TaskFolder(self._folders / task.name).private)
+
+    def code_dir(self, code: Path) -> str:
+        """Give the folder itself: tasks see what this machine has."""
+        return str(code)
+
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log."""
         return TaskLog(*(folders / task.name / "log" for folders in (self._folders, self._ended_folders)))
@@ -315,7 +323,9 @@ class ProcessEngine:
         if _exists(released):
             # another service has had it run meanwhile: we were frozen
             return process_files.look(TaskFolder(released))
-        return process_files.prepare(folder, self._spec(launch), self._ports.get(launch.task, ()))
+        return process_files.prepare(
+            folder, self._spec(launch), self._ports.get(launch.task, ()), launch.files
+        )
 
     def _spec(self, launch: Launch) -> LaunchSpec:
         groups = self._cgroups.plan(
@@ -339,6 +349,7 @@ class ProcessEngine:
             "log_bytes": self._log_keeping.max_mb_per_task * 1024**2,
             "storage_gb": launch.storage_gb,
             "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
+            "code": str(launch.code) if launch.code is not None else None,
         }
 
     # who tells that something happened

@@ -13,7 +13,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,7 +56,9 @@ def look(folder: TaskFolder) -> Sight:
     return _with_lock(folder, lambda: _settle(folder))
 
 
-def prepare(folder: TaskFolder, spec: LaunchSpec, ports: Iterable[int]) -> Sight:
+def prepare(
+    folder: TaskFolder, spec: LaunchSpec, ports: Iterable[int], files: Mapping[str, bytes] | None = None
+) -> Sight:
     """Make a task ready for its supervisor, unless it runs or is over; what hinders it is its end."""
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -70,7 +72,7 @@ def prepare(folder: TaskFolder, spec: LaunchSpec, ports: Iterable[int]) -> Sight
         if (port := taken_port(ports)) is not None:
             return _refuse(folder, {**_failed("port", port), "cause": "port-conflict"})
         try:
-            folder.prepare(spec)
+            folder.prepare(spec, files or {})
         except (OSError, ValueError) as error:
             return _refuse(folder, _failed("folder", getattr(error, "errno", None)))
         return Sight(Phase.PREPARED, {})
@@ -129,7 +131,8 @@ def release(folder: TaskFolder, ended: Path) -> bool:
     group(folder).remove()
     for name in ("launch.json", "control", SUPERVISOR_ERROR, "prepared"):
         (folder.path / name).unlink(missing_ok=True)
-    _remove_tree(folder.work)
+    for tree in (folder.work, folder.private):
+        _remove_tree(tree)
     os.utime(folder.path)  # from now on its age counts
     folder.path.rename(ended / folder.path.name)
     return True

@@ -81,6 +81,10 @@ def _launch_failed(failure: Failure) -> tuple[EndCause, Message]:
                 file=failure.get("detail", ""),
                 problem=problem,
             )
+        case "code", _:
+            return EndCause.LAUNCH_FAILED, msg(
+                "The code could not be copied into the task's working folder: {problem}", problem=problem
+            )
         case (("log" | "folder"), (errno.ENOSPC | errno.EDQUOT)):
             return EndCause.LAUNCH_FAILED, msg(
                 "There is no room on the scheduler's disk for the task's folder."

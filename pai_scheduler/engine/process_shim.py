@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from . import procfs
+from .code_copy import copy_folder
 from .log_writer import DEFAULT_LIMIT, TaskLogWriter
 from .task_folder import DISK_ORDER, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
 from .task_group import TaskGroup
@@ -282,6 +283,10 @@ def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], 
         kind = "limits"
         group.join()
         kind = "exec"
+        if source := spec.get("code"):
+            kind = "code"
+            copy_folder(source, work / os.path.basename(source))  # noqa: PTH119 - a name that is no text has none
+            kind = "exec"
         for stream, file in enumerate(outputs, start=1):
             os.dup2(file, stream)
         os.chdir(work)

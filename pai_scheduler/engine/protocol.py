@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from ..cluster.node import Gpu, Node
@@ -69,6 +70,11 @@ class Launch:
     hold_on_failure: bool = False
     #: for the image's registry, where it wants one
     login: RegistryLogin | None = None
+    #: A folder of this machine: the task finds it read-only at `Engine.code_dir`, and a copy that it may
+    #: change in its working folder, under the same name.
+    code: Path | None = None
+    #: small files by name, for this task alone, in `Engine.private_dir`
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 __all__ = [
@@ -170,6 +176,12 @@ class Engine(Protocol):
 
     def work_dir(self, task: TaskRef) -> str:
         """Give a task's working folder as the task sees it (`PAI_WORK_DIR`)."""
+
+    def private_dir(self, task: TaskRef) -> str:
+        """Give the folder of a task's `Launch.files` as the task sees it."""
+
+    def code_dir(self, code: Path) -> str:
+        """Give the place where tasks see the folder `Launch.code`, read-only."""
 
     def log(self, task: TaskRef) -> TaskLog:
         """Give a task's log, which outlives the task."""

@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import NotRequired, TypedDict
@@ -86,6 +87,7 @@ class LaunchSpec(TypedDict):
 
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
     the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
+    `code`: the folder that is copied into the working folder.
     """
 
     argv: list[str]
@@ -96,6 +98,7 @@ class LaunchSpec(TypedDict):
     log_bytes: NotRequired[int]
     storage_gb: NotRequired[int | None]
     gpus: NotRequired[list[str]]
+    code: NotRequired[str | None]
 
 
 class TaskFolder:
@@ -110,6 +113,11 @@ class TaskFolder:
     def work(self) -> Path:
         """Give the task's working folder."""
         return self.path / "work"
+
+    @property
+    def private(self) -> Path:
+        """Give the folder of the small files that the task alone may read."""
+        return self.path / "private"
 
     @property
     def log(self) -> Path:
@@ -144,9 +152,16 @@ class TaskFolder:
             return phase, record
         return Phase.NOTHING, {}
 
-    def prepare(self, spec: LaunchSpec) -> None:
-        """Write down what to run, and reserve the space for how it ends. The caller holds the lock."""
+    def prepare(self, spec: LaunchSpec, files: Mapping[str, bytes]) -> None:
+        """Write down what to run, with the task's own small files, and reserve the space for how it ends.
+
+        The caller holds the lock.
+        """
         self.work.mkdir(exist_ok=True)
+        if files:
+            self.private.mkdir(mode=0o700, exist_ok=True)
+        for name, content in files.items():
+            _write(self.private / name, content)
         self.log.mkdir(exist_ok=True)
         if not self.control.exists():
             os.mkfifo(self.control, 0o600)

@@ -47,6 +47,19 @@ class StorageUris:
     code_dir: str
 
 
+@dataclass(frozen=True, slots=True)
+class StorageAccess:
+    """How a task reaches the storage: a token that counts while the job lasts, files with it, and its code.
+
+    Paths are as the task sees them; empty: there is none.
+    """
+
+    token: str
+    netrc: str = ""
+    hdfscli: str = ""
+    code_folder: str = ""
+
+
 def storage_uris(spec: JobSpec, user: str, default_fs_uri: str) -> StorageUris:
     """Fill in a job's storage URIs: $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME (${…} too).
 
@@ -77,6 +90,7 @@ def task_environment(
     work_dir: str,
     container_id: str,
     shared: Mapping[str, str] | None = None,
+    access: StorageAccess | None = None,
 ) -> Mapping[str, str]:
     """Give the environment of one task.
 
@@ -84,7 +98,8 @@ def task_environment(
     `gpus` are those that this task may see, in the order in which it sees them. `work_dir` is the task's
     working folder as the task sees it; `container_id` what a person finds it by. KeyError where a member of
     the gang is missing. `shared` is what `gang_environment` gave for the gang: for thousands of tasks it is
-    nearly everything, so it is made once and the environments refer to it.
+    nearly everything, so it is made once and the environments refer to it. Without a storage there is no
+    `access`.
     """
     if shared is None:
         shared = gang_environment(spec, addresses, ports)
@@ -93,6 +108,8 @@ def task_environment(
     environment |= _role_variables(role)
     environment |= _task_variables(role, task.index, addresses[task.role, task.index], own_ports)
     environment |= _gpu_variables(gpus)
+    if access is not None:
+        environment |= _storage_variables(access)
     environment |= {"PAI_WORK_DIR": work_dir, "PAI_CONTAINER_ID": container_id}
     environment = {name: value for name, value in environment.items() if _fits(name, value)}
     environment |= {name: scalar_text(value) for name, value in spec.envs.items()}
@@ -178,6 +195,16 @@ def _task_variables(
         "PAI_CURRENT_CONTAINER_PORT": str(ports["http"][0]),
         "PAI_CONTAINER_SSH_PORT": str(ports["ssh"][0]),
     }
+
+
+def _storage_variables(access: StorageAccess) -> dict[str, str]:
+    variables = {
+        "PAI_STORAGE_TOKEN": access.token,
+        "NETRC": access.netrc,
+        "HDFSCLI_CONFIG": access.hdfscli,
+        "PAI_CODE_FOLDER": access.code_folder,
+    }
+    return {name: value for name, value in variables.items() if value}
 
 
 def _gpu_variables(gpus: Sequence[GpuLike]) -> dict[str, str]:

@@ -26,6 +26,10 @@ class Problem(Enum):
     UNAVAILABLE = "unavailable"
 
 
+#: What may go better another time, without anybody changing what was asked.
+PASSING = frozenset({Problem.UNAVAILABLE, Problem.NO_SPACE})
+
+
 class StorageError(Exception):
     """A storage did not do something; `message` says what, why, and what to do."""
 

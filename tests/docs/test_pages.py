@@ -17,6 +17,7 @@ from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.exits import exit_table
 from pai_scheduler.job.schema import job_schema, resolve
 from pai_scheduler.job.validate import validate
+from tests.testbed.scheduler import RunningScheduler
 
 
 @pytest.mark.parametrize("name", pages())
@@ -63,8 +64,9 @@ def test_a_cell_of_a_table_stays_a_cell() -> None:
 
 
 async def test_a_real_task_gets_the_variables_on_the_page_and_no_others(
-    alice: Client, tmp_path: Path
+    documented: RunningScheduler, alice: Client, tmp_path: Path
 ) -> None:
+    documented.put("alice/train/worker.py")
     config = json.loads(json.dumps(environment.EXAMPLE))
     file = tmp_path / "env"
     for role in config["taskRoles"]:

@@ -10,13 +10,20 @@ from typing import Any
 import pytest
 
 from pai_scheduler import journal
+from pai_scheduler.caller import Caller
 from pai_scheduler.core.events import EndCause, Ended, Event, Tick
 from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, RegistryLogin
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job_files import JobFiles
+from pai_scheduler.job_inputs import JobInputs
 from pai_scheduler.launcher import Launcher
+from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.folder import FolderStorage
+from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.protocol import Storage
 
 from .core.world import World
 from .making import make_node, make_role
@@ -61,15 +68,30 @@ class FaultyEngine(ProcessEngine):
 
 class Pad:
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.engine = FaultyEngine(folder)
         self.reported: list[Event] = []
         self.now = 1000
-        self.storage = folder / "storage"
-        self.launch_over("hdfs://fs")
+        self.launcher = Launcher(
+            self.engine, None, lambda: "hdfs://fs", self.reported.append, lambda: self.now
+        )
         self.world = World(make_node(gpus={"P100": 2}))
 
-    def launch_over(self, default_fs_uri: str) -> None:
-        self.launcher = Launcher(self.engine, default_fs_uri, self.reported.append, lambda: self.now)
+    async def launch_over(self, storage: Storage) -> Files:
+        """Have a storage; give what is in it."""
+        job_files = JobFiles(storage, self.folder, self.find_user)
+        await job_files.start("http://fs:1")
+        self.launcher = Launcher(
+            self.engine,
+            JobInputs(job_files),
+            lambda: job_files.files.names.default,
+            self.reported.append,
+            lambda: self.now,
+        )
+        return job_files.files
+
+    async def find_user(self, name: str) -> Caller | None:
+        return Caller(name, admin=True, groups=("vision",))
 
     def submit(self, *roles: Mapping[str, Any], **fields: Any) -> None:
         for instruction in self.world.submit(*roles, **fields):
@@ -307,10 +329,16 @@ async def test_a_task_that_names_no_disk_has_the_clusters_default(pad: Pad) -> N
     assert [launch.storage_gb for launch in pad.engine.launches] == [default, 0]
 
 
+async def put(files: Files, path: str, contents: bytes = b"x") -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield contents
+
+    await files.create(Caller("root", admin=True), StoragePath.parse(path), pieces())
+
+
 async def test_the_login_of_the_authfile_goes_with_the_launch_and_nowhere_else(pad: Pad) -> None:
-    pad.launch_over(pad.storage.as_uri())
-    (pad.storage / "alice").mkdir(parents=True)
-    (pad.storage / "alice" / "auth").write_text("lab\nal\ntop-secret\n")
+    files = await pad.launch_over(FolderStorage(pad.folder / "storage"))
+    await put(files, "/alice/auth", b"lab\nal\ntop-secret\n")
     pad.submit(make_role(), authFile="$PAI_DEFAULT_FS_URI/alice/auth")
     await pad.idle()
     (launch,) = pad.engine.launches
@@ -318,16 +346,45 @@ async def test_the_login_of_the_authfile_goes_with_the_launch_and_nowhere_else(p
     assert "top-secret" not in repr(launch)
 
 
-async def test_an_authfile_that_cannot_be_read_ends_the_task_for_good_with_the_reason(pad: Pad) -> None:
-    pad.submit(make_role(), authFile="hdfs://fs/alice/auth")
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"authFile": "http://fs:1/alice/none"}, "The authFile http://fs:1/alice/none cannot be read. "),
+        ({"codeDir": "http://fs:1/alice/none"}, "codeDir http://fs:1/alice/none cannot be used. "),
+        ({"codeDir": "/bob/code"}, "codeDir /bob/code cannot be used. User alice may not read /bob/code."),
+        ({"codeDir": "/alice/file"}, "codeDir /alice/file cannot be used. /alice/file is a file."),
+        ({"codeDir": "http://fs:1/"}, "codeDir http://fs:1/ cannot be used. The storage as a whole"),
+        (
+            {"codeDir": "s3://x/y"},
+            "codeDir s3://x/y cannot be used. s3://x/y is not in the cluster's storage",
+        ),
+        (
+            {"outputDir": "/bob/out"},
+            "outputDir /bob/out cannot be used. User alice may not write to /bob/out.",
+        ),
+    ],
+)
+async def test_a_file_that_a_job_cannot_have_ends_the_task_for_good_with_the_reason(
+    pad: Pad, fields: dict[str, str], words: str
+) -> None:
+    files = await pad.launch_over(FolderStorage(pad.folder / "storage"))
+    await put(files, "/alice/file")
+    pad.submit(make_role(), **fields)
     await pad.idle()
     (ended,) = pad.reported
     assert isinstance(ended, Ended)
     assert (ended.cause, ended.exit_code) == (EndCause.REFUSED, None)
-    assert str(ended.reason).startswith(
-        "The authFile hdfs://fs/alice/auth cannot be used: the scheduler cannot"
-    )
-    assert pad.engine.asked == [("kill", (A, 0))]
+    assert str(ended.reason).startswith(words)
+    assert not pad.engine.launches
+
+
+async def test_without_a_storage_a_job_that_names_a_file_is_refused(pad: Pad) -> None:
+    pad.submit(make_role(), codeDir="hdfs://fs/alice/code")
+    await pad.idle()
+    (ended,) = pad.reported
+    assert isinstance(ended, Ended)
+    assert ended.cause is EndCause.REFUSED
+    assert str(ended.reason) == "This scheduler has no storage for files."
 
 
 async def test_calls_that_failed_are_counted_and_logged_with_what_they_were_about(

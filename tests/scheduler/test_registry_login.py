@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from pai_scheduler.engine.protocol import RegistryLogin
-from pai_scheduler.job.parse import parse_job
-from pai_scheduler.registry_login import LoginError, parse_login, read_login
-from pai_scheduler.storage.local import storage_for
+from pai_scheduler.registry_login import parse_login, read_login
+from pai_scheduler.storage.errors import Problem, StorageError
+from pai_scheduler.storage.files import Files
+from pai_scheduler.storage.folder import FolderStorage
+from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.storage.path import StoragePath
+
+from .open_service import ALICE
 
 URI = "file:///s/alice/auth"
 
@@ -40,7 +46,7 @@ def test_three_lines_are_the_registry_the_user_and_the_password(text: str) -> No
     ],
 )
 def test_a_wrong_line_is_named_and_the_password_is_not(text: str, problem: str) -> None:
-    with pytest.raises(LoginError) as caught:
+    with pytest.raises(StorageError) as caught:
         parse_login(text.encode(), URI)
     said = str(caught.value)
     assert said.startswith(f"The authFile {URI} cannot be used: {problem}. It has three lines:")
@@ -48,7 +54,7 @@ def test_a_wrong_line_is_named_and_the_password_is_not(text: str, problem: str) 
 
 
 def test_a_file_that_is_no_text_is_said_to_be_none() -> None:
-    with pytest.raises(LoginError, match="it is not UTF-8 text"):
+    with pytest.raises(StorageError, match="it is not UTF-8 text"):
         parse_login(b"\xff\xfe\x00", URI)
 
 
@@ -56,37 +62,57 @@ def test_a_password_is_not_shown_with_the_login() -> None:
     assert "p4ss" not in repr(parse_login(b"lab\nalice\np4ss\n", URI))
 
 
-async def read(default_fs_uri: str, auth_file: str) -> RegistryLogin | None:
-    spec = parse_job(
-        {
-            "jobName": "j",
-            "image": "i",
-            "authFile": auth_file,
-            "taskRoles": [{"name": "main", "command": "true"}],
-        }
-    )
-    return await read_login(spec, "alice", default_fs_uri, storage_for(default_fs_uri))
+class Place:
+    """A storage with what alice put there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = Files(FolderStorage(folder), StorageNames(["http://fs"]))
+
+    async def put(self, path: str, contents: bytes) -> None:
+        async def pieces() -> AsyncIterator[bytes]:
+            yield contents
+
+        await self.files.create(ALICE, StoragePath.parse(path), pieces())
+
+    async def read(self, uri: str) -> RegistryLogin:
+        return await read_login(self.files, ALICE, uri)
 
 
-async def test_the_file_is_found_with_the_variables_of_a_job(tmp_path: Path) -> None:
-    (tmp_path / "alice").mkdir()
-    (tmp_path / "alice" / "auth-j").write_text("lab\nalice\nsecret\n")
-    uri = "$PAI_DEFAULT_FS_URI/${PAI_USER_NAME}/auth-$PAI_JOB_NAME"
-    assert await read(tmp_path.as_uri(), uri) == RegistryLogin("lab", "alice", "secret")
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    made = Place(tmp_path)
+    await made.files.start()
+    yield made
+    await made.files.close()
 
 
-async def test_a_job_without_one_pulls_as_nobody(tmp_path: Path) -> None:
-    assert await read(tmp_path.as_uri(), "") is None
+@pytest.mark.parametrize("uri", ["http://fs/alice/auth%20file", "/alice/auth file"])
+async def test_the_file_is_found_by_its_uri_or_its_path(place: Place, uri: str) -> None:
+    await place.put("/alice/auth file", b"lab\nalice\nsecret\n")
+    assert await place.read(uri) == RegistryLogin("lab", "alice", "secret")
 
 
-async def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    (tmp_path / "alice").mkdir()
-    uri = f"{tmp_path.as_uri()}/alice/none"
-    with pytest.raises(LoginError) as caught:
-        await read(tmp_path.as_uri(), uri)
-    assert str(caught.value) == f"The authFile cannot be read. There is no file {uri}."
+async def test_a_file_that_is_not_there_is_named(place: Place) -> None:
+    with pytest.raises(StorageError) as caught:
+        await place.read("http://fs/alice/none")
+    assert str(caught.value).startswith("The authFile http://fs/alice/none cannot be read. ")
+    assert caught.value.problem is Problem.NOT_FOUND
 
 
-async def test_a_storage_that_cannot_be_read_here_is_said_to_be_so() -> None:
-    with pytest.raises(LoginError, match=r"the scheduler cannot read the cluster's storage hdfs://far"):
-        await read("hdfs://far", "hdfs://far/alice/auth")
+@pytest.mark.parametrize(
+    ("uri", "problem", "words"),
+    [
+        ("http://fs/bob/auth", Problem.DENIED, "User alice may not read /bob/auth."),
+        ("http://fs/alice/../bob/auth", Problem.INVALID, "no plain name"),
+        ("http://fs/alice/long", Problem.TOO_LARGE, "longer than 64 KiB"),
+        ("hdfs://far/alice/auth", Problem.INVALID, "not in the cluster's storage, which is http://fs"),
+    ],
+)
+async def test_a_file_that_cannot_be_a_login_is_refused_with_the_reason(
+    place: Place, uri: str, problem: Problem, words: str
+) -> None:
+    await place.put("/alice/long", b"x" * 70_000)
+    with pytest.raises(StorageError) as caught:
+        await place.read(uri)
+    assert caught.value.problem is problem
+    assert words in str(caught.value)

@@ -75,6 +75,14 @@ class RunningScheduler:
             time.sleep(0.05)
         raise RuntimeError(f"the scheduler does not start:\n{text}")
 
+    def put(self, path: str, contents: bytes = b"", *, runs: bool = False) -> Path:
+        """Put a file into the folder storage that it has unless told otherwise; give where it is."""
+        file = self.data_dir / "storage" / path.strip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(contents)
+        file.chmod(0o755 if runs else 0o644)
+        return file
+
     def spawn(self) -> subprocess.Popen[bytes]:
         """Begin a scheduler's process, which writes to our log."""
         with self.log.open("ab") as log:
