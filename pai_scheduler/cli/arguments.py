@@ -6,6 +6,7 @@ import argparse
 
 from ..client import DEFAULT_URL
 from ..job.messages import Message, msg
+from .fs_arguments import add_fs
 
 
 def make_parser(locale: str) -> argparse.ArgumentParser:
@@ -64,6 +65,7 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         action="store_true",
         help=words(msg("tell what happens until it has ended; then print its log")),
     )
+    _add_code(submit, locale)
     jobs = command("jobs", msg("list jobs, newest first"))
     jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
     command("show", msg("show a job and its tasks"), named, whose)
@@ -124,7 +126,35 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     _add_file(
         command("validate", msg("say what is wrong with a job, or whether it fits now")), words(FILE_HELP)
     )
+    add_fs(command("fs", msg("look at, upload, download and change files of the storage")), common, locale)
     return parser
+
+
+def _add_code(submit: argparse.ArgumentParser, locale: str) -> None:
+    code = submit.add_mutually_exclusive_group()
+    code.add_argument(
+        "--code",
+        metavar="DIR",
+        help=msg(
+            "upload the code in this folder first (default: FILE's folder, where its .pai/settings.json or "
+            ".vscode/settings.json enables it)"
+        ).in_locale(locale),
+    )
+    code.add_argument(
+        "--no-code",
+        action="store_true",
+        help=msg("upload nothing, whatever the settings are").in_locale(locale),
+    )
+    for option, about in (
+        ("--include", msg("which files, for example '**/*.py'; may be given several times")),
+        ("--exclude", msg("which files not; may be given several times")),
+    ):
+        submit.add_argument(option, metavar="GLOB", action="append", help=about.in_locale(locale))
+    submit.add_argument(
+        "--generate-name",
+        action="store_true",
+        help=msg("put 8 digits after the job's name, so that it is used nowhere yet").in_locale(locale),
+    )
 
 
 def _add_virtual_clusters(
@@ -179,7 +209,7 @@ FILE_HELP = msg("the job's JSON, comments allowed; - is the standard input")
 EXIT_CODES = msg(
     "exit codes:\n"
     "  0  done; submit --watch: the job has succeeded\n"
-    "  1  refused: a wrong job, a job that is not there, no permission\n"
+    "  1  refused: a wrong job, a job or file that is not there, no permission\n"
     "  2  wrong usage, or a file that cannot be read\n"
     "  3  the scheduler does not answer\n"
     "  4  submit --watch: the job has failed or was stopped"

@@ -9,33 +9,16 @@ from collections.abc import Awaitable, Callable
 from ..job.messages import msg
 from .ending import last_words
 from .files import read_job_file
+from .fs import fs_cat, fs_cp, fs_du, fs_ls, fs_mkdir, fs_mv, fs_rm
 from .logs import copy_log, pick_task
 from .queue import move, priority, queue
 from .session import OK, REFUSED, Session
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
+from .submit import submit
 from .tables import printable_lines
+from .transfers import fs_get, fs_put
 from .usage import show_usage
 from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
-from .watch import watch
-
-
-async def submit(session: Session, *, file: str, watch_it: bool, user: str | None) -> int:
-    """Submit a job, and with `--watch` see it through."""
-    config = await asyncio.to_thread(read_job_file, file)
-    name = await session.client.submit(config, user=user)
-    owner = await session.owner(user)
-    if session.as_json and not watch_it:
-        session.print_json({"name": name, "username": owner})
-    elif not session.as_json:
-        session.say("Job {name} is submitted.", name=name)
-        if not watch_it:
-            # what would be waited for in vain is best known now
-            status = (await session.client.job(owner, name))["jobStatus"]
-            if status["subState"] == "QUEUED":
-                print(printable_lines(status["waitingReason"]))
-    if not watch_it:
-        return OK
-    return await watch(session.client, owner, name, session.locale, as_json=session.as_json)
 
 
 async def jobs(session: Session, *, user: str | None) -> int:
@@ -194,4 +177,13 @@ COMMANDS: dict[str, Command] = {
     "vc stop": vc_stop,
     "vc start": vc_start,
     "validate": validate,
+    "fs ls": fs_ls,
+    "fs put": fs_put,
+    "fs get": fs_get,
+    "fs rm": fs_rm,
+    "fs mkdir": fs_mkdir,
+    "fs du": fs_du,
+    "fs cat": fs_cat,
+    "fs mv": fs_mv,
+    "fs cp": fs_cp,
 }

@@ -7,8 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..client import DEFAULT_URL, ApiError, Client, UnreachableError
+from ..client import ApiError, Client, UnreachableError
 from ..job.messages import choose_locale, msg
+from ..webhdfs.client import FilesClient
+from ..webhdfs.code import CodeError, SubmitRefusedError
+from ..webhdfs.errors import FilesError
+from ..webhdfs.transfer import LocalFileError
 from .arguments import make_parser
 from .commands import COMMANDS
 from .files import FileError
@@ -51,17 +55,32 @@ async def _run(
     json: bool = False,
     **options: object,
 ) -> int:
+    client, files = Client(url, token, locale=locale), FilesClient(url, token, locale=locale)
     try:
-        async with Client(url, token, locale=locale) as client:
-            return await COMMANDS[command](Session(client, locale, json), **options)
+        async with client, files:
+            return await COMMANDS[command](Session(client, files, locale, json), **options)
     except ApiError as error:
         _complain(error.message)
         # where there is only one, the sentence above has it
         for field in error.errors if len(error.errors) > 1 else ():
             _complain(f"  {field['path']}: {field['message']}")
-        if error.status == 401:
-            _complain(msg("Set PAI_TOKEN to your token, or give it with --token.").in_locale(locale))
+        if isinstance(error, SubmitRefusedError):
+            there = msg(
+                "The code is uploaded to {folder}; the job is not submitted.", folder=error.code_folder
+            )
+            _complain(there.in_locale(locale))
+        _explain(error.status, locale)
         return REFUSED
+    except FilesError as error:
+        _complain(error.in_locale(locale))
+        _explain(error.status, locale)
+        return REFUSED
+    except CodeError as error:
+        _complain(error.message.in_locale(locale))
+        return REFUSED
+    except LocalFileError as error:
+        _complain(error.message.in_locale(locale))
+        return USAGE
     except FileError as error:
         _complain(error.message.in_locale(locale))
         return REFUSED if error.readable else USAGE
@@ -69,11 +88,16 @@ async def _run(
         _complain(
             msg(
                 "The scheduler at {url} does not answer: {reason}",
-                url=url or os.environ.get("PAI_API_URL") or DEFAULT_URL,
+                url=(files if command.startswith("fs ") else client).url,
                 reason=error.__cause__ or error,
             ).in_locale(locale)
         )
         return UNREACHABLE
+
+
+def _explain(status: int, locale: str) -> None:
+    if status == 401:
+        _complain(msg("Set PAI_TOKEN to your token, or give it with --token.").in_locale(locale))
 
 
 def _complain(text: str) -> None:

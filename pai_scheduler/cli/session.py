@@ -8,6 +8,7 @@ from typing import Any
 
 from ..client import Client
 from ..job.messages import msg
+from ..webhdfs.client import FilesClient
 from .tables import printable_lines
 
 OK, REFUSED = 0, 1
@@ -18,6 +19,7 @@ class Session:
     """One call of `pai`."""
 
     client: Client
+    files: FilesClient
     locale: str
     as_json: bool
 

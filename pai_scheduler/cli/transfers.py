@@ -1,0 +1,92 @@
+"""`pai fs put` and `pai fs get`: files and folders up and down, with progress."""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..webhdfs.client import FilesClient
+from ..webhdfs.download import download
+from ..webhdfs.transfer import Outcome
+from ..webhdfs.upload import upload
+from .fs import storage_path
+from .progress import amount, shown_progress
+from .session import OK, REFUSED, Session
+from .tables import printable
+
+
+async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
+    """Upload."""
+    sources, target = (paths, "") if len(paths) == 1 else (paths[:-1], paths[-1])
+    folder = await storage_path(session.files, target)
+    code = OK
+    for source in map(Path, sources):
+        name = await asyncio.to_thread(_name_of, source)
+        remote = await _place(session.files, folder, target, name, several=len(sources) > 1)
+        with shown_progress(session.locale) as tell:
+            outcome = await upload(session.files, source, remote, tell)
+        code = max(code, _tell(session, outcome, str(source), remote))
+    return code
+
+
+async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
+    """Download."""
+    sources, target = (paths, ".") if len(paths) == 1 else (paths[:-1], paths[-1])
+    code = OK
+    for source in sources:
+        remote = await storage_path(session.files, source)
+        name = posixpath.basename(remote)
+        local = Path(target)
+        into = len(sources) > 1 or target.endswith("/") or await asyncio.to_thread(local.is_dir)
+        if into and await asyncio.to_thread(_name_of, local) != name:
+            local /= name
+        with shown_progress(session.locale) as tell:
+            outcome = await download(session.files, remote, local, tell)
+        code = max(code, _tell(session, outcome, remote, str(local)))
+    return code
+
+
+async def _place(files: FilesClient, folder: str, written: str, name: str, *, several: bool) -> str:
+    """Find what `name` will be called: what was written, or in it where that is a folder.
+
+    A folder that is called so already is meant itself: the same command goes on where it was broken off.
+    """
+    into = several or not written or written.endswith("/")
+    if not into:
+        there = await files.find(folder)
+        into = there is not None and there.is_folder
+    if into and (not written or posixpath.basename(folder) != name):
+        return f"{folder.rstrip('/')}/{name}"
+    return folder
+
+
+def _name_of(path: Path) -> str:
+    return path.name if path.name not in ("", "..") else path.resolve().name
+
+
+def _tell(session: Session, outcome: Outcome, source: str, target: str) -> int:
+    for item in outcome.left_out:
+        print(printable(f"{item.path}: {item.in_locale(session.locale)}"), file=sys.stderr)
+    if session.as_json:
+        session.print_json(
+            {
+                "from": source,
+                "to": target,
+                "files": outcome.files,
+                "length": outcome.length,
+                "same": outcome.same,
+                "leftOut": [item.path for item in outcome.left_out],
+            }
+        )
+    else:
+        session.say(
+            "{target}: {files} files ({length}), and {same} that were there already.",
+            target=target,
+            files=outcome.files,
+            length=amount(outcome.length),
+            same=outcome.same,
+        )
+    return OK if outcome.complete else REFUSED
