@@ -9,7 +9,8 @@ from tornado.web import Application, RequestHandler
 
 from . import account, cluster, events, jobs, logs, monitoring, openapi, queue
 from .desk import ApiHandler, Desk, Route, UnknownPath
-from .stream import StreamHandler
+from .server import STREAMED
+from .webhdfs import BASE, OPENPAI_BASE, WebHdfsHandler
 
 _access_log = logging.getLogger("pai_scheduler.access")
 
@@ -25,27 +26,32 @@ def make_app(desk: Desk) -> Application:
     """Make the application that answers under `desk.prefix`."""
     settings = {"desk": desk}
     prefix = re.escape(desk.prefix)
-    # where OpenPAI's own proxy had it; its WebHDFS (/webhdfs/api/v1) has nothing yet
+    # where OpenPAI's own proxy had it
     bases = ("api/v1", "rest-server/api/v1") if desk.openpai_compat else ("api/v1",)
     routes = [(rf"{prefix}{base}{path}/?", handler, settings) for base in bases for path, handler in ROUTES]
     routes += [
         (rf"{prefix}{path}", handler, settings)
         for path, handler in [("healthz", account.HealthHandler), *monitoring.INNER_ROUTES]
     ]
-    return Application(
+    # the whole path is one argument, which tornado is not to decode
+    webhdfs = "|".join([BASE, OPENPAI_BASE] if desk.openpai_compat else [BASE])
+    streamed = rf"{prefix}(?:{webhdfs})(?:/.*)?"
+    routes.append((streamed, WebHdfsHandler, settings))
+    app = Application(
         routes,
         default_handler_class=UnknownPath,
         default_handler_args=settings,
         log_function=_log_request,
     )
+    app.settings[STREAMED] = re.compile(streamed)
+    return app
 
 
 def _log_request(handler: RequestHandler) -> None:
     """Log what went wrong loudly, what was refused quietly, what worked only on request; count it all."""
     status, took = handler.get_status(), handler.request.request_time()
     if isinstance(handler, ApiHandler):
-        streamed = isinstance(handler, StreamHandler)
-        handler.service.monitor.answered(type(handler).__name__, status, None if streamed else took)
+        handler.service.monitor.answered(type(handler).__name__, status, took if handler.timed else None)
     level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     request = handler.request
     caller = getattr(handler, "caller", None)

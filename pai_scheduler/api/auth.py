@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
 import hmac
 import logging
@@ -191,3 +193,18 @@ def bearer_token(authorization: str) -> str:
     if scheme.lower() not in ("bearer", "token") or not token.strip():
         raise unauthorized(msg("This needs a token. Send it in the header: Authorization: Bearer TOKEN."))
     return token.strip()
+
+
+def token_or_password(authorization: str) -> str:
+    """Take the token out of a header that may also be `Basic …`: then it is the password, whatever the name.
+
+    What reads a netrc file (curl, wget, Python's requests) can send a token only so.
+    """
+    scheme, _, credentials = authorization.strip().partition(" ")
+    if scheme.lower() != "basic":
+        return bearer_token(authorization)
+    try:
+        _, _, token = base64.b64decode(credentials.strip(), validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        token = ""
+    return bearer_token(f"Bearer {token}")

@@ -21,6 +21,8 @@ from ..service import Caller, Service
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 from .streams import Streams
+from .transfers import Transfers
+from .webhdfs_tickets import Tickets
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +47,8 @@ class Desk:
     monitoring_token: MonitoringToken | None = None
     streams: Streams = field(default_factory=Streams)
     openpai_compat: bool = False
+    transfers: Transfers = field(default_factory=Transfers)
+    tickets: Tickets = field(default_factory=Tickets)
 
 
 class ApiHandler(RequestHandler):
@@ -54,6 +58,10 @@ class ApiHandler(RequestHandler):
     anonymous = False
     #: True: OpenPAI let anybody read it, and so do we for its clients' sake where we are told to.
     public_in_openpai = False
+    #: False: how long an answer takes is its reader's business.
+    timed = True
+    #: How one may say who one is.
+    challenge = 'Bearer realm="PAI"'
     caller: Caller
 
     def initialize(self, desk: Desk) -> None:
@@ -93,11 +101,18 @@ class ApiHandler(RequestHandler):
         if self._is_old_client():
             self.caller = _ANYBODY
         elif not self.anonymous:
-            token = bearer_token(self.request.headers.get("Authorization", ""))
-            caller = await self.desk.authenticator.identify(token)
-            if caller is None:
-                raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
-            self.caller = caller
+            self.caller = await self.identify()
+
+    async def identify(self) -> Caller:
+        """Find out who asks; refuses who cannot be known."""
+        return await self.identify_token(bearer_token(self.request.headers.get("Authorization", "")))
+
+    async def identify_token(self, token: str) -> Caller:
+        """Find out whose token this is; refuses nobody's."""
+        caller = await self.desk.authenticator.identify(token)
+        if caller is None:
+            raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
+        return caller
 
     def _is_old_client(self) -> bool:
         """Tell whether a client of OpenPAI reads without a token, and may."""
@@ -161,13 +176,17 @@ class ApiHandler(RequestHandler):
         error = (kwargs.get("exc_info") or (None, None, None))[1]
         refusal = error if isinstance(error, RequestError) else self._translate_error(status_code, error)
         if refusal.status == 401:
-            self.set_header("WWW-Authenticate", 'Bearer realm="PAI"')
+            self.set_header("WWW-Authenticate", self.challenge)
         elif refusal.status == 405:
             self.set_header("Allow", ", ".join(self.allowed_methods()))
+        self.answer(self.error_body(refusal), refusal.status)
+
+    def error_body(self, refusal: RequestError) -> dict[str, Any]:
+        """Give the JSON of a refusal."""
         body: dict[str, Any] = {"code": refusal.code, "message": self.in_words(refusal.message)}
         if refusal.code == "InvalidParametersError":
             body["errors"] = self.presenter.errors(refusal.errors)
-        self.answer(body, refusal.status)
+        return body
 
     def log_exception(
         self, typ: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import resource
 import socket
 from collections.abc import Awaitable, Sequence
@@ -32,6 +33,10 @@ MAX_BODIES = 32 * MAX_BODY
 _BODY_SECONDS = 120.0
 #: Seconds in which a request must have begun and its head arrived, else the connection is closed.
 _IDLE_SECONDS = 75.0
+#: The application's setting with the pattern of the paths whose handlers bound their bodies themselves.
+STREAMED = "streamed_bodies"
+#: Bytes that are read from a connection at once; of a file that comes, many.
+_CHUNK = 256 * 1024
 #: tornado's own limit, out of the way: its answer is no JSON, and cuts the connection before it can be read.
 _NO_LIMIT = 1 << 50
 
@@ -50,6 +55,11 @@ class BoundedServer(HTTPServerConnectionDelegate):
         """Begin a request."""
         return _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn, self)
 
+    def streams(self, path: str) -> bool:
+        """Tell whether a body goes where it is bound for as it comes, and is bounded there."""
+        pattern: re.Pattern[str] | None = self._app.settings.get(STREAMED)
+        return pattern is not None and pattern.fullmatch(path) is not None
+
     def hold(self, size: int) -> bool:
         """Make room for a piece of a body (a negative `size`: give it back); False where there is none."""
         if size > 0 and self._held + size > MAX_BODIES:
@@ -67,13 +77,17 @@ class _BoundedRequest(HTTPMessageDelegate):
     def __init__(self, inner: HTTPMessageDelegate, connection: HTTPConnection, server: BoundedServer) -> None:
         self._inner, self._connection, self._server = inner, connection, server
         self._received = self._held = 0
-        self._refused = False
+        self._refused = self._streamed = False
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         self._language = choose_locale(headers.get("Accept-Language", ""))
         answer = self._inner.headers_received(start_line, headers)
+        if isinstance(start_line, RequestStartLine):
+            self._streamed = self._server.streams(start_line.path.partition("?")[0])
+        if self._streamed:
+            return answer
         length = headers.get("Content-Length", "0")
         if length.isdigit() and int(length) > MAX_BODY:
             self._refuse(413, "BodyTooLargeError", _too_large())
@@ -82,6 +96,8 @@ class _BoundedRequest(HTTPMessageDelegate):
         return answer
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        if self._streamed:
+            return self._inner.data_received(chunk)
         self._received += len(chunk)
         if self._received > MAX_BODY:
             self._refuse(413, "BodyTooLargeError", _too_large())
@@ -158,6 +174,7 @@ def serve(app: Application, sockets: Sequence[socket.socket]) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
     server = _Server(
         BoundedServer(app),
+        chunk_size=_CHUNK,
         max_body_size=_NO_LIMIT,
         body_timeout=_BODY_SECONDS,
         idle_connection_timeout=_IDLE_SECONDS,

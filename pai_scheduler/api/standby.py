@@ -11,6 +11,8 @@ from tornado.web import Application, RequestHandler
 
 from ..health import Status
 from ..job.messages import choose_locale, msg
+from .webhdfs import BASE
+from .webhdfs_errors import remote_exception
 
 
 def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:
@@ -21,6 +23,7 @@ def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:
         [
             (rf"{here}(?:api/v1/)?healthz/?", _HealthHandler),
             (rf"{here}readyz", _ReadyHandler, settings),
+            (rf"{here}{BASE}(?:/.*)?", _WebHdfsHandler, settings),
         ],
         default_handler_class=_StandbyHandler,
         default_handler_args=settings,
@@ -62,6 +65,13 @@ class _StandbyHandler(_Handler):
 
     def body(self, message: str) -> dict[str, Any]:
         return {"code": "StandbyError", "message": message}
+
+
+class _WebHdfsHandler(_StandbyHandler):
+    """`/webhdfs/v1/…`: clients that know several addresses go on to the next."""
+
+    def body(self, message: str) -> dict[str, Any]:
+        return {**super().body(message), **remote_exception("StandbyException", message)}
 
 
 class _ReadyHandler(_StandbyHandler):

@@ -14,6 +14,8 @@ from .desk import ApiHandler, Desk
 class StreamHandler(ApiHandler):
     """An address whose answer may go on for long; knows when its reader has left."""
 
+    timed = False
+
     def initialize(self, desk: Desk) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)

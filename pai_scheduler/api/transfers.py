@@ -1,0 +1,61 @@
+"""How many files each user sends and fetches at once: the threads and the memory are for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ..errors import RequestError
+from ..job.messages import msg
+from ..service import Caller
+
+#: Transfers of one user that go on at once. The tasks of a user's jobs count as the user.
+_MOST = 32
+#: Seconds that one more waits for its turn; clients that read wait a minute.
+_PATIENCE = 50.0
+
+
+class Transfers:
+    """Lets `most` transfers of a user go on at once; one more waits `patience` seconds, and is refused."""
+
+    def __init__(self, most: int = _MOST, patience: float = _PATIENCE) -> None:
+        self._most, self._patience = most, patience
+        self._turns: dict[str, _Turns] = {}
+
+    @asynccontextmanager
+    async def counted(self, caller: Caller) -> AsyncIterator[None]:
+        """Count one more for as long as the block goes on; RequestError where its turn does not come."""
+        turns = self._turns.setdefault(caller.name, _Turns(self._most))
+        turns.users += 1
+        try:
+            try:
+                async with asyncio.timeout(self._patience):
+                    await turns.free.acquire()
+            except TimeoutError:
+                raise _too_many(self._most) from None
+            try:
+                yield
+            finally:
+                turns.free.release()
+        finally:
+            turns.users -= 1
+            if not turns.users:
+                del self._turns[caller.name]
+
+
+class _Turns:
+    """One user's: `users` counts those that go on and those that wait."""
+
+    def __init__(self, most: int) -> None:
+        self.free = asyncio.Semaphore(most)
+        self.users = 0
+
+
+def _too_many(most: int) -> RequestError:
+    message = msg(
+        "You transfer {most} files at once, which is all that one user may, and none of them came to its "
+        "end while this one waited. Try again later.",
+        most=most,
+    )
+    return RequestError(429, "RetriableException", message)

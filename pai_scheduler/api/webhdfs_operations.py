@@ -1,0 +1,171 @@
+"""The operations of WebHDFS that carry no file's contents, by method and name.
+
+`COPY` and the `limit` of LISTSTATUS_BATCH are ours; the others are Hadoop's "WebHDFS REST API".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..job.messages import msg
+from ..service import Caller
+from ..storage.errors import Problem, StorageError
+from ..storage.files import Files
+from ..storage.path import StoragePath
+from ..storage.trees import Right, check, home
+from . import webhdfs_answers as answers
+from .webhdfs_parameters import Parameters
+
+#: Entries in a part of a listing where nobody says how many; HDFS has as many (dfs.ls.limit).
+_BATCH = 1000
+_TRASH = ".Trash"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Who asks for what to be done with which path."""
+
+    files: Files
+    caller: Caller
+    path: StoragePath
+    parameters: Parameters
+
+
+#: Gives the JSON of the answer; None: there is nothing to say. It may raise StorageError or RequestError.
+Operation = Callable[[Question], Awaitable[dict[str, Any] | None]]
+
+
+async def _file_status(ask: Question) -> dict[str, Any]:
+    return answers.status_answer(await ask.files.status(ask.caller, ask.path))
+
+
+async def _list(ask: Question) -> dict[str, Any]:
+    return answers.listing_answer(await ask.files.list(ask.caller, ask.path), ask.path)
+
+
+async def _list_batch(ask: Question) -> dict[str, Any]:
+    after, limit = ask.parameters.text("startafter"), ask.parameters.number("limit") or _BATCH
+    return answers.batch_answer(await ask.files.list(ask.caller, ask.path, after, limit), ask.path)
+
+
+async def _summary(ask: Question) -> dict[str, Any]:
+    return answers.summary_answer(await ask.files.summary(ask.caller, ask.path))
+
+
+async def _checksum(ask: Question) -> dict[str, Any]:
+    return answers.checksum_answer(await ask.files.checksum(ask.caller, ask.path))
+
+
+async def _home(ask: Question) -> dict[str, Any]:
+    return answers.path_answer(home(ask.caller.name))
+
+
+async def _trash(ask: Question) -> dict[str, Any]:
+    return answers.path_answer(home(ask.caller.name) / _TRASH)
+
+
+async def _acl(ask: Question) -> dict[str, Any]:
+    return answers.acl_answer(await ask.files.status(ask.caller, ask.path))
+
+
+async def _mkdirs(ask: Question) -> dict[str, Any]:
+    await ask.files.mkdirs(ask.caller, ask.path, ask.parameters.permission())
+    return answers.boolean_answer(True)
+
+
+async def _rename(ask: Question) -> dict[str, Any] | None:
+    """Move. Without `renameoptions` what stands in the way is answered with false, as HDFS does."""
+    target, options = ask.parameters.path("destination"), ask.parameters.text("renameoptions").upper()
+    try:
+        await ask.files.rename(ask.caller, ask.path, target, overwrite="OVERWRITE" in options)
+    except StorageError as error:
+        if options or error.problem not in (Problem.NOT_FOUND, Problem.EXISTS, Problem.NOT_A_FOLDER):
+            raise
+        return answers.boolean_answer(False)
+    return None if options else answers.boolean_answer(True)
+
+
+async def _copy(ask: Question) -> dict[str, Any]:
+    target, overwrite = ask.parameters.path("destination"), ask.parameters.flag("overwrite")
+    await ask.files.copy(ask.caller, ask.path, target, overwrite=overwrite)
+    return answers.boolean_answer(True)
+
+
+async def _delete(ask: Question) -> dict[str, Any]:
+    recursive = ask.parameters.flag("recursive")
+    return answers.boolean_answer(await ask.files.delete(ask.caller, ask.path, recursive=recursive))
+
+
+async def _set_permission(ask: Question) -> None:
+    # Hadoop's default
+    permission = ask.parameters.permission()
+    await ask.files.set_permission(ask.caller, ask.path, 0o755 if permission is None else permission)
+
+
+async def _set_times(ask: Question) -> None:
+    modified, accessed = ask.parameters.signed("modificationtime"), ask.parameters.signed("accesstime")
+    await ask.files.set_times(ask.caller, ask.path, _time(modified), _time(accessed))
+
+
+async def _set_replication(ask: Question) -> dict[str, Any]:
+    """Accept any: how often files are kept is the storage's own business. A folder has no such number."""
+    ask.parameters.number("replication")
+    check(ask.caller, ask.path, Right.WRITE)
+    return answers.boolean_answer(not (await ask.files.status(ask.caller, ask.path)).is_folder)
+
+
+async def _set_owner(ask: Question) -> None:
+    check(ask.caller, ask.path, Right.WRITE)
+    status = await ask.files.status(ask.caller, ask.path)
+    owner, group = ask.parameters.text("owner"), ask.parameters.text("group")
+    if (owner and owner != status.owner) or (group and group != status.group):
+        raise StorageError(
+            Problem.DENIED,
+            msg("{path} stays {owner}'s: a file belongs to whose tree it is in.", path=str(ask.path),
+                owner=status.owner),
+        )  # fmt: skip
+
+
+async def _unsupported(ask: Question) -> None:
+    raise StorageError(
+        Problem.UNSUPPORTED, msg("This storage has no {operation}.", operation=ask.parameters.operation)
+    )
+
+
+def _time(value: int | None) -> int | None:
+    """Read a time; a negative one is Hadoop's "leave it as it is"."""
+    return None if value is None or value < 0 else value
+
+
+OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
+    "GET": {
+        "GETFILESTATUS": _file_status,
+        "LISTSTATUS": _list,
+        "LISTSTATUS_BATCH": _list_batch,
+        "GETCONTENTSUMMARY": _summary,
+        "GETFILECHECKSUM": _checksum,
+        "GETHOMEDIRECTORY": _home,
+        "GETTRASHROOT": _trash,
+        "GETACLSTATUS": _acl,
+    },
+    "PUT": {
+        "MKDIRS": _mkdirs,
+        "RENAME": _rename,
+        "COPY": _copy,
+        "SETPERMISSION": _set_permission,
+        "SETTIMES": _set_times,
+        "SETREPLICATION": _set_replication,
+        "SETOWNER": _set_owner,
+        **dict.fromkeys(
+            (
+                "SETACL", "MODIFYACLENTRIES", "REMOVEACLENTRIES", "REMOVEDEFAULTACL", "REMOVEACL",
+                "ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "CREATESNAPSHOT", "RENAMESNAPSHOT",
+            ),
+            _unsupported,
+        ),
+    },
+    "POST": dict.fromkeys(("TRUNCATE", "CONCAT"), _unsupported),
+    "DELETE": {"DELETE": _delete, "DELETESNAPSHOT": _unsupported},
+}  # fmt: skip

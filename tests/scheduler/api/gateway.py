@@ -1,0 +1,127 @@
+"""A scheduler within this process whose WebHDFS tests talk to, over whichever storage they want."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import hdfs
+import httpx
+import requests
+from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
+
+from pai_scheduler.api.app import make_app
+from pai_scheduler.api.auth import TokensFile
+from pai_scheduler.api.desk import Desk
+from pai_scheduler.api.server import serve
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.job_files import JobFiles
+from pai_scheduler.service import Caller, Service
+from pai_scheduler.storage.protocol import Storage
+from pai_scheduler.store.store import Store
+from tests.testbed.scheduler import clean_environ
+
+TOKENS = """{
+    "a": {"name": "alice", "groups": ["vision"]}, "b": {"name": "bob", "groups": ["vision"]},
+    "c": {"name": "carol"}, "root": {"name": "root", "admin": true}
+}"""
+
+
+@dataclass
+class Gateway:
+    """Its `url` has the prefix and no slash at the end; `folder` is the scheduler's own."""
+
+    service: Service
+    desk: Desk
+    server: HTTPServer
+    url: str
+    folder: Path
+
+    @property
+    def port(self) -> int:
+        return int(self.url.split(":")[2].split("/")[0])
+
+    def client(self, token: str = "a") -> httpx.AsyncClient:  # noqa: S107
+        """Speak HTTP to `/webhdfs/v1`, following no redirect."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.AsyncClient(
+            base_url=f"{self.url}/webhdfs/v1", headers=headers, trust_env=False, timeout=30
+        )
+
+    def library(self, token: str = "a", root: str | None = None) -> hdfs.InsecureClient:  # noqa: S107
+        """Give the `hdfs` library's client, for threads, with the token in its session."""
+        session = requests.Session()
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {token}"
+        return hdfs.InsecureClient(self.url, user="whoever", root=root, session=session)
+
+    async def raw(self, request: bytes) -> bytes:
+        """Say exactly this; give the whole answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def put(self, path: str, contents: bytes, token: str = "a") -> None:  # noqa: S107
+        """Write a file past the network."""
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield contents
+
+        from pai_scheduler.storage.path import StoragePath
+
+        await self.service.files.create(
+            Caller({"a": "alice", "b": "bob"}[token]), StoragePath.parse(path), pieces(), overwrite=True
+        )
+
+
+@asynccontextmanager
+async def open_gateway(
+    folder: Path, storage: Storage, *, prefix: str = "/", openpai_compat: bool = False
+) -> AsyncIterator[Gateway]:
+    """Run one over a storage."""
+    tokens = folder / "tokens.json"
+    tokens.write_text(TOKENS)
+    tokens.chmod(0o600)
+    authenticator = TokensFile(tokens)
+    sockets = bind_sockets(0, "127.0.0.1")
+    url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}{prefix}".rstrip("/")
+    service = Service(
+        ProcessEngine(folder),
+        Store.in_folder(folder),
+        address=url,
+        job_files=JobFiles(storage, folder, authenticator.find),
+        kill_grace_seconds=1,
+    )
+    await service.start()
+    desk = Desk(service, authenticator, prefix, openpai_compat=openpai_compat)
+    server = serve(make_app(desk), sockets)
+    yield Gateway(service, desk, server, url, folder)
+    server.stop()
+    await server.close_all_connections()
+    await service.close()
+
+
+async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:
+    """Run a program; give what it says, which must be no complaint."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env=clean_environ({"NO_PROXY": "*", **(env or {})}),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate(stdin)
+    assert process.returncode == 0, output.decode()
+    return output.decode()
+
+
+def program(name: str) -> str:
+    """Find a program beside the Python that runs."""
+    return str(Path(sys.executable).parent / name)
