@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 
 from ..caller import Caller
 from ..job.messages import msg
@@ -15,7 +16,7 @@ from .errors import Problem, StorageError
 from .names import StorageNames
 from .path import StoragePath
 from .protocol import Checksum, FileStatus, Listing, OpenFile, Storage, Summary
-from .trees import OUTPUT, PUBLIC, ROOT, SHARED, Right, Tree, check, folder_name, home, may, tree_of
+from .trees import OUTPUT, PUBLIC, ROOT, SHARED, Right, Tree, check, folder_name, may, tree_of
 
 #: Bytes of the largest file that the scheduler reads for itself.
 SMALL = 64 * 1024
@@ -41,7 +42,11 @@ class Files:
     async def status(self, caller: Caller, path: StoragePath) -> FileStatus:
         """Describe a file or folder."""
         await self._enter(caller, path, Right.READ)
-        return await self._storage.status(path, _actor(caller, path))
+        status = await self._storage.status(path, _actor(caller, path))
+        if tree_of(path) is None:
+            # how many users there are is nobody's business
+            return replace(status, children=len((await self.list(caller, path)).entries))
+        return status
 
     async def list(
         self, caller: Caller, path: StoragePath, after: str = "", limit: int | None = None
@@ -51,13 +56,13 @@ class Files:
         await self._enter(caller, path, Right.READ)
         if tree_of(path) is not None:
             return await self._storage.list(path, _actor(caller, path), after, limit)
-        await self._make_own(caller)
         seen = [
             entry
             for entry in (await self._storage.list(path, "")).entries
             if entry.path.name > after and _is_on_the_way(caller, entry.path)
         ]
-        return Listing(seen[:limit], 0 if limit is None else max(0, len(seen) - limit))
+        part = seen if limit is None else seen[: max(0, limit)]
+        return Listing(part, len(seen) - len(part))
 
     def open(
         self, caller: Caller, path: StoragePath, offset: int = 0, length: int | None = None
@@ -107,12 +112,15 @@ class Files:
         self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
     ) -> None:
         """Move in one step, both ends being the caller's to write to."""
-        for path in (source, target):
-            await self._enter(caller, path, Right.WRITE)
-        _keep_roots(source)
+        check(caller, source, Right.WRITE)
+        _keep_root(source)
+        check(caller, target, Right.WRITE)
+        if overwrite:
+            _keep_root(target)
         if target.is_within(source):
             raise StorageError(Problem.INVALID, msg("{path} cannot be moved into itself.", path=str(source)))
-        await self._storage.rename(source, target, _actor(caller, target), overwrite=overwrite)
+        await self._enter(caller, target, Right.WRITE)
+        await self._storage.rename(source, target, _actor(caller, source, target), overwrite=overwrite)
 
     async def copy(
         self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
@@ -120,12 +128,12 @@ class Files:
         """Copy a file within the storage."""
         await self._enter(caller, source, Right.READ)
         await self._enter(caller, target, Right.WRITE)
-        await self._storage.copy(source, target, _actor(caller, target), overwrite=overwrite)
+        await self._storage.copy(source, target, _actor(caller, source, target), overwrite=overwrite)
 
     async def delete(self, caller: Caller, path: StoragePath, *, recursive: bool = False) -> bool:
         """Remove; False where there was nothing."""
-        await self._enter(caller, path, Right.WRITE)
-        _keep_roots(path)
+        check(caller, path, Right.WRITE)
+        _keep_root(path)
         return await self._storage.delete(path, _actor(caller, path), recursive=recursive)
 
     async def set_permission(self, caller: Caller, path: StoragePath, permission: int) -> None:
@@ -167,16 +175,26 @@ class Files:
             yield file
 
     async def _enter(self, caller: Caller, path: StoragePath, right: Right) -> None:
-        """Check the caller's right, and that the tree is there."""
+        """Check the caller's right, and see to it that the tree is there.
+
+        Reading somebody else's makes no tree. Writing does: made by the way it would not be its owner's.
+        """
         check(caller, path, right)
-        if (tree := tree_of(path)) is not None and (not caller.admin or tree.root == home(caller.name)):
+        tree = tree_of(path)
+        if tree is None:
+            await self._make_own(caller)
+        elif right is Right.WRITE or may(_user(caller), path, Right.READ):
             await self._make(tree)
 
     async def _make_own(self, caller: Caller) -> None:
         """Make the trees that are the caller's, so that they are seen before anything is in them."""
-        trees = [home(caller.name), StoragePath((OUTPUT, folder_name(caller.name))), StoragePath((PUBLIC,))]
-        trees += [StoragePath((SHARED, folder_name(group))) for group in caller.groups]
-        for root in trees:
+        name = folder_name(caller.name)
+        for root in (
+            StoragePath((name,)),
+            StoragePath((OUTPUT, name)),
+            StoragePath((PUBLIC,)),
+            *(StoragePath((SHARED, folder_name(group))) for group in caller.groups),
+        ):
             if (tree := tree_of(root)) is not None:
                 await self._make(tree)
 
@@ -186,10 +204,16 @@ class Files:
             self._made.add(tree.root)
 
 
-def _actor(caller: Caller, path: StoragePath) -> str:
-    """Tell in whose name something is done: one's own, an administrator's elsewhere is the service's."""
-    tree = tree_of(path)
-    if tree is None or (caller.admin and tree.root != home(caller.name)):
+def _user(caller: Caller) -> Caller:
+    """Give somebody without what being an administrator adds."""
+    return replace(caller, admin=False)
+
+
+def _actor(caller: Caller, *paths: StoragePath) -> str:
+    """Tell in whose name something is done: one's own, and the service's where only an administrator may."""
+    if any(tree_of(path) is None for path in paths):
+        return ""
+    if caller.admin and not all(may(_user(caller), path, Right.WRITE) for path in paths):
         return ""
     return caller.name
 
@@ -199,7 +223,7 @@ def _is_on_the_way(caller: Caller, path: StoragePath) -> bool:
     return path != ROOT and may(caller, path, Right.READ)
 
 
-def _keep_roots(path: StoragePath) -> None:
+def _keep_root(path: StoragePath) -> None:
     tree = tree_of(path)
     if tree is not None and path == tree.root:
         raise StorageError(

@@ -28,26 +28,25 @@ class StorageNames:
         """
         if uri.startswith("/"):
             return StoragePath.parse(uri)
-        for known in self._uris:
-            rest = uri.removeprefix(known)
-            if rest != uri and (not rest or rest.startswith("/")):
-                try:
-                    return StoragePath.parse(unquote(rest, errors="strict"))
-                except UnicodeDecodeError:
-                    break
+        if (rest := self._rest(uri)) is not None:
+            return StoragePath.parse(unquote(rest, errors="surrogateescape"))
         raise StorageError(
             Problem.INVALID,
             msg("{uri} is not in the cluster's storage, which is {root}.", uri=uri, root=self.default),
         )
 
     def knows(self, uri: str) -> bool:
-        """Tell whether a URI is in this storage at all."""
-        try:
-            self.resolve(uri)
-        except StorageError:
-            return uri.startswith(self._uris)
-        return True
+        """Tell whether a URI is meant to be in this storage, be it right or not."""
+        return uri.startswith("/") or self._rest(uri) is not None
 
     def uri(self, path: StoragePath) -> str:
         """Give the URI of a path, below `PAI_DEFAULT_FS_URI`."""
         return self.default + path.encoded.rstrip("/")
+
+    def _rest(self, uri: str) -> str | None:
+        """Give what follows the storage's own URI; None where that is another's."""
+        for known in self._uris:
+            rest = uri.removeprefix(known)
+            if rest != uri and (not rest or rest.startswith("/")):
+                return rest
+        return None

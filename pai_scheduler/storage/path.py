@@ -10,6 +10,8 @@ from .errors import Problem, StorageError
 
 #: Bytes of the longest name of one part, as in ext4 and HDFS.
 _LONGEST_PART = 255
+#: Characters of the longest path, and the parts that it may have, as in HDFS.
+_LONGEST, _DEEPEST = 8000, 1000
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,7 +30,18 @@ class StoragePath:
 
         Slashes that are doubled or at the end count for nothing, as in HDFS.
         """
-        return cls(tuple(part for part in text.split("/") if part))
+        path = cls(tuple(part for part in text.split("/") if part))
+        if len(text) > _LONGEST or len(path.parts) > _DEEPEST:
+            raise StorageError(
+                Problem.INVALID,
+                msg(
+                    "The path {path}… is too long: {limit} characters and {depth} names at most.",
+                    path=str(path)[:40],
+                    limit=_LONGEST,
+                    depth=_DEEPEST,
+                ),
+            )
+        return path
 
     def __truediv__(self, name: str) -> StoragePath:
         """Give what is called `name` in this folder."""
@@ -63,7 +76,13 @@ def _check(part: str) -> None:
             Problem.INVALID,
             msg("{name} is no plain name of a file: leave out . and .. in it.", name=repr(part)),
         )
-    if len(part.encode("utf-8", "surrogateescape")) > _LONGEST_PART:
+    try:
+        length = len(part.encode("utf-8", "surrogateescape"))
+    except UnicodeEncodeError as error:
+        raise StorageError(
+            Problem.INVALID, msg("{name} has characters in it that there are not.", name=repr(part))
+        ) from error
+    if length > _LONGEST_PART:
         raise StorageError(
             Problem.INVALID,
             msg("The name {name}… is too long: {limit} bytes at most.", name=part[:40], limit=_LONGEST_PART),

@@ -1,13 +1,14 @@
 """What every storage must do, as tests: subclass `StorageConformance` in a storage's test file.
 
-That file provides the fixture `storage`: a started storage (it may be one for all tests: each works in a tree of
-its own).
+That file provides the fixture `storage`: a started storage. It may be one for all tests, as each works in a
+tree of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -288,9 +289,8 @@ class StorageConformance:
         await home.mkdirs("folder")
         for entry in (await home.storage.list(home.root, home.user)).entries:
             status = await home.storage.status(entry.path, home.user)
-            assert (entry.is_folder, entry.length, entry.modified, entry.permission, entry.owner, entry.file_id) == (
-                status.is_folder, status.length, status.modified, status.permission, status.owner, status.file_id
-            )  # fmt: skip
+            # who lists a folder does not hear how many are in each of its folders
+            assert replace(entry, children=0) == replace(status, children=0)
 
     async def test_a_file_lists_as_itself_and_an_empty_folder_as_nothing(self, home: Home) -> None:
         await home.write("file", b"12345")
