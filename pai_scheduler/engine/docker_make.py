@@ -129,8 +129,9 @@ class Maker:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
                 await self._create(launch, hold, private)
                 return
-            # 400: Docker does not accept what the job asks for, and never will
-            cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
+            # 400: Docker does not accept what the job asks for, and never will; what is to be mounted is ours
+            refused = error.status == 400 and "bind source path" not in error.message
+            cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
             raise NotMadeError(cause, _not_made(error.message)) from error
 
     async def _find(self, name: str) -> dict[str, Any]:

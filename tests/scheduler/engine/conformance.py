@@ -11,14 +11,17 @@ That file provides these fixtures (all functions of one test share one state: da
 from __future__ import annotations
 
 import asyncio
+import shlex
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Started
 
-from .lab import Lab, eventually, make_gang, make_task, processes_running, processes_with
+from .lab import Lab, eventually, make_gang, make_task, new_job_id, processes_running, processes_with
 
 Reopen = Callable[[], Awaitable[Engine]]
 
@@ -112,6 +115,70 @@ class EngineConformance:
         assert ended.exit_code == 3
         assert lab.output(task) == "main ends\n"
         await eventually(lambda: not processes_with(marker), "what the command left behind is gone")
+
+    # code and files of its own
+
+    async def test_code_is_there_to_change_and_once_more_as_it_was(self, lab: Lab, code: Path) -> None:
+        command = (
+            'cd "my code" && ./run.sh && cat deep/er/data && echo more >> deep/er/data && rm run.sh && '
+            'echo new > "./新 file" && cat deep/er/data "./新 file" && ls -A && '
+            f"cat {shlex.quote(lab.engine.code_dir(code))}/deep/er/data && "
+            f"ls -A {shlex.quote(lab.engine.code_dir(code))}"
+        )
+        task, ended = await lab.run(command, code=code)
+        assert lab.output(task).split("\n") == [
+            *("run", "data", "data", "more", "new", "deep", "empty", "新 file", "data"),
+            *("deep", "empty", "run.sh", ""),
+        ]
+        assert ended.exit_code == 0
+        assert (code / "deep/er/data").read_text() == "data\n"
+
+    async def test_each_task_of_a_gang_changes_its_own_code(self, lab: Lab, code: Path) -> None:
+        tasks = [make_task(index=index, job_id=job_id) for job_id in [new_job_id()] for index in range(2)]
+        command = 'cd "my code" && echo of $SELF >> deep/er/data && cat deep/er/data'
+        launches = await lab.prepare(
+            *(lab.make(command, task=task, code=code, env={"SELF": str(task.index)}) for task in tasks)
+        )
+        await asyncio.gather(*(lab.engine.launch(launch) for launch in launches))
+        for task in tasks:
+            assert (await lab.ended(task)).exit_code == 0
+            assert lab.output(task) == f"data\nof {task.index}\n"
+
+    async def test_its_own_files_are_outside_the_working_folder_and_go_with_it(
+        self, lab: Lab, tmp_path: Path
+    ) -> None:
+        (launch,) = await lab.prepare(lab.make("true", files={"netrc": b"a secret\n"}))
+        place = shlex.quote(lab.engine.private_dir(launch.task))
+        launch = replace(launch, command=f"cat {place}/netrc; ls -A; echo x 2>/dev/null >> {place}/other")
+        await lab.engine.launch(launch)
+        await lab.ended(launch.task)
+        assert lab.output(launch.task, "stdout") == "a secret\n"
+        assert "a secret" not in repr(launch)
+        await lab.engine.release(make_gang(launch))
+        assert not list(tmp_path.rglob("netrc"))
+
+    async def test_code_that_is_not_there_is_a_failed_launch(self, lab: Lab, tmp_path: Path) -> None:
+        task, ended = await lab.run("echo ran", code=tmp_path / "none")
+        assert (ended.cause, ended.exit_code) == (EndCause.LAUNCH_FAILED, None)
+        assert lab.output(task) == ""
+
+    async def test_code_counts_as_written_by_the_task(self, lab: Lab, tmp_path: Path) -> None:
+        (tmp_path / "large").mkdir()
+        (tmp_path / "large" / "file").write_bytes(bytes(range(256)) * 2**14)
+        _, ended = await lab.run(FOREVER, code=tmp_path / "large", storage_gb=0)
+        assert (ended.cause, ended.exit_code) == (EndCause.DISK, 137)
+
+    async def test_code_outlives_the_service(
+        self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]], code: Path
+    ) -> None:
+        task = await lab.start(f'cd "my code"; cat deep/er/data; {FOREVER}', code=code)
+        await lab.printed(task, "ready")
+        lab = await restarted(lab)
+        await lab.adopt([task])
+        await lab.started(task)
+        await lab.engine.kill(task, 0)
+        await lab.ended(task)
+        assert lab.output(task) == "data\nready\n"
 
     # logs
 

@@ -42,3 +42,18 @@ async def docker_lab(
     lab = await Lab.over(await open_docker(), debian_image)
     yield lab
     await lab.clean()
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    """Give code as it is kept for a job: nobody may write to it."""
+    code = tmp_path / "my code"
+    (code / "deep" / "er").mkdir(parents=True)
+    (code / "empty").mkdir()
+    (code / "deep" / "er" / "data").write_text("data\n")
+    (code / "run.sh").write_text("#!/bin/sh\necho run\n")
+    (code / "deep" / "er" / "data").chmod(0o444)
+    (code / "run.sh").chmod(0o555)
+    for folder in (code, code / "deep", code / "deep" / "er", code / "empty"):
+        folder.chmod(0o555)
+    return code

@@ -1,0 +1,105 @@
+"""A job's code and a task's own files in a container: who may do what with them, and a daemon elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import aiodocker
+import pytest
+
+from pai_scheduler.engine import docker_make
+from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker_door import _splice
+
+from .lab import Lab
+from .test_docker import inspect, make_image
+
+OpenDocker = Callable[..., Awaitable[DockerEngine]]
+
+NOT_ROOT = """\
+cd "my code" && echo more >> deep/er/data && ./run.sh && rm -r deep && mkdir mine && ls -A &&
+cat /pai-job/netrc && ! touch "/pai-code/my code/x" && ! touch /pai-job/x && ! rm /pai-job/netrc
+"""
+
+
+@pytest.fixture
+async def tcp_docker(docker_host: str) -> AsyncIterator[str]:
+    """Give the address of a daemon whose machine, for all one can tell, is another one."""
+    socket = docker_host.removeprefix("unix://")
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _splice((reader, writer), await asyncio.open_unix_connection(socket))
+
+    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server.close()
+
+
+async def test_whoever_the_image_runs_as_may_change_the_code_and_read_its_own_files(
+    docker_lab: Lab, docker: aiodocker.Docker, debian_image: str, code: Path
+) -> None:
+    await make_image(docker, "local/not-root", f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n')
+    task, ended = await docker_lab.run(
+        NOT_ROOT, image="local/not-root", code=code, files={"netrc": b"secret\n"}
+    )
+    assert docker_lab.output(task, "stdout") == "run\nempty\nmine\nrun.sh\nsecret\n"
+    assert ended.exit_code == 0
+
+
+async def test_root_in_a_container_does_not_change_what_other_tasks_have(docker_lab: Lab, code: Path) -> None:
+    command = 'rm -rf "/pai-code/my code/deep"; touch /pai-job/x'
+    _, ended = await docker_lab.run(command, code=code, files={"a": b""})
+    assert ended.exit_code == 1
+    assert (code / "deep/er/data").read_text() == "data\n"
+
+
+async def test_a_daemon_on_another_machine_is_sent_what_it_cannot_mount(
+    tcp_docker: str, open_docker: OpenDocker, debian_image: str, code: Path
+) -> None:
+    lab = await Lab.over(await open_docker(host=tcp_docker), debian_image)
+    command = 'for code in . /pai-code; do cat "$code/my code/deep/er/data"; done; cat /pai-job/netrc'
+    task, ended = await lab.run(command, code=code, files={"netrc": b"secret\n"})
+    assert lab.output(task) == "data\ndata\nsecret\n"
+    assert ended.exit_code == 0
+    await lab.clean()
+
+
+async def test_names_of_any_kind_and_length_arrive(docker_lab: Lab, tmp_path: Path) -> None:
+    code = tmp_path / "代码 :,$HOME"
+    name = "长" * 80
+    (code / name).mkdir(parents=True)
+    (code / name / "a\nb").write_text("x")
+    (code / "not\udcff-utf8").write_text("y")
+    task, ended = await docker_lab.run("cd ./* && cat */* not* && cd /pai-code/* && cat not* */*", code=code)
+    assert docker_lab.output(task) == "xyyx"
+    assert ended.exit_code == 0
+
+
+async def test_the_folders_that_are_mounted_are_read_only(
+    docker_lab: Lab, docker: aiodocker.Docker, code: Path
+) -> None:
+    task = await docker_lab.start("exec sleep 1000", code=code, files={"netrc": b"x"})
+    await docker_lab.started(task)
+    mounts = {mount["Destination"]: mount["RW"] for mount in (await inspect(docker, task))["Mounts"]}
+    assert mounts == {"/pai-code/my code": False, "/pai-job": False}
+
+
+async def test_a_large_folder_is_sent_piece_by_piece(
+    docker_lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large").mkdir()
+    (tmp_path / "large" / "file").write_bytes(b"x" * 30_000_000)
+    sizes: list[int] = []
+    whole = docker_make.stream
+
+    async def watched(entries: object) -> AsyncIterator[bytes]:
+        async for piece in whole(entries):  # type: ignore[arg-type]
+            sizes.append(len(piece))
+            yield piece
+
+    monkeypatch.setattr(docker_make, "stream", watched)
+    task, _ = await docker_lab.run("wc -c < large/file", code=tmp_path / "large")
+    assert docker_lab.output(task) == "30000000\n"
+    assert max(sizes) <= 3 * 2**20
