@@ -46,7 +46,7 @@ def raise_for(response: httpx.Response) -> None:
     if not isinstance(refusal, dict):
         # where the storage was not reached, the scheduler answers as everywhere else
         refusal = {"exception": body.get("code"), "message": body.get("message")}
-    if body.get("code") == "StandbyError":
+    if "StandbyError" in body.values() or refusal["exception"] == "StandbyException":
         raise UnreachableError(str(refusal["message"]))
     raise FilesError(
         response.status_code,
