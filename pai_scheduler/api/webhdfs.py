@@ -172,22 +172,6 @@ class WebHdfsHandler(ApiHandler):
 
     # -- doing it --------------------------------------------------------------------------------------------
 
-    async def get(self) -> None:
-        """Read."""
-        await self._act()
-
-    async def put(self) -> None:
-        """Make or change."""
-        await self._act()
-
-    async def post(self) -> None:
-        """Write on."""
-        await self._act()
-
-    async def delete(self) -> None:
-        """Remove."""
-        await self._act()
-
     async def _act(self) -> None:
         self._goes_on = False
         if self._answered:
@@ -206,6 +190,10 @@ class WebHdfsHandler(ApiHandler):
                 self._answer_nothing() if body is None else self.answer(body)
         except StorageError as error:
             raise refusal_of(error) from error
+
+    get = put = post = delete = _act
+    # there are no such methods: `prepare` has refused them, and here that answer comes to its end
+    head = patch = options = _act
 
     # -- a file comes ----------------------------------------------------------------------------------------
 
@@ -319,6 +307,8 @@ class WebHdfsHandler(ApiHandler):
 
     def error_body(self, refusal: RequestError) -> dict[str, Any]:
         """Give a refusal as WebHDFS has it."""
+        if refusal.status in (429, 503):
+            self.set_header("Retry-After", "5")
         return refusal_answer(refusal, self.in_words(refusal.message))
 
     def _refuse(self, error: Exception) -> None:

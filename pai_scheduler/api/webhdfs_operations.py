@@ -20,6 +20,8 @@ from .webhdfs_parameters import Parameters
 
 #: Entries in a part of a listing where nobody says how many; HDFS has as many (dfs.ls.limit).
 _BATCH = 1000
+#: Entries in a part at most, whoever asks for more: each is some hundred bytes.
+_LARGEST_BATCH = 10_000
 _TRASH = ".Trash"
 
 
@@ -46,7 +48,8 @@ async def _list(ask: Question) -> dict[str, Any]:
 
 
 async def _list_batch(ask: Question) -> dict[str, Any]:
-    after, limit = ask.parameters.text("startafter"), ask.parameters.number("limit") or _BATCH
+    after = ask.parameters.text("startafter")
+    limit = min(ask.parameters.number("limit") or _BATCH, _LARGEST_BATCH)
     return answers.batch_answer(await ask.files.list(ask.caller, ask.path, after, limit), ask.path)
 
 

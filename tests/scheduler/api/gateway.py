@@ -22,6 +22,7 @@ from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.job_files import JobFiles
 from pai_scheduler.service import Caller, Service
+from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
 from tests.testbed.scheduler import clean_environ
@@ -74,8 +75,6 @@ class Gateway:
         async def pieces() -> AsyncIterator[bytes]:
             yield contents
 
-        from pai_scheduler.storage.path import StoragePath
-
         await self.service.files.create(
             Caller({"a": "alice", "b": "bob"}[token]), StoragePath.parse(path), pieces(), overwrite=True
         )
@@ -106,6 +105,12 @@ async def open_gateway(
     server.stop()
     await server.close_all_connections()
     await service.close()
+
+
+async def empty(storage: Storage) -> None:
+    """Remove what earlier tests have left in a storage that goes on."""
+    for entry in (await storage.list(StoragePath(), "")).entries:
+        await storage.delete(entry.path, "", recursive=True)
 
 
 async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:
