@@ -14,6 +14,7 @@ from pai_scheduler.job.paths import path_text
 from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
 
 from .envs import DEBUG, EnvList
+from .explorer.picker import Picker
 from .extras import ExtrasFields
 from .fields import CheckField, ChoiceField, Field, IntegerField, SuggestField, TextField
 from .free import gpu_counts
@@ -27,14 +28,19 @@ from .roles import RoleList
 
 _ENVS = "$.jobEnvs"
 _STORAGE = ("codeDir", "dataDir", "outputDir", "authFile")
+#: Those of them that name one file.
+_ONE_FILE = frozenset({"authFile"})
 _UNIQUE_SUFFIX = re.compile(r"_[0-9a-f]{8}$")
 
 
 class FormView(widgets.VBox):
-    """All inputs of a job; edits go to the model, changes of the model come back."""
+    """All inputs of a job; edits go to the model, changes of the model come back.
 
-    def __init__(self, model: JobModel, say: Language) -> None:
-        self._model, self._say = model, say
+    `picker`: chooses files and folders of the storage.
+    """
+
+    def __init__(self, model: JobModel, say: Language, picker: Picker) -> None:
+        self._model, self._say, self._picker = model, say, picker
         self.unique = button(
             say("Make unique"),
             tooltip=say("Append eight random characters to the name"),
@@ -57,13 +63,17 @@ class FormView(widgets.VBox):
             "retryCount": self._retries(),
         }
         self.extras = ExtrasFields(say, self._edit_extra)
-        storage = {name: self._text_field(name, when_blank=ABSENT) for name in _STORAGE}
+        self.browse = {name: self._browse_button(name) for name in _STORAGE}
+        storage: dict[str, Field] = {
+            name: self._text_field(name, when_blank=ABSENT, beside=[self.browse[name]]) for name in _STORAGE
+        }
         self.roles = RoleList(say, lambda path, value: self._edit(("taskRoles", *path), value))
         self.envs = EnvList(say, lambda envs: self._edit(("jobEnvs",), dict(envs)), self._note_env_problem)
         self.debug = CheckField(say("Debug: a task that fails keeps its container"), self._set_debug)
         self.debug.add_class("pai-switch")
         self.more = widgets.Accordion(
-            [widgets.VBox([*storage.values()])], titles=(say("More: storage folders, registry credentials"),)
+            [widgets.VBox([*storage.values(), picker])],
+            titles=(say("More: storage folders, registry credentials"),),
         )
         basics = [*self._fields.values()]
         self._storage = storage
@@ -166,6 +176,19 @@ class FormView(widgets.VBox):
             placeholder=placeholder,
             when_blank=when_blank,
             beside=beside,
+        )
+
+    def _browse_button(self, name: str) -> widgets.Button:
+        text = self._say("Choose from the storage: {field}", field=job_label(self._say, name).title)
+        return button(icon="folder-open", tooltip=text, on_click=lambda: self._browse(name, text))
+
+    def _browse(self, name: str, text: str) -> None:
+        value = self._model.config.get(name)
+        self._picker.ask(
+            "file" if name in _ONE_FILE else "folder",
+            text,
+            value if isinstance(value, str) else "",
+            lambda uri: self._edit((name,), uri),
         )
 
     def _choice(self, name: str, blank: str) -> ChoiceField:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import Mapping
 from typing import Any
@@ -9,8 +10,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.webhdfs.code import CodeError, SubmitRefusedError, submit_with_code
+from pai_scheduler.webhdfs.errors import FilesError
 from pai_scheduler.wire import FieldError, Validation
 
+from .code_view import CodeView
+from .explorer.picker import Picker
+from .explorer.progress_bar import ProgressBar
+from .explorer.view import ExplorerView
 from .fit import QUIET, Cluster, FitChecker
 from .form import FormView, unique_name
 from .free import free_line
@@ -58,13 +65,26 @@ class JobForm(TopWidget):
         #: The version that was submitted: once is enough.
         self._submitted: int | None = None
 
-        self.form = FormView(self.model, say)
+        #: The name that was made for a job that has not been submitted yet.
+        self._own_name: str | None = None
+        self._sending: asyncio.Task[str] | None = None
+        self._broken_off = False
+
+        self.picker = Picker(
+            say, lambda looked: ExplorerView(self.storage, say, self._background, on_look=looked)
+        )
+        self.form = FormView(self.model, say, self.picker)
         self.text = TextView(self.model, say)
         self.files = ImportView(self.model, say, on_import=self.open_imported)
         self.tabs = widgets.Tab(
             [self.form, self.text, self.files],
             titles=(say("Fill in a form"), say("Paste text"), say("Import a file")),
         )
+        self.code = CodeView(say, self._background, on_change=lambda: self._show_submit_state())
+        self.code_section = widgets.Accordion([self.code], titles=(say("Code: send a folder along"),))
+        if self.code.enabled.value:
+            self.code_section.selected_index = 0
+        self.bar = ProgressBar(say, self._break_off)
         self.free = widgets.HTML()
         self.fit = widgets.HTML()
         self.problems = widgets.HTML()
@@ -77,6 +97,7 @@ class JobForm(TopWidget):
         self._fill(
             [
                 self.tabs,
+                self.code_section,
                 self.free,
                 self.fit,
                 self.problems,
@@ -84,6 +105,7 @@ class JobForm(TopWidget):
                     [self.submit_button, self.needed],
                     layout=widgets.Layout(flex_flow="row wrap", align_items="center"),
                 ),
+                self.bar,
                 self.outcome,
                 self._monitors,
             ]
@@ -112,16 +134,30 @@ class JobForm(TopWidget):
         return dict(self.model.config)
 
     async def submit(self) -> JobMonitor | None:
-        """Submit as the button does: the job's monitor appears beneath, or what is wrong at its field."""
+        """Submit as the button does, the code first: the job's monitor appears beneath, or what is wrong."""
         if self.submit_button.disabled:
             return None
-        self._submitting = True
+        self._submitting, self._broken_off = True, False
         self._show_submit_state()
+        if self.code.names_anew:
+            self._name_anew()
         version = self.model.version
+        self._sending = asyncio.create_task(self._deliver(), name="pai-send")
         try:
-            name = await self.client.submit(self.model.config)
+            name = await self._sending
         except ApiError as error:
             self._refused(error, version)
+            return None
+        except CodeError as error:
+            self._tell_not_submitted(self.say.of(error.message))
+            return None
+        except FilesError as error:
+            self._tell_not_submitted(error.in_locale(self.say.locale))
+            return None
+        except asyncio.CancelledError:
+            if not self._broken_off:
+                raise
+            self._tell(notice(self.say("Broken off. Submit again, and it goes on where it was."), "warning"))
             return None
         except UnreachableError as error:
             self._tell(
@@ -138,7 +174,7 @@ class JobForm(TopWidget):
         finally:
             self._submitting = False
             self._show_submit_state()
-        self._submitted = version
+        self._submitted, self._own_name = version, None
         self._show_submit_state()
         self.fit.value = ""  # what it needs is its own now: the monitor says how it goes on
         self._tell(notice(self.say("Submitted: {name}", name=name), "success"))
@@ -155,6 +191,34 @@ class JobForm(TopWidget):
             self.monitor.close()
         super().close()
 
+    async def _deliver(self) -> str:
+        if not self.code.enabled.value:
+            return await self.client.submit(self.model.config)
+        self.bar.begin(self.say("Looking for what has changed …"))
+        try:
+            return await submit_with_code(
+                self.client,
+                self.storage,
+                self.model.config,
+                self.code.path,
+                self.code.settings,
+                self.bar.tell,
+            )
+        finally:
+            self.bar.end()
+
+    def _break_off(self) -> None:
+        if self._sending is not None:
+            self._broken_off = True
+            self._sending.cancel()
+
+    def _name_anew(self) -> None:
+        """Give the job a name of its own; one that has not been submitted yet will do."""
+        name = self.model.config.get("jobName")
+        if name != self._own_name or name is None:
+            self._own_name = unique_name(name)
+            self.model.edit(("jobName",), self._own_name, self)
+
     def _start_submit(self) -> None:
         self._background.spawn(self.submit(), "pai-submit")
 
@@ -166,12 +230,18 @@ class JobForm(TopWidget):
         return self.monitor
 
     def _refused(self, error: ApiError, version: int) -> None:
-        self._tell(notice(self.say("Not submitted: {error}", error=error.message), "error"))
+        told = error.message
+        if isinstance(error, SubmitRefusedError):
+            told += " " + self.say("Its code is in {folder} already.", folder=error.code_folder)
+        self._tell_not_submitted(told)
         if version != self.model.version:
             return
         place = _PLACE_OF_CODE.get(error.code)
         self._server_errors = error.errors or ([{"path": place, "message": error.message}] if place else [])
         self._show_errors()
+
+    def _tell_not_submitted(self, reason: str) -> None:
+        self._tell(notice(self.say("Not submitted: {error}", error=reason), "error"))
 
     def _changed(self) -> None:
         self._server_errors = []
@@ -214,7 +284,8 @@ class JobForm(TopWidget):
     def _show_submit_state(self) -> None:
         self.submit_button.disabled = (
             self._submitting
-            or self._submitted == self.model.version
+            # the code may be another one by now
+            or (self._submitted == self.model.version and not self.code.names_anew)
             or not self.model.sound
             or bool(self._server_errors)
         )

@@ -7,9 +7,15 @@ import asyncio
 import ipywidgets as widgets
 
 from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.job.environment import storage_uris
+from pai_scheduler.job.parse import parse_job
+from pai_scheduler.webhdfs.errors import FilesError
 from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
 
 from . import attempts_view, job_view
+from .explorer.paths import VARIABLE
+from .explorer.view import ExplorerView
+from .explorer.words import reason
 from .log_follow import LogChoice
 from .log_panel import LogPanel
 from .log_text import LogText
@@ -71,6 +77,15 @@ class JobMonitor(TopWidget):
         question = widgets.Label(say("Stop this job and all its tasks?"))
         self._confirm = widgets.HBox([question, self.stop_yes, stop_no])
         self._stop_row = widgets.HBox([self.stop_button, self._confirm])
+        self.results_button = button(
+            say("Results"),
+            icon="folder-open",
+            tooltip=say("Show the job's outputDir in the storage"),
+            on_click=self._start_results,
+        )
+        #: The explorer at the job's outputDir, once it was asked for.
+        self.results: ExplorerView | None = None
+        self._results_place = widgets.VBox()
         for part in (
             self.activity,
             self.trouble,
@@ -79,6 +94,7 @@ class JobMonitor(TopWidget):
             self.history,
             self._stop_row,
             self._confirm,
+            self.results_button,
         ):
             show(part, False)
         self._fill(
@@ -90,7 +106,8 @@ class JobMonitor(TopWidget):
                 self.ending,
                 self.tasks,
                 self.history,
-                self._stop_row,
+                widgets.HBox([self.results_button, self._stop_row]),
+                self._results_place,
                 self.logs,
                 self.usage,
             ]
@@ -117,6 +134,22 @@ class JobMonitor(TopWidget):
         self._tell("")
         if self._watch is not None:
             self._watch.look()
+
+    async def show_results(self) -> None:
+        """Show what is in the job's outputDir."""
+        user = await self._owner()
+        try:
+            spec = parse_job(await self.client.config(user, self.name))
+            path = self.storage.resolve(storage_uris(spec, user, VARIABLE).output_dir)
+        except (ApiError, FilesError, UnreachableError) as error:
+            text = self.say("The results cannot be shown: {error}", error=reason(self.say, error))
+            self._tell(notice(text, "error"))
+            return
+        if self.results is None:
+            self.results = ExplorerView(self.storage, self.say, self._background, path)
+            self._results_place.children = (self.results,)
+        else:
+            self.results.go(path)
 
     def close(self) -> None:
         """Stop everything this widget does in the background, and remove it; the job runs on."""
@@ -164,6 +197,9 @@ class JobMonitor(TopWidget):
     def _start_stop(self) -> None:
         self._background.spawn(self.stop(), "pai-stop")
 
+    def _start_results(self) -> None:
+        self._background.spawn(self.show_results(), "pai-results")
+
     async def _owner(self) -> str:
         if self.user is None:
             self.user = (await self.client.whoami())["username"]
@@ -203,6 +239,7 @@ class JobMonitor(TopWidget):
         self._show(self.history, attempts_view.history(self.say, attempts, ended))
         self._show(self.ending, job_view.ending(self.say, detail, ""))
         show(self._stop_row, not ended)
+        show(self.results_button, True)
         if ended:
             show(self.activity, False)
         self.logs.load(detail["jobStatus"]["username"], attempts)

@@ -48,6 +48,7 @@ class FileTable(widgets.VBox):
         }
         for head in self.heads.values():
             head.add_class("pai-file-head")
+        self.heads["size"].add_class("pai-file-size")
         self.rows = [_Row(say, self._pressed, self._ticked, index) for index in range(ROWS)]
         self.grid = widgets.Box([])
         self.grid.add_class("pai-files")
@@ -107,8 +108,8 @@ class FileTable(widgets.VBox):
         self._paint_all(page)
         self.count.value = self._counted(page)
         self.before.disabled, self.after.disabled = page.number == 0, page.number == page.count - 1
-        for part in (self.before, self.after):
-            show(part, page.count > 1)
+        for part in (self.before, self.count, self.after):
+            show(part, page.count > 1 or not self._complete)
         show(self.find, len(self._entries) > ROWS)
         if page.total:
             text = ""

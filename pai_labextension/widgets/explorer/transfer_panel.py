@@ -47,7 +47,7 @@ class TransferPanel(widgets.VBox):
         self._where, self._chosen, self._on_uploaded = where, chosen, on_uploaded
         self._running: asyncio.Task[Any] | None = None
         self.source = LocalPath(say("File or folder on this notebook server"))
-        self.send = button(say("Upload"), icon="upload", style="primary", on_click=self._start_upload)
+        self.put = button(say("Upload"), icon="upload", style="primary", on_click=self._start_upload)
         self.small = widgets.FileUpload(
             multiple=True,
             description=say("Small files from your computer"),
@@ -59,7 +59,7 @@ class TransferPanel(widgets.VBox):
         self.confirm = Confirm(say, say("Replace"))
         self.bar = ProgressBar(say, self._cancel)
         self.outcome = widgets.HTML()
-        self.uploads = widgets.HBox([self.source, self.send, self.small], layout=widgets.Layout(**_ROW))
+        self.uploads = widgets.HBox([self.source, self.put, self.small], layout=widgets.Layout(**_ROW))
         self.downloads = widgets.HBox([self.target, self.fetch], layout=widgets.Layout(**_ROW))
         super().__init__([self.uploads, self.downloads, self.confirm, self.bar, self.outcome])
         for part in (self.uploads, self.downloads, self.outcome):
@@ -234,7 +234,7 @@ class TransferPanel(widgets.VBox):
 
     def _show_busy(self) -> None:
         busy = self._running is not None
-        for part in (self.send, self.fetch, self.small):
+        for part in (self.put, self.fetch, self.small):
             part.disabled = busy
 
     def _cancel(self) -> None:

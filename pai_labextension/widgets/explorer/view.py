@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from html import escape
 from typing import Any
 
@@ -34,13 +34,20 @@ _MOST_NAMES = 5
 class ExplorerView(widgets.VBox):
     """Looks at the storage with `files`; what it does runs in `background`.
 
-    `path`: the folder to begin with; empty: the person's own.
+    `path`: the folder to begin with; empty: the person's own. `on_look` is called when another folder is
+    shown, or other entries are chosen.
     """
 
     def __init__(
-        self, files: FilesClient, say: Language, background: Background, path: str = "", **options: Any
+        self,
+        files: FilesClient,
+        say: Language,
+        background: Background,
+        path: str = "",
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
         self._files, self._say, self._background = files, say, background
+        self._on_look = on_look
         #: The folder that is shown; empty until it is known.
         self.path = ""
         self._home = ""
@@ -85,8 +92,7 @@ class ExplorerView(widgets.VBox):
                 self.table,
                 self.facts,
                 self.preview,
-            ],
-            **options,
+            ]
         )
         self.add_class("pai-explorer")
         self._tell("")
@@ -177,6 +183,7 @@ class ExplorerView(widgets.VBox):
         if len(chosen) > 1:
             lines.append(escape(self._say("Chosen: {count}", count=len(chosen))))
         self.facts.value = "<br>".join(lines)
+        self._on_look()
 
     def _ask_new(self) -> None:
         folder = self.path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pai_labextension.widgets.form import FormView
-from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.model import JobModel, text_of
+from tests.labextension.widgets.making import form_view
 
 JOB: dict[str, Any] = {
     "jobName": "a",
@@ -17,7 +17,7 @@ JOB: dict[str, Any] = {
 
 def form_of(locale: str = "en", **fields: Any) -> tuple[JobModel, FormView]:
     model = JobModel(text_of({**JOB, **fields}))
-    return model, FormView(model, Language(locale))
+    return model, form_view(model, locale)
 
 
 async def test_a_job_that_says_nothing_has_no_extras_and_may_be_stopped_for_others() -> None:

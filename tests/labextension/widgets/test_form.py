@@ -11,9 +11,9 @@ import pytest
 
 from pai_labextension.widgets.form import FormView, unique_name
 from pai_labextension.widgets.json_edit import ABSENT
-from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.model import JobModel, text_of
 from pai_scheduler.job.parse import loads_jsonc
+from tests.labextension.widgets.making import form_view
 from tests.labextension.widgets.peer import NODE
 
 DOCUMENTS = sorted((Path(__file__).parents[2] / "fixtures" / "jobs").glob("*.json*"))
@@ -27,7 +27,7 @@ JOB: dict[str, Any] = {
 
 def form_of(config: Any = JOB, locale: str = "en") -> tuple[JobModel, FormView]:
     model = JobModel(config if isinstance(config, str) else text_of(config))
-    return model, FormView(model, Language(locale))
+    return model, form_view(model, locale)
 
 
 def visible(widget: Any) -> bool:
