@@ -21,6 +21,7 @@ from .registry_login import read_login
 from .staging import Limit, Staging
 from .storage.errors import PASSING, Problem, StorageError
 from .storage.files import Files
+from .storage_access import uri_name
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +73,7 @@ class JobInputs:
 
     async def fetch(self, job: Job, waiting: Callable[[Message], None]) -> Inputs:
         """Fetch what a job names; a storage that does not answer is waited for, and `waiting` is told so."""
-        uris = storage_uris(job.spec, job.user, self._files.names.default)
+        uris = storage_uris(job.spec, job.user, self._files.names.default, uri_name(job.user))
         if not job.spec.output_dir:
             await self._make_default_output(job, uris.output_dir)
         if not names_files(job.spec):

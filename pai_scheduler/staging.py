@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import os
@@ -140,15 +139,13 @@ class _Fetch:
 
 def remove_tree(folder: Path) -> None:
     """Remove a folder whose folders nobody may write to; nothing is no error."""
-    with contextlib.suppress(OSError):
+    try:
+        if not folder.is_dir():
+            folder.unlink(missing_ok=True)
+            return
         for above, _, _ in os.walk(folder):
             Path(above).chmod(0o700)
-    try:
         shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except NotADirectoryError:
-        folder.unlink()
     except OSError as error:
         _log.warning("%s cannot be removed: %s", folder, error)
 

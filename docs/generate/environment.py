@@ -187,5 +187,10 @@ def _example_values() -> Mapping[str, str]:
         default_fs_uri=_DEFAULT_FS,
         work_dir="/pai",
         container_id=task.name,
-        access=StorageAccess("paijob-q7-5f0c…", "/pai-job/netrc", "/pai-job/hdfscli.cfg", "/pai-code/train"),
+        access=StorageAccess(
+            "paijob-q7-5f0c…",
+            netrc="/pai-job/netrc",
+            hdfscli="/pai-job/hdfscli.cfg",
+            code_folder="/pai-code/train",
+        ),
     )

@@ -51,21 +51,24 @@ class StorageUris:
 class StorageAccess:
     """How a task reaches the storage: a token that counts while the job lasts, files with it, and its code.
 
-    Paths are as the task sees them; empty: there is none.
+    Paths are as the task sees them; empty: there is none. `user_folder` as for `storage_uris`.
     """
 
     token: str
+    user_folder: str = ""
     netrc: str = ""
     hdfscli: str = ""
     code_folder: str = ""
 
 
-def storage_uris(spec: JobSpec, user: str, default_fs_uri: str) -> StorageUris:
+def storage_uris(spec: JobSpec, user: str, default_fs_uri: str, user_folder: str = "") -> StorageUris:
     """Fill in a job's storage URIs: $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME (${…} too).
 
     An empty outputDir is `<default_fs_uri>/Output/<user>/<jobName>`. Unknown variables stay as they are.
+    `user_folder` is what the user's folders are called in a URI, where that is not the user's name.
     """
-    values = {"PAI_DEFAULT_FS_URI": default_fs_uri, "PAI_JOB_NAME": spec.name, "PAI_USER_NAME": user}
+    folder = user_folder or user
+    values = {"PAI_DEFAULT_FS_URI": default_fs_uri, "PAI_JOB_NAME": spec.name, "PAI_USER_NAME": folder}
 
     def fill(uri: str) -> str:
         return _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), uri)
@@ -73,7 +76,7 @@ def storage_uris(spec: JobSpec, user: str, default_fs_uri: str) -> StorageUris:
     return StorageUris(
         auth_file=fill(spec.auth_file),
         data_dir=fill(spec.data_dir),
-        output_dir=fill(spec.output_dir) or f"{default_fs_uri.rstrip('/')}/Output/{user}/{spec.name}",
+        output_dir=fill(spec.output_dir) or f"{default_fs_uri.rstrip('/')}/Output/{folder}/{spec.name}",
         code_dir=fill(spec.code_dir),
     )
 
@@ -104,7 +107,8 @@ def task_environment(
     if shared is None:
         shared = gang_environment(spec, addresses, ports)
     role, own_ports = spec.role(task.role), ports[task.role, task.index]
-    environment = _job_variables(spec, user, default_fs_uri)
+    user_folder = access.user_folder if access is not None else ""
+    environment = _job_variables(spec, user, default_fs_uri, user_folder)
     environment |= _role_variables(role)
     environment |= _task_variables(role, task.index, addresses[task.role, task.index], own_ports)
     environment |= _gpu_variables(gpus)
@@ -133,8 +137,8 @@ def scalar_text(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _job_variables(spec: JobSpec, user: str, default_fs_uri: str) -> dict[str, str]:
-    uris = storage_uris(spec, user, default_fs_uri)
+def _job_variables(spec: JobSpec, user: str, default_fs_uri: str, user_folder: str) -> dict[str, str]:
+    uris = storage_uris(spec, user, default_fs_uri, user_folder)
     tasks, roles = str(spec.total_tasks), str(len(spec.task_roles))
     role_list = ",".join(role.name for role in spec.task_roles)
     return {
