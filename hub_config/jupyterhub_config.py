@@ -20,6 +20,8 @@ folder = Path(os.environ["PAI_RUN_FOLDER"])
 engine = os.environ.get("PAI_ENGINE", "process")
 #: File that declares nodes and virtual clusters; empty: this machine as it is.
 cluster_file = os.environ.get("PAI_CLUSTER", "")
+#: Where users' files are: a folder, or an HDFS (docs/storage.md); empty: a folder of the scheduler's.
+storage = os.environ.get("PAI_STORAGE", "")
 #: File with the token with which Prometheus reads the scheduler's metrics; empty: only administrators do.
 metrics_token_file = os.environ.get("PAI_METRICS_TOKEN_FILE", "")
 #: The Hub's public address.
@@ -70,6 +72,8 @@ scheduler_command = [
 ]
 if cluster_file:
     scheduler_command += ["--cluster", cluster_file]
+if storage:
+    scheduler_command += ["--storage", storage]
 if metrics_token_file:
     scheduler_command += ["--metrics-token-file", metrics_token_file]
 if engine == "docker":

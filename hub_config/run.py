@@ -53,6 +53,9 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument("--engine", choices=("process", "docker"), default="process", help="how tasks run")
     parser.add_argument("--cluster", type=Path, help="file that declares nodes; without it: this machine")
+    parser.add_argument(
+        "--storage", default="", help="users' files: a folder, or an HDFS (http://namenode:9870)"
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -62,7 +65,11 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         )
     folder = (given.folder or _REPOSITORY / ".run" / given.engine).resolve()
     cluster = given.cluster.resolve() if given.cluster else None
-    return Settings(folder, given.engine, cluster, given.port, new_password())
+    storage = given.storage
+    if storage and "://" not in storage:
+        # the Hub works in a folder of its own
+        storage = str(Path(storage).expanduser().resolve())
+    return Settings(folder, given.engine, cluster, given.port, new_password(), storage)
 
 
 def _run(settings: Settings) -> int:

@@ -26,6 +26,8 @@ class Settings:
     cluster: Path | None
     port: int
     password: str
+    #: where users' files are, as `pai-scheduler --storage` has it; empty: in a folder of the scheduler's
+    storage: str = ""
 
     @property
     def url(self) -> str:
@@ -43,6 +45,7 @@ class Settings:
             "PAI_RUN_FOLDER": str(self.folder),
             "PAI_ENGINE": self.engine,
             "PAI_CLUSTER": str(self.cluster or ""),
+            "PAI_STORAGE": self.storage,
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
             "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),

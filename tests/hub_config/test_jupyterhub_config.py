@@ -34,3 +34,11 @@ def test_the_database_reaches_the_scheduler_past_its_command_line(
 def test_without_one_the_scheduler_keeps_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (scheduler, _) = load(monkeypatch, tmp_path).JupyterHub.services
     assert scheduler["environment"] == {}
+
+
+def test_the_storage_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    where = "http://one:9870;http://two:9870"
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE=where).JupyterHub.services
+    assert scheduler["command"][-2:] == ["--storage", where]
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE="").JupyterHub.services
+    assert "--storage" not in scheduler["command"]

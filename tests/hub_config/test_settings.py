@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hub_config.run import _settings
 from hub_config.settings import LEAST_PASSWORD, Settings, inner_ports, kept_secret, new_password, port_is_free
 
 
@@ -51,3 +52,16 @@ def test_every_run_has_a_password_of_its_own_unless_one_is_given(monkeypatch: py
     assert len(new_password()) >= LEAST_PASSWORD
     monkeypatch.setenv("PASSWORD", "my own words")
     assert new_password() == "my own words"
+
+
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        (["--storage", "here"], str(Path.cwd() / "here")),
+        (["--storage", "http://n:1"], "http://n:1"),
+        ([], ""),
+    ],
+)
+def test_a_storage_folder_is_where_it_was_said_to_be(given: list[str], where: str, tmp_path: Path) -> None:
+    environment = _settings([*given, "--folder", str(tmp_path)]).environment()
+    assert environment["PAI_STORAGE"] == where
