@@ -54,7 +54,7 @@ def entity_tag(status: FileStatus) -> str:
 
 def attachment(name: str) -> str:
     """Give the Content-Disposition of what is kept as a file and never shown (RFC 6266)."""
-    plain = "".join(c if " " <= c <= "~" and c not in '"\\%' else "_" for c in name)
+    plain = "".join(c if " " <= c <= "~" and c not in '"\\%;' else "_" for c in name)
     value = f'attachment; filename="{plain}"'
     if plain != name:
         value += f"; filename*=UTF-8''{quote(name.encode('utf-8', 'surrogateescape'), safe='')}"

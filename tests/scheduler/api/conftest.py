@@ -26,11 +26,10 @@ async def any_gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     storage: Storage = FolderStorage(tmp_path / "files")
     if request.param == "apache":
         from pai_scheduler.storage.hdfs import HdfsStorage
-
         from tests.testbed.hdfs import ACCOUNT
 
         server = request.getfixturevalue("hdfs")
-        storage = HdfsStorage(server.url, ACCOUNT)
+        storage = HdfsStorage(server.urls, ACCOUNT)
     async with open_gateway(tmp_path, storage) as gateway:
         await empty(storage)
         yield gateway
