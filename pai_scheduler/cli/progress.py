@@ -60,7 +60,7 @@ class ProgressLine:
         share = progress.bytes_done / progress.bytes_total if progress.bytes_total else 1.0
         share = min(1.0, max(0.0, share))
         filled = int(share * _BAR_COLUMNS)
-        files = msg("{done} of {all} files", done=progress.files_done, all=progress.files_total)
+        files = msg("files {done}/{all}", done=progress.files_done, all=progress.files_total)
         parts = [
             f"{share:4.0%} [{'#' * filled}{'.' * (_BAR_COLUMNS - filled)}]",
             f"{amount(progress.bytes_done)}/{amount(progress.bytes_total)}",

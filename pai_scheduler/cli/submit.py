@@ -46,7 +46,7 @@ async def submit(
         name, sent = await carry_out(session.client, session.files, prepared, folder, tell, user=user)
     if prepared.code is not None and not session.as_json:
         session.say(
-            "Code in {folder}: {files} files sent ({length}), {same} there already.",
+            "Code in {folder}. Files transferred: {files} ({length}); there already: {same}.",
             folder=prepared.code_folder,
             files=sent.files,
             length=amount(sent.length),

@@ -24,8 +24,7 @@ async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
     folder = await storage_path(session.files, target)
     code = OK
     for source in map(Path, sources):
-        name = await asyncio.to_thread(_name_of, source)
-        remote = await _place(session.files, folder, target, name, several=len(sources) > 1)
+        remote = await _place(session.files, folder, target, source, several=len(sources) > 1)
         with shown_progress(session.locale) as tell:
             outcome = await upload(session.files, source, remote, tell)
         code = max(code, _tell(session, outcome, str(source), remote))
@@ -38,10 +37,10 @@ async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
     code = OK
     for source in sources:
         remote = await storage_path(session.files, source)
-        name = posixpath.basename(remote)
+        name, is_folder = posixpath.basename(remote), (await session.files.status(remote)).is_folder
         local = Path(target)
         into = len(sources) > 1 or target.endswith("/") or await asyncio.to_thread(local.is_dir)
-        if into and await asyncio.to_thread(_name_of, local) != name:
+        if into and not (is_folder and await asyncio.to_thread(_name_of, local) == name):
             local /= name
         with shown_progress(session.locale) as tell:
             outcome = await download(session.files, remote, local, tell)
@@ -49,18 +48,18 @@ async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
     return code
 
 
-async def _place(files: FilesClient, folder: str, written: str, name: str, *, several: bool) -> str:
-    """Find what `name` will be called: what was written, or in it where that is a folder.
+async def _place(files: FilesClient, folder: str, written: str, source: Path, *, several: bool) -> str:
+    """Find what `source` will be called: what was written, or in it where that is a folder.
 
-    A folder that is called so already is meant itself: the same command goes on where it was broken off.
+    Of a folder, one that is called so already is meant itself: the same command goes on where it broke off.
     """
     into = several or not written or written.endswith("/")
     if not into:
         there = await files.find(folder)
         into = there is not None and there.is_folder
-    if into and (not written or posixpath.basename(folder) != name):
-        return f"{folder.rstrip('/')}/{name}"
-    return folder
+    name, is_folder = await asyncio.to_thread(lambda: (_name_of(source), source.is_dir()))
+    itself = is_folder and written and posixpath.basename(folder) == name
+    return f"{folder.rstrip('/')}/{name}" if into and not itself else folder
 
 
 def _name_of(path: Path) -> str:
@@ -83,7 +82,7 @@ def _tell(session: Session, outcome: Outcome, source: str, target: str) -> int:
         )
     else:
         session.say(
-            "{target}: {files} files ({length}), and {same} that were there already.",
+            "{target}. Files transferred: {files} ({length}); there already: {same}.",
             target=target,
             files=outcome.files,
             length=amount(outcome.length),

@@ -126,7 +126,10 @@ class Trials:
 
 
 def fingerprint(length: int, modified: int) -> str:
-    """Tell states of a file apart: 8 hexadecimal digits for its length (bytes) and time of change (ms)."""
+    """Tell states of a file apart, by its length (bytes) and time of change (ms).
+
+    The first 8 hexadecimal digits of the SHA-256 of `<length>:<modified>`; the browser makes the same.
+    """
     return hashlib.sha256(f"{length}:{modified}".encode()).hexdigest()[:8]
 
 

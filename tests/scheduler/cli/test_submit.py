@@ -1,0 +1,75 @@
+"""`pai submit` with code, on a real scheduler."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tests.testbed.scheduler import hello_job
+
+Pai = Callable[..., subprocess.CompletedProcess[str]]
+ENABLED = '{"pai.job.upload.enabled": true}'
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """Give a job's file in a folder with code."""
+    name = f"cli-code-{uuid4().hex[:8]}"
+    (tmp_path / "main.py").write_text("print(1)")
+    (tmp_path / "notes.txt").write_text("notes")
+    (tmp_path / ".pai").mkdir()
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(hello_job(name, "ls $PAI_JOB_NAME")))
+    return path
+
+
+def test_the_settings_beside_the_job_send_its_code(pai: Pai, job: Path) -> None:
+    (job.parent / ".pai" / "settings.json").write_text(ENABLED)
+    done = pai("submit", job, "--watch")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        f"Code in /alice/{job.stem}. Files transferred: 1 (8 B); there already: 0.\n"
+        f"Job {job.stem} is submitted.\nmain.py\n"
+    )
+
+
+def test_without_settings_or_against_them_nothing_is_sent(pai: Pai, job: Path) -> None:
+    (job.parent / ".pai" / "settings.json").write_text("broken")
+    wrong = pai("submit", job)
+    assert wrong.returncode == 1
+    assert "settings.json, line 1" in wrong.stderr
+    assert pai("submit", job, "--no-code").stdout == f"Job {job.stem} is submitted.\n"
+    assert pai("fs", "ls", job.stem).returncode == 1
+
+
+def test_options_choose_the_folder_the_files_and_the_name(pai: Pai, job: Path) -> None:
+    done = pai(
+        *("submit", "-", "--code", job.parent, "--include", "**/*.txt", "--include", "*.py"),
+        *("--exclude", "main*", "--generate-name", "--json"),
+        stdin=job.read_text(),
+    )
+    name = json.loads(done.stdout)["name"]
+    assert re.fullmatch(f"{job.stem}_[0-9a-f]{{8}}", name)
+    assert pai("fs", "ls", name).stdout == "notes.txt\n"
+
+
+def test_who_is_refused_is_told_where_the_code_is(pai: Pai, job: Path) -> None:
+    assert pai("submit", job, "--code", job.parent).returncode == 0
+    again = pai("submit", job, "--code", job.parent)
+    assert again.returncode == 1
+    assert again.stderr.splitlines()[-1] == (
+        f"The code is uploaded to /alice/{job.stem}; the job is not submitted."
+    )
+
+
+def test_no_file_is_no_code(pai: Pai, job: Path) -> None:
+    none = pai("submit", job, "--include", "*.cpp")
+    assert none.returncode == 1
+    assert "No file in" in none.stderr
+    assert pai("show", job.stem).returncode == 1
