@@ -94,7 +94,7 @@ class Upload:
             raise is_folder(path)
         self._folder = walk.uploads()
         try:
-            with walk.folder(path.parent, actor, make=True) as parent, naming(path):
+            with walk.parent(path, actor, make=True) as parent, naming(path):
                 parent.permit(actor, WRITE)
                 self._refuse_existing(parent)
                 if os.fstat(self._folder).st_dev != parent.stat.st_dev:
@@ -132,7 +132,7 @@ class Upload:
             if times is not None:
                 os.utime(self._descriptor, ns=times)
             os.fsync(self._descriptor)
-            with self._walk.folder(self._path.parent, self._actor, make=True) as parent:
+            with self._walk.parent(self._path, self._actor, make=True) as parent:
                 place(self._folder, self._name, parent.descriptor, self._path.name, overwrite=self._overwrite)
             self._let_go()
 

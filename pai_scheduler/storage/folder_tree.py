@@ -96,7 +96,7 @@ class FolderTree:
         """Make a folder, and those above it."""
         if not path.parts:
             return
-        with self._walk.folder(path.parent, actor, make=True) as parent, naming(path):
+        with self._walk.parent(path, actor, make=True) as parent, naming(path):
             if make_folder(parent, path, actor, permission):
                 return
             there = os.lstat(path.name, dir_fd=parent.descriptor)
@@ -112,8 +112,8 @@ class FolderTree:
         if not target.parts or target.is_within(source):
             raise exists(target)
         with (
-            self._walk.folder(source.parent, actor) as left,
-            self._walk.folder(target.parent, actor) as entered,
+            self._walk.parent(source, actor) as left,
+            self._walk.parent(target, actor) as entered,
         ):
             with naming(source):
                 there = os.lstat(source.name, dir_fd=left.descriptor)
@@ -132,7 +132,7 @@ class FolderTree:
                 msg("{path} stays as it is: only what is in it can be moved or deleted.", path="/"),
             )
         try:
-            with self._walk.entry(path, actor) as entry, self._walk.folder(path.parent, actor) as parent:
+            with self._walk.entry(path, actor) as entry, self._walk.parent(path, actor) as parent:
                 parent.permit(actor, WRITE)
                 with naming(path):
                     if not entry.is_folder:
@@ -140,8 +140,9 @@ class FolderTree:
                     elif not recursive:
                         os.rmdir(path.name, dir_fd=parent.descriptor)
                     else:
-                        self._check_below(path, actor)
-                        self._delete_folder(parent, path.name)
+                        if actor:
+                            self._check_below(path, actor)
+                        self._delete_folder(parent, entry)
         except StorageError as error:
             if error.problem is Problem.NOT_FOUND:
                 return False
@@ -217,17 +218,19 @@ class FolderTree:
             if entries:
                 folder.permit(actor, READ | WRITE | SEARCH)
 
-    def _delete_folder(self, parent: Entry, name: str) -> None:
+    def _delete_folder(self, parent: Entry, folder: Entry) -> None:
         uploads = self._walk.uploads()
         try:
             gone = _GONE + secrets.token_hex(8)
-            os.rename(name, gone, src_dir_fd=parent.descriptor, dst_dir_fd=uploads)
+            # who is not root may move only a folder that may be written to
+            os.chmod(folder.proc, 0o700)  # noqa: PTH101 - by descriptor
+            os.rename(folder.path.name, gone, src_dir_fd=parent.descriptor, dst_dir_fd=uploads)
             self._remove(uploads, gone)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
             # on another disk: it cannot vanish in one step
-            shutil.rmtree(name, dir_fd=parent.descriptor)
+            shutil.rmtree(folder.path.name, dir_fd=parent.descriptor)
         finally:
             os.close(uploads)
 

@@ -76,6 +76,13 @@ class Walk:
             os.close(found.descriptor)
 
     @contextmanager
+    def parent(self, path: StoragePath, actor: str, *, make: bool = False) -> Iterator[Entry]:
+        """Go to the folder that something is in, or is to be in."""
+        _refuse_own(path)
+        with self.folder(path.parent, actor, make=make) as parent:
+            yield parent
+
+    @contextmanager
     def entry(self, path: StoragePath, actor: str) -> Iterator[Entry]:
         """Go to a file or folder; NOT_FOUND also where the way leads over a file."""
         if not path.parts:
@@ -83,7 +90,7 @@ class Walk:
                 yield root
             return
         try:
-            with self.folder(path.parent, actor) as parent, naming(path):
+            with self.parent(path, actor) as parent, naming(path):
                 descriptor = os.open(path.name, _LOOK, dir_fd=parent.descriptor)
         except StorageError as error:
             if error.problem is Problem.NOT_A_FOLDER:
@@ -113,42 +120,45 @@ class Walk:
             return os.open(self.root / UPLOADS, _STEP)
 
     def _descend(self, path: StoragePath, actor: str, make: bool) -> Entry:
-        if path.parts[:1] == (UPLOADS,):
-            raise not_found(path)
-        here = StoragePath()
-        with naming(here):
+        _refuse_own(path)
+        with naming(StoragePath()):
             descriptor = os.open(self.root, _ROOT)
+        tree = tree_of(path) if actor else None
         try:
-            found = Entry(here, descriptor, os.fstat(descriptor))
-            for name in path.parts:
-                here = here / name
-                with naming(here):
-                    below = _step(found, here, actor, make)
+            for depth, name in enumerate(path.parts):
+                try:
+                    below = os.open(name, _STEP, dir_fd=descriptor)
+                except OSError as error:
+                    here = Entry(StoragePath(path.parts[:depth]), descriptor, os.fstat(descriptor))
+                    below = _step(here, name, actor, make, error)
                 os.close(descriptor)
                 descriptor = below
-                found = Entry(here, descriptor, os.fstat(descriptor))
-                found.permit(actor, SEARCH)
+                if tree is not None and depth + 1 >= len(tree.root.parts):
+                    permit(path, os.fstat(descriptor), actor, SEARCH)
+            return Entry(path, descriptor, os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
             raise
-        return found
 
 
-def _step(folder: Entry, path: StoragePath, actor: str, make: bool) -> int:
-    """Open a folder in a folder; the caller closes it."""
-    try:
-        return os.open(path.name, _STEP, dir_fd=folder.descriptor)
-    except NotADirectoryError:
-        try:
-            link = os.lstat(path.name, dir_fd=folder.descriptor)
-        except FileNotFoundError:
-            raise not_found(path) from None
-        raise (no_folder if stat.S_ISREG(link.st_mode) else no_link)(path) from None
-    except FileNotFoundError:
-        if not make:
-            raise
-    make_folder(folder, path, actor, FOLDER_MODE)
-    return os.open(path.name, _STEP, dir_fd=folder.descriptor)
+def _refuse_own(path: StoragePath) -> None:
+    """Hide what is not whole yet, which is nobody's business."""
+    if path.parts[:1] == (UPLOADS,):
+        raise not_found(path)
+
+
+def _step(folder: Entry, name: str, actor: str, make: bool, error: OSError) -> int:
+    """Make and open a folder in a folder, or say why the `error` came; the caller closes what is opened."""
+    path = folder.path / name
+    with naming(path):
+        if make and isinstance(error, FileNotFoundError):
+            make_folder(folder, path, actor, FOLDER_MODE)
+            return os.open(name, _STEP, dir_fd=folder.descriptor)
+        if isinstance(error, NotADirectoryError):
+            # a link looks so too
+            there = os.lstat(name, dir_fd=folder.descriptor)
+            raise (no_folder if stat.S_ISREG(there.st_mode) else no_link)(path)
+        raise error
 
 
 def make_folder(parent: Entry, path: StoragePath, actor: str, permission: int) -> bool:
