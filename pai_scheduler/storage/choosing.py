@@ -1,0 +1,63 @@
+"""Which storage an administrator means: a folder of this machine, or the name nodes of an HDFS."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from ..job.messages import msg
+from .errors import Problem, StorageError
+from .folder import FolderStorage
+from .hdfs import HdfsStorage
+from .protocol import Storage
+
+#: How WebHDFS is spoken, by the scheme in the address of a name node.
+_SCHEMES = {"http": "http", "https": "https", "webhdfs": "http", "swebhdfs": "https"}
+
+
+def choose_storage(where: str | None, folder: Path, *, account: str, kerberos: bool = False) -> Storage:
+    """Make the storage that `where` names; StorageError (INVALID, UNSUPPORTED) where it names none.
+
+    A folder's path or `file:///…` (where nothing is said: `folder`), or the name nodes' web addresses, one or
+    more with `;` between: `http://name:9870;http://other:9870`, `https://…`, `webhdfs://…`, `swebhdfs://…`.
+    `account`: as whom HDFS knows the scheduler; with `kerberos` its process's ticket proves that.
+    """
+    where = (where or "").strip()
+    if not where:
+        return FolderStorage(folder)
+    if where.startswith("file:"):
+        url = urlsplit(where)
+        if url.netloc not in ("", "localhost") or not url.path.startswith("/"):
+            raise _wrong(where, "file:///srv/pai")
+        return FolderStorage(Path(unquote(url.path)))
+    if "://" not in where:
+        return FolderStorage(Path(where).expanduser().absolute())
+    urls = [_web_address(where, one.strip()) for one in where.split(";") if one.strip()]
+    return HdfsStorage(urls, account, kerberos=kerberos)
+
+
+def _web_address(where: str, given: str) -> str:
+    """Give the address at which a name node speaks WebHDFS."""
+    url = urlsplit(given)
+    if url.scheme == "hdfs":
+        # that is the name nodes' own protocol, at another port, which only they know
+        raise _wrong(where, f"http://{url.hostname or 'namenode'}:9870")
+    try:
+        port = url.port
+    except ValueError:
+        port = None
+    if url.scheme not in _SCHEMES or not url.hostname or port is None or url.path.strip("/") or url.query:
+        raise _wrong(where, "http://namenode:9870;http://second:9870")
+    return f"{_SCHEMES[url.scheme]}://{url.netloc}"
+
+
+def _wrong(where: str, example: str) -> StorageError:
+    return StorageError(
+        Problem.INVALID,
+        msg(
+            "{where} names no storage. Give a folder, or the web address of the name node as host and port, "
+            "as {example}.",
+            where=where,
+            example=example,
+        ),
+    )
