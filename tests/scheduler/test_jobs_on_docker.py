@@ -256,3 +256,56 @@ async def test_what_a_container_uses_is_recorded_its_network_too_and_goes_with_t
             return
         await asyncio.sleep(0.1)
     pytest.fail("the record outlives its job")
+
+
+#: what a container has: Python without any library, and our variables
+UPLOAD = """
+import os, urllib.request
+storage, output = os.environ["PAI_DEFAULT_FS_URI"], os.environ["PAI_OUTPUT_DIR"]
+url = f"{storage}/webhdfs/v1{output.removeprefix(storage)}/result.txt?op=CREATE&data=true"
+request = urllib.request.Request(url, open("result.txt", "rb"), method="PUT")
+request.add_header("Authorization", "Bearer " + os.environ["PAI_STORAGE_TOKEN"])
+request.add_header("Content-Type", "application/octet-stream")
+print(urllib.request.urlopen(request).status)
+"""
+
+
+async def test_code_goes_into_containers_and_results_come_out_through_our_own_port(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    scheduler.put("alice/train/upload.py", UPLOAD.encode())
+    scheduler.put(
+        "alice/train/train.sh", b"#!/bin/sh\necho trained on $PAI_TASK_INDEX > result.txt\n", runs=True
+    )
+    role = {"name": "main", "command": "cd train && ls -A /pai-code/train && ./train.sh && python3 upload.py"}
+    await alice.submit(
+        job("with-code", "local/debian:bookworm", role, codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/train")
+    )
+    sentences = await story_until(alice, "with-code", "ended")
+    log = (await alice.log("alice", "with-code", "main", 0)).decode()
+    assert log.split() == ["train.sh", "upload.py", "201"], (sentences, log)
+    assert (scheduler.data_dir / "storage/Output/alice/with-code/result.txt").read_text() == "trained on 0\n"
+    token_files = [*scheduler.data_dir.glob("private/*"), *scheduler.data_dir.glob("code/[!.]*")]
+    for _ in range(600):
+        if not [path for path in token_files if path.exists()]:
+            break
+        await asyncio.sleep(0.05)
+    else:
+        pytest.fail(f"these stay: {token_files}")
+
+
+async def test_the_documents_couplet_job_finds_its_code_where_its_command_goes(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    config = json.loads((JOBS / "openpai-couplet.json").read_text())
+    # but for what needs the internet
+    config["taskRoles"][0]["command"] = config["taskRoles"][0]["command"].partition(" && ")[2]
+    scheduler.put("alice/train_couplet_demo/train.sh", b"#!/bin/sh\necho trained\n")
+    scheduler.put(
+        "alice/train_couplet_demo/run_samples.py",
+        b"import subprocess\nsubprocess.run(['./train.sh'], check=True)\n",
+    )
+    await alice.submit(config)
+    sentences = await story_until(alice, config["jobName"], "ended")
+    log = (await alice.log("alice", config["jobName"], "demo_001", 0)).decode()
+    assert log.endswith("trained\n"), (sentences, log)
