@@ -108,9 +108,10 @@ async def open_gateway(
 
 
 async def empty(storage: Storage) -> None:
-    """Remove what earlier tests have left in a storage that goes on."""
+    """Remove what earlier tests have left in a storage that goes on; what begins with a dot is its own."""
     for entry in (await storage.list(StoragePath(), "")).entries:
-        await storage.delete(entry.path, "", recursive=True)
+        if not entry.path.name.startswith("."):
+            await storage.delete(entry.path, "", recursive=True)
 
 
 async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:

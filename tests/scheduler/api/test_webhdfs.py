@@ -78,19 +78,17 @@ async def test_where_to_go_is_told_instead_to_those_who_follow_no_redirect(any_g
         assert done.content == b"1212"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "expected"),
-    [({"offset": 3}, "3456789"), ({"length": 2}, "01"), ({"offset": 8, "length": 100}, "89"),
-     ({"offset": 4, "length": 0}, ""), ({"offset": 10}, "")],
-)  # fmt: skip
-async def test_a_part_of_a_file_is_read(
-    any_gateway: Gateway, parameters: dict[str, int], expected: str
-) -> None:
+async def test_a_part_of_a_file_is_read(any_gateway: Gateway) -> None:
     await any_gateway.put("/alice/f", b"0123456789")
     async with any_gateway.client() as alice:
-        answer = await alice.get("/alice/f", params={"op": "OPEN", "data": "true", **parameters})
-        assert (answer.status_code, answer.text) == (200, expected)
-        assert answer.headers["Content-Length"] == str(len(expected))
+        for part, expected in (
+            ("offset=3", "3456789"), ("length=2", "01"), ("offset=8&length=100", "89"), 
+            ("offset=4&length=0", ""),
+            ("offset=10", ""),
+        ):  # fmt: skip
+            answer = await alice.get(f"/alice/f?op=OPEN&data=true&{part}")
+            assert (answer.status_code, answer.text) == (200, expected)
+            assert answer.headers["Content-Length"] == str(len(expected))
 
 
 async def test_a_browser_goes_on_with_a_download_that_broke_off(any_gateway: Gateway) -> None:
@@ -246,48 +244,49 @@ async def test_rights_are_changed_and_owners_stay(any_gateway: Gateway) -> None:
 BAD = (400, "IllegalArgumentException")
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "parameters", "expected"),
-    [
-        ("GET", "/alice/none", {"op": "GETFILESTATUS"}, (404, "FileNotFoundException")),
-        ("GET", "/alice/none", {"op": "OPEN"}, (404, "FileNotFoundException")),
-        ("GET", "/alice/none", {"op": "OPEN", "data": "true"}, (404, "FileNotFoundException")),
-        ("GET", "/alice", {"op": "OPEN"}, (404, "FileNotFoundException")),
-        ("POST", "/alice/none", {"op": "APPEND"}, (404, "FileNotFoundException")),
-        ("POST", "/alice", {"op": "APPEND"}, (404, "FileNotFoundException")),
-        ("PUT", "/alice/f", {"op": "CREATE"}, (403, "FileAlreadyExistsException")),
-        ("PUT", "/alice/f", {"op": "CREATE", "data": "true"}, (403, "FileAlreadyExistsException")),
-        ("PUT", "/alice", {"op": "CREATE", "overwrite": "true"}, (403, "FileAlreadyExistsException")),
-        ("PUT", "/alice/f", {"op": "MKDIRS"}, (403, "FileAlreadyExistsException")),
-        ("PUT", "/alice/f/g", {"op": "MKDIRS"}, (403, "ParentNotDirectoryException")),
-        ("GET", "/alice/f", {"op": "OPEN", "data": "true", "offset": 9}, BAD),
-        ("GET", "/alice/f", {"op": "OPEN", "offset": "-1", "data": "true"}, BAD),
-        ("GET", "/alice/f", {"op": "OPEN", "data": "perhaps"}, BAD),
-        ("PUT", "/alice/g", {"op": "CREATE", "permission": "8"}, BAD),
-        ("PUT", "/alice/f", {"op": "RENAME"}, BAD),
-        ("PUT", "/alice/f", {"op": "RENAME", "destination": "g"}, BAD),
-        ("PUT", "/alice/f", {"op": "RENAME", "destination": "/alice/../bob/f"}, BAD),
-        ("PUT", "/alice/f", {"op": "SETTIMES", "modificationtime": "9" * 19}, BAD),
-        ("PUT", "/alice/f", {"op": "SETACL"}, (400, "UnsupportedOperationException")),
-        ("PUT", "/alice/f", {"op": "CREATESNAPSHOT"}, (400, "UnsupportedOperationException")),
-        ("POST", "/alice/f", {"op": "TRUNCATE"}, (400, "UnsupportedOperationException")),
-        ("POST", "/alice/f", {"op": "CONCAT"}, (400, "UnsupportedOperationException")),
-        ("GET", "/alice/f", {"op": "NOTHING"}, BAD),
-        ("GET", "/alice/f", {"op": "CREATE"}, BAD),
-        ("GET", "/alice/f", {}, BAD),
-        ("PATCH", "/alice/f", {"op": "OPEN"}, (405, "UnsupportedOperationException")),
-        ("OPTIONS", "/alice/f", {"op": "OPEN"}, (405, "UnsupportedOperationException")),
-    ],
-)  # fmt: skip
-async def test_what_cannot_be_is_refused_as_hadoop_does(
-    any_gateway: Gateway, method: str, path: str, parameters: dict[str, Any], expected: tuple[int, str]
-) -> None:
+REFUSED: list[tuple[str, str, dict[str, Any], tuple[int, str]]] = [
+    ("GET", "/alice/none", {"op": "GETFILESTATUS"}, (404, "FileNotFoundException")),
+    ("GET", "/alice/none", {"op": "OPEN"}, (404, "FileNotFoundException")),
+    ("GET", "/alice/none", {"op": "OPEN", "data": "true"}, (404, "FileNotFoundException")),
+    ("GET", "/alice", {"op": "OPEN"}, (404, "FileNotFoundException")),
+    ("POST", "/alice/none", {"op": "APPEND"}, (404, "FileNotFoundException")),
+    ("POST", "/alice", {"op": "APPEND"}, (404, "FileNotFoundException")),
+    ("PUT", "/alice/f", {"op": "CREATE"}, (403, "FileAlreadyExistsException")),
+    ("PUT", "/alice/f", {"op": "CREATE", "data": "true"}, (403, "FileAlreadyExistsException")),
+    ("PUT", "/alice", {"op": "CREATE", "overwrite": "true"}, (403, "FileAlreadyExistsException")),
+    ("PUT", "/alice/f", {"op": "MKDIRS"}, (403, "FileAlreadyExistsException")),
+    ("PUT", "/alice/f/g", {"op": "MKDIRS"}, (403, "ParentNotDirectoryException")),
+    ("GET", "/alice/f", {"op": "OPEN", "data": "true", "offset": 9}, BAD),
+    ("GET", "/alice/f", {"op": "OPEN", "offset": "-1", "data": "true"}, BAD),
+    ("GET", "/alice/f", {"op": "OPEN", "data": "perhaps"}, BAD),
+    ("PUT", "/alice/g", {"op": "CREATE", "permission": "8"}, BAD),
+    ("PUT", "/alice/f", {"op": "RENAME"}, BAD),
+    ("PUT", "/alice/f", {"op": "RENAME", "destination": "g"}, BAD),
+    ("PUT", "/alice/f", {"op": "RENAME", "destination": "/alice/../bob/f"}, BAD),
+    ("PUT", "/alice/f", {"op": "SETTIMES", "modificationtime": "9" * 19}, BAD),
+    ("PUT", "/alice/f", {"op": "SETACL"}, (400, "UnsupportedOperationException")),
+    ("PUT", "/alice/f", {"op": "CREATESNAPSHOT"}, (400, "UnsupportedOperationException")),
+    ("POST", "/alice/f", {"op": "TRUNCATE"}, (400, "UnsupportedOperationException")),
+    ("POST", "/alice/f", {"op": "CONCAT"}, (400, "UnsupportedOperationException")),
+    ("GET", "/alice/f", {"op": "NOTHING"}, BAD),
+    ("GET", "/alice/f", {"op": "CREATE"}, BAD),
+    ("GET", "/alice/f", {}, BAD),
+    ("PATCH", "/alice/f", {"op": "OPEN"}, (405, "UnsupportedOperationException")),
+    ("OPTIONS", "/alice/f", {"op": "OPEN"}, (405, "UnsupportedOperationException")),
+]  # fmt: skip
+
+
+async def test_what_cannot_be_is_refused_as_hadoop_does(any_gateway: Gateway) -> None:
     await any_gateway.put("/alice/f", b"12345678")
+    wrong = []
     async with any_gateway.client() as alice:
-        answer = await alice.request(method, path, params=parameters)
-        assert refusal(answer) == expected
-        # and the connection goes on
-        assert (await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})).content == b"12345678"
+        for method, path, parameters, expected in REFUSED:
+            answer = await alice.request(method, path, params=parameters)
+            if refusal(answer) != expected:
+                wrong.append((method, path, parameters, answer.text))
+            # and the connection goes on
+            assert (await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})).content == b"12345678"
+    assert wrong == []
 
 
 async def test_head_is_no_method_of_it(gateway: Gateway) -> None:
