@@ -82,7 +82,7 @@ async def test_a_part_of_a_file_is_read(any_gateway: Gateway) -> None:
     await any_gateway.put("/alice/f", b"0123456789")
     async with any_gateway.client() as alice:
         for part, expected in (
-            ("offset=3", "3456789"), ("length=2", "01"), ("offset=8&length=100", "89"), 
+            ("offset=3", "3456789"), ("length=2", "01"), ("offset=8&length=100", "89"),
             ("offset=4&length=0", ""),
             ("offset=10", ""),
         ):  # fmt: skip
