@@ -28,12 +28,15 @@ QUIET = 0.5
 
 
 class CodeView(widgets.VBox):
-    """The code section of the form; `on_change` is called when the answer to `settings` may be another."""
+    """The code section of the form; with a `folder`, its code goes along unless a person says no.
+
+    `on_change` is called when the answer to `settings` may be another."""
 
     def __init__(
         self,
         say: Language,
         background: Background,
+        folder: Path | None,
         *,
         on_change: Callable[[], None],
         quiet: float = QUIET,
@@ -44,16 +47,23 @@ class CodeView(widgets.VBox):
         self._looking: asyncio.Task[Any] | None = None
         self._loading = False
         self.enabled = widgets.Checkbox(
-            description=say("Upload the code of a folder with the job"), indent=False, layout=_AUTO
+            description=say("Upload the code of a folder with the job"),
+            indent=False,
+            layout=widgets.Layout(width="auto"),
         )
-        where = say("Folder of the code on this notebook server")
-        self.folder = LocalPath(where, str(Path.cwd()), folders_only=True)
+        self.folder = LocalPath(
+            say("Folder of the code on this notebook server"),
+            str(Path.cwd() if folder is None else folder),
+            folders_only=True,
+            description=say("Folder"),
+            **wide(),
+        )
         self.include = _patterns(say("Include"), say("One pattern per line, as **/*.py"))
         self.exclude = _patterns(say("Exclude"), say("One pattern per line; what it names stays here"))
         self.unique = widgets.Checkbox(
             description=say("Give the job a name of its own each time (name_ and 8 characters)"),
             indent=False,
-            layout=_AUTO,
+            layout=widgets.Layout(width="auto"),
         )
         self.save = button(
             say("Keep these settings for this folder"),
@@ -68,6 +78,7 @@ class CodeView(widgets.VBox):
         for entry in (self.enabled, self.include, self.exclude, self.unique):
             entry.observe(at_home(lambda _change: self._edited()), "value")
         self.folder.observe(at_home(lambda _change: self._read()), "value")
+        self.enabled.value = folder is not None
         self._read()
         self._on_change = on_change
 
@@ -174,6 +185,3 @@ def _patterns(label: str, help_text: str) -> widgets.Textarea:
 
 def _lines(text: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in text.splitlines() if line.strip())
-
-
-_AUTO = widgets.Layout(width="auto")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -42,6 +43,7 @@ class JobForm(TopWidget):
     `config`: the job to begin with, as an object or as text with comments; None: an empty one.
     `client`: how to reach the scheduler; None: as the notebook's environment says.
     `locale`: "en", "zh_CN" or None for the person's own (see `language.default_locale`).
+    `code`: the folder whose code goes along; None: as its `.pai/settings.json` says of the present folder.
     Needs a running asyncio loop, as every notebook has (`NoEventLoopError`).
     """
 
@@ -51,6 +53,7 @@ class JobForm(TopWidget):
         client: Client | None = None,
         locale: str | None = None,
         *,
+        code: Path | str | None = None,
         quiet: float = QUIET,
     ) -> None:
         super().__init__(client, locale)
@@ -80,7 +83,12 @@ class JobForm(TopWidget):
             [self.form, self.text, self.files],
             titles=(say("Fill in a form"), say("Paste text"), say("Import a file")),
         )
-        self.code = CodeView(say, self._background, on_change=lambda: self._show_submit_state())
+        self.code = CodeView(
+            say,
+            self._background,
+            None if code is None else Path(code),
+            on_change=lambda: self._show_submit_state(),
+        )
         self.code_section = widgets.Accordion([self.code], titles=(say("Code: send a folder along"),))
         if self.code.enabled.value:
             self.code_section.selected_index = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -16,14 +17,14 @@ _MOST = 100
 class LocalPath(widgets.Combobox):
     """A path of this machine; `~` is the person's home, what is relative begins at the present folder."""
 
-    def __init__(self, label: str, value: str = "", *, folders_only: bool = False) -> None:
+    def __init__(self, label: str, value: str = "", *, folders_only: bool = False, **options: Any) -> None:
         self._folders_only = folders_only
         super().__init__(
             value=value,
             placeholder=label,
             tooltip=label,
             continuous_update=True,
-            layout=widgets.Layout(flex="1 1 240px", width="auto"),
+            **{"layout": widgets.Layout(flex="1 1 240px", width="auto"), **options},
         )
         self.observe(at_home(lambda _change: self._suggest()), "value")
         self._suggest()

@@ -40,7 +40,9 @@ class FileTable(widgets.VBox):
             continuous_update=True,
             layout=widgets.Layout(width="180px"),
         )
-        self.all = widgets.Checkbox(indent=False, tooltip=say("Choose all on this page"), layout=_TICK)
+        # shared by the rows: each layout of its own is work for the browser
+        narrow = widgets.Layout(width="20px")
+        self.all = widgets.Checkbox(indent=False, tooltip=say("Choose all on this page"), layout=narrow)
         self.heads: dict[Column, widgets.Button] = {
             "name": button(say("Name"), on_click=lambda: self._sort("name")),
             "size": button(say("Size"), on_click=lambda: self._sort("size")),
@@ -49,7 +51,7 @@ class FileTable(widgets.VBox):
         for head in self.heads.values():
             head.add_class("pai-file-head")
         self.heads["size"].add_class("pai-file-size")
-        self.rows = [_Row(say, self._pressed, self._ticked, index) for index in range(ROWS)]
+        self.rows = [_Row(say, narrow, self._pressed, self._ticked, index) for index in range(ROWS)]
         self.grid = widgets.Box([])
         self.grid.add_class("pai-files")
         self.empty = widgets.HTML()
@@ -181,13 +183,14 @@ class _Row:
     def __init__(
         self,
         say: Language,
+        narrow: widgets.Layout,
         on_press: Callable[[int], None],
         on_tick: Callable[[int, bool], None],
         index: int,
     ) -> None:
         self._say = say
         self._quiet = False
-        self.tick = widgets.Checkbox(indent=False, layout=_TICK)
+        self.tick = widgets.Checkbox(indent=False, layout=narrow)
         self.name = button("-", on_click=lambda: on_press(index))
         self.name.add_class("pai-file-name")
         self.size, self.modified = widgets.Label(), widgets.Label()
@@ -210,6 +213,3 @@ class _Row:
         self.size.value = "" if entry.is_folder else size(entry.length)
         # a folder that nobody has changed yet has no time
         self.modified.value = moment(entry.modified).rpartition(" ")[0] if entry.modified else ""
-
-
-_TICK = widgets.Layout(width="20px")
