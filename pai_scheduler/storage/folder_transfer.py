@@ -16,9 +16,10 @@ from ..job.messages import msg
 from .errors import Problem, StorageError
 from .folder_errors import closing, exists, is_folder, naming
 from .folder_moving import place
-from .folder_walk import FILE_MODE, READ, WRITE, Entry, Walk, describe, permit
+from .folder_walk import FILE_MODE, READ, WRITE, Entry, Walk, describe, not_permitted, permits
 from .path import StoragePath
 from .protocol import Checksum, FileStatus
+from .trees import tree_of
 
 #: Bytes that are read at a time.
 PIECE = 2**20
@@ -159,8 +160,8 @@ class Upload:
             raise is_folder(self._path)
         if not self._overwrite:
             raise exists(self._path)
-        if stat.S_ISREG(there.st_mode):
-            permit(self._path, there, self._actor, WRITE)
+        if stat.S_ISREG(there.st_mode) and not permits(tree_of(self._path), there, self._actor, WRITE):
+            raise not_permitted(self._path, there, WRITE)
 
 
 class Appending:

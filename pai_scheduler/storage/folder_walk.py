@@ -18,7 +18,7 @@ from .errors import Problem, StorageError
 from .folder_errors import naming, no_folder, no_link, not_found
 from .path import StoragePath
 from .protocol import FileStatus
-from .trees import tree_of
+from .trees import Tree, tree_of
 
 #: The folder at the root where files are until they are whole, and folders until they are removed.
 UPLOADS = ".uploads"
@@ -57,7 +57,8 @@ class Entry:
 
     def permit(self, actor: str, wanted: int) -> None:
         """Refuse (DENIED) what the file's permission does not let its user do."""
-        permit(self.path, self.stat, actor, wanted)
+        if not permits(tree_of(self.path), self.stat, actor, wanted):
+            raise not_permitted(self.path, self.stat, wanted)
 
 
 class Walk:
@@ -123,7 +124,7 @@ class Walk:
         _refuse_own(path)
         with naming(StoragePath()):
             descriptor = os.open(self.root, _ROOT)
-        tree = tree_of(path) if actor else None
+        tree = tree_of(path)
         try:
             for depth, name in enumerate(path.parts):
                 try:
@@ -134,7 +135,9 @@ class Walk:
                 os.close(descriptor)
                 descriptor = below
                 if tree is not None and depth + 1 >= len(tree.root.parts):
-                    permit(path, os.fstat(descriptor), actor, SEARCH)
+                    status = os.fstat(descriptor)
+                    if not permits(tree, status, actor, SEARCH):
+                        raise not_permitted(StoragePath(path.parts[: depth + 1]), status, SEARCH)
             return Entry(path, descriptor, os.fstat(descriptor))
         except BaseException:
             os.close(descriptor)
@@ -182,29 +185,31 @@ def is_plain(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
 
 
-def permit(path: StoragePath, status: os.stat_result, actor: str, wanted: int) -> None:
-    """Refuse (DENIED) what a permission does not let `actor` do; the service may do everything.
+def permits(tree: Tree | None, status: os.stat_result, actor: str, wanted: int) -> bool:
+    """Tell whether a permission lets `actor` do what is wanted; the service may do everything.
 
     As who may enter a user's or group's tree stands for its owner, the owner's bits count there, elsewhere
     those of all others. This is looked at here because a service that runs as root is refused nothing.
     """
-    tree = tree_of(path)
     if not actor or tree is None:
-        return
+        return True
     bits = status.st_mode >> 6 if tree.owner or tree.group else status.st_mode
-    if wanted & ~bits:
-        values = {"path": str(path), "permission": f"{stat.S_IMODE(status.st_mode) & 0o777:03o}"}
-        if wanted & ~bits & WRITE:
-            refused = msg(
-                "{path} has the permission {permission}, so it cannot be changed: give it another first.",
-                **values,
-            )
-        else:
-            refused = msg(
-                "{path} has the permission {permission}, so it cannot be read: give it another first.",
-                **values,
-            )
-        raise StorageError(Problem.DENIED, refused)
+    return not wanted & ~bits
+
+
+def not_permitted(path: StoragePath, status: os.stat_result, wanted: int) -> StorageError:
+    """Say that a permission does not allow what was wanted."""
+    values = {"path": str(path), "permission": f"{status.st_mode & 0o777:03o}"}
+    if wanted & WRITE:
+        refused = msg(
+            "{path} has the permission {permission}, so it cannot be changed: give it another first.",
+            **values,
+        )
+    else:
+        refused = msg(
+            "{path} has the permission {permission}, so it cannot be read: give it another first.", **values
+        )
+    return StorageError(Problem.DENIED, refused)
 
 
 def describe(path: StoragePath, status: os.stat_result, children: int = 0) -> FileStatus:

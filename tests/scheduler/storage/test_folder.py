@@ -300,6 +300,16 @@ async def test_a_time_that_there_cannot_be_is_refused(home: Home) -> None:
         await home.storage.set_times(home.root, home.user, 10**30, None)
 
 
+async def test_a_refusal_names_what_has_the_permission_that_refuses(home: Home) -> None:
+    await home.write("closed/below/file", b"x")
+    await home.chmod("closed", 0o600)
+    with pytest.raises(StorageError) as caught:
+        await home.read("closed/below/file")
+    assert str(caught.value) == (
+        f"/{home.user}/closed has the permission 600, so it cannot be read: give it another first."
+    )
+
+
 async def test_in_the_public_tree_others_bits_count_for_users(storage: FolderStorage) -> None:
     public = StoragePath(("Public",))
     await storage.make_tree(public, "", "", 0o755)
@@ -492,13 +502,13 @@ async def test_no_descriptor_stays_open(home: Home) -> None:
 
 async def test_a_tree_of_any_depth_is_counted_and_removed(root: Path, home: Home, here: Path) -> None:
     descriptor = os.open(here, os.O_RDONLY)
-    for _ in range(1100):
+    for _ in range(1010):
         os.mkdir("deep", dir_fd=descriptor)
         below = os.open("deep", os.O_RDONLY, dir_fd=descriptor)
         os.close(descriptor)
         descriptor = below
     os.close(descriptor)
-    assert (await home.storage.summary(home.root, home.user)).folders == 1101
+    assert (await home.storage.summary(home.root, home.user)).folders == 1011
     assert await home.delete("deep", recursive=True)
     assert list(here.iterdir()) == []
     assert uploads(root) == []
