@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import getpass
 import ipaddress
 import logging
 import os
@@ -45,7 +46,8 @@ from .opening import (
     refuse_other_database,
 )
 from .service import Service
-from .storage.folder import FolderStorage
+from .storage.choosing import choose_storage
+from .storage.errors import StorageError
 from .storage.protocol import Storage
 from .store.lease import Lease
 from .store.store import Store, StoreError
@@ -128,6 +130,17 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="WHERE",
         help="where users' files are: a folder, or the name nodes of an HDFS, http://HOST:9870[;http://OTHER:"
         "9870] (default: the folder storage within the data folder)",
+    )
+    parser.add_argument(
+        "--storage-user",
+        metavar="NAME",
+        help="who the scheduler is to an HDFS; that account must be allowed to act for users (default: who "
+        "runs it)",
+    )
+    parser.add_argument(
+        "--storage-kerberos",
+        action="store_true",
+        help="the HDFS wants Kerberos: a ticket of the scheduler's account (kinit) proves who it is",
     )
     parser.add_argument(
         "--default-fs-uri",
@@ -329,7 +342,15 @@ def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping, front
 
 
 def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:
-    return FolderStorage(Path(options.storage or data_dir / "storage").expanduser().absolute())
+    try:
+        return choose_storage(
+            options.storage,
+            data_dir / "storage",
+            account=options.storage_user or getpass.getuser(),
+            kerberos=options.storage_kerberos,
+        )
+    except StorageError as error:
+        raise StartError(msg("The storage cannot be used: {reason}", reason=error.message)) from error
 
 
 def _on_signals() -> asyncio.Event:

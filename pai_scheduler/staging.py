@@ -49,11 +49,14 @@ class Staging:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._numbers = itertools.count()
+        #: jobs that have something here
+        self._jobs: set[str] = set()
 
     async def fetch(
         self, files: Files, caller: Caller, path: StoragePath, limit: Limit, job_id: str, name: str
     ) -> Path:
         """Give the copy of a folder that a job has under a name, made now if need be; StorageError."""
+        self._jobs.add(job_id)
         place = self._folder / job_id / name
         if await asyncio.to_thread(place.exists):
             return place
@@ -72,22 +75,28 @@ class Staging:
 
     async def forget(self, job_id: str) -> None:
         """Remove what a job had; nothing is no error."""
-        await asyncio.to_thread(remove_tree, self._folder / job_id)
+        if job_id in self._jobs:  # most jobs have nothing
+            await asyncio.to_thread(remove_tree, self._folder / job_id)
+            self._jobs.discard(job_id)
 
     async def keep_only(self, jobs: Collection[str]) -> None:
         """Remove what other jobs than these had, and what was not fetched to its end."""
-        await asyncio.to_thread(self._clean, jobs)
+        self._jobs = await asyncio.to_thread(self._clean, jobs)
 
-    def _clean(self, jobs: Collection[str]) -> None:
+    def _clean(self, jobs: Collection[str]) -> set[str]:
         self._folder.mkdir(parents=True, exist_ok=True)
         # after a crash of the machine a file may be there without its contents
         boot = _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else ""
         mark = self._folder / _BOOT
         same = mark.exists() and mark.read_text() == boot
+        kept = set()
         for entry in list(self._folder.iterdir()):
-            if entry != mark and not (same and entry.name in jobs):
+            if same and entry.name in jobs:
+                kept.add(entry.name)
+            elif entry != mark:
                 remove_tree(entry)
         mark.write_text(boot)
+        return kept
 
 
 class _Fetch:

@@ -145,6 +145,11 @@ def test_a_taken_port_is_named(refused: Refused, options: list[str]) -> None:
     assert "--port" in sentence
 
 
+def test_a_storage_that_cannot_be_is_said_to_be_none(refused: Refused, options: list[str]) -> None:
+    sentence = refused(*options, "--storage", "hdfs://name:9000")
+    assert sentence.startswith("pai-scheduler: The storage cannot be used: hdfs://name:9000 names no storage.")
+
+
 def test_without_docker_it_says_so(refused: Refused, options: list[str], tmp_path: Path) -> None:
     sentence = refused(*options, "--engine", "docker", DOCKER_HOST=f"unix://{tmp_path}/no.sock")
     assert "ocker" in sentence
