@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import importlib.metadata
 import io
 import json
 import re
@@ -22,6 +23,8 @@ from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, lock
 TINY = "local/tiny"
 #: A small Debian with Python.
 DEBIAN = "local/debian:bookworm"
+#: What the documents' couplet job runs in.
+COUPLET = "vzich/poet:tensorflow"
 _JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 
 
@@ -31,10 +34,61 @@ def debian_image(host: str) -> str:
         if _ask(host, "GET", f"/images/{DEBIAN}/json")[0] != http.client.OK:
             _make_debian(host)
         for name in documented_images():
-            repository, _, tag = name.partition(":")
-            query = urlencode({"repo": repository, "tag": tag or "latest"})
-            _ask(host, "POST", f"/images/{DEBIAN}/tag?{query}")
+            # one that is there may have more in it than this
+            if _ask(host, "GET", f"/images/{name}/json")[0] != http.client.OK:
+                _tag(host, DEBIAN, name)
     return DEBIAN
+
+
+def couplet_image(host: str) -> str:
+    """Make the image of the documents' couplet job, of `DEBIAN` and this Python's `hdfs` library."""
+    debian_image(host)
+    with locked("images"):
+        context = io.BytesIO()
+        dockerfile = f"FROM {DEBIAN}\nADD libraries.tar /usr/lib/python3/dist-packages/\n".encode()
+        with tarfile.open(fileobj=context, mode="w") as tar:
+            for name, contents in (("Dockerfile", dockerfile), ("libraries.tar", _libraries_of("hdfs"))):
+                entry = tarfile.TarInfo(name)
+                entry.size = len(contents)
+                tar.addfile(entry, io.BytesIO(contents))
+        context.seek(0)
+        status, answer = _ask(host, "POST", f"/build?{urlencode({'t': COUPLET})}", context)
+        if status != http.client.OK or "error" in answer:
+            raise CannotError(f"Docker did not build the image {COUPLET}: {answer}")
+    return COUPLET
+
+
+def _libraries_of(*names: str) -> bytes:
+    """Pack libraries of this Python, and all that they need, but for what is compiled."""
+    found: dict[str, importlib.metadata.Distribution] = {}
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found[name] = importlib.metadata.distribution(name)
+        needs = [need for need in found[name].requires or () if "extra ==" not in need]
+        waiting += [match[0] for need in needs if (match := re.match(r"[\w.-]+", need))]
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for path in (path for found_one in found.values() for path in found_one.files or ()):
+            inside = ".." not in path.parts and path.suffix not in (".so", ".pyc")
+            if inside and Path(str(path.locate())).is_file():
+                tar.add(path.locate(), str(path), filter=_of_root)
+    return packed.getvalue()
+
+
+def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    # the same files are the same image, whenever they were installed
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = "root"
+    return entry
+
+
+def _tag(host: str, image: str, name: str) -> None:
+    repository, _, tag = name.partition(":")
+    query = urlencode({"repo": repository, "tag": tag or "latest"})
+    _ask(host, "POST", f"/images/{image}/tag?{query}")
 
 
 def tiny_image(host: str) -> str:
