@@ -49,7 +49,7 @@ class HdfsStorage:
     ) -> None:
         self.root_uri = urls[0].rstrip("/")
         self._names = NameNodes(urls, account, kerberos=kerberos, patience=patience)
-        self._transfers = Transfers(urls[0], account, kerberos=kerberos)
+        self._transfers = Transfers(urls[0], account, kerberos=kerberos, patience=patience)
         #: the group that new files below `/.pai-uploads` have; empty until that is known to be there
         self._uploads_group = ""
         #: the name node knows LISTSTATUS_BATCH (Hadoop 3); None: not tried yet

@@ -70,7 +70,7 @@ class _SimpleClient(_WebHdfs, InsecureClient):
 
 
 class NameNodes:
-    """The name nodes at `urls`, of which one serves; they are asked as `account`, or with its Kerberos ticket.
+    """The name nodes at `urls`, of which one serves; asked as `account`, or with its Kerberos ticket.
 
     `patience`: seconds for which we ask again after what may pass: a failover, the safe mode.
     """

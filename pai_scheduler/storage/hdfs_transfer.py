@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from .errors import Problem, StorageError
 from .folder_errors import closing
 from .hdfs_client import BROKEN, make_client, never_sent, why
 from .hdfs_errors import refusal, remote, unavailable
@@ -23,19 +25,18 @@ PIECE = 2**20
 _WAITING = 2
 #: Transfers at once; the next ones wait. An upload keeps a thread, a download has one while it reads.
 _UPLOADS, _DOWNLOADS, _READERS = 32, 64, 16
-#: How often in a row a transfer is begun again.
-_TRIES = 4
-_PAUSE = 0.2
+#: Seconds before a transfer is begun again.
+_PAUSE = 0.5
 
-#: Transfers at once; the next ones wait. An upload keeps a thread, a download one while it reads.
+#: Asks a name node where to send or read, leaving out data nodes (`host:port`, by commas) that are silent.
 Locate = Callable[[str | None], Awaitable[requests.Response]]
 
 
 class Transfers:
     """Speaks with data nodes, in threads of its own: what goes through here keeps no control call waiting."""
 
-    def __init__(self, url: str, account: str, *, kerberos: bool) -> None:
-        self._account = account
+    def __init__(self, url: str, account: str, *, kerberos: bool, patience: float) -> None:
+        self._account, self._patience = account, patience
         self._client: Any = make_client(url, account, kerberos, _UPLOADS + _DOWNLOADS)
         self._up = ThreadPoolExecutor(_UPLOADS, "hdfs-up")
         self._down = ThreadPoolExecutor(_READERS, "hdfs-down")
@@ -64,7 +65,7 @@ class Transfers:
             feed = Feed()
             self._feeds.add(feed)
             sending = asyncio.ensure_future(self._send(method, path, locate, feed))
-            sending.add_done_callback(lambda _: feed.stop())
+            sending.add_done_callback(partial(_stop, feed))
             try:
                 await feed.fill(pieces)
                 feed.end()
@@ -78,48 +79,54 @@ class Transfers:
                 self._feeds.discard(feed)
 
     async def _send(self, method: str, path: StoragePath, locate: Locate, feed: Feed) -> None:
-        loop, silent, tries = asyncio.get_running_loop(), list[str](), 0
+        tries = _Tries(path, self._patience)
         while True:
-            location = (await locate(",".join(silent) or None)).headers["Location"]
-            request = partial(self._client._request, method, location, data=feed)
             try:
-                response = await loop.run_in_executor(self._up, request)
+                location = (await tries.locate(locate)).headers["Location"]
+                response = await self._run(self._up, method, location, data=feed)
             except BrokenOffError:
                 raise closing(path) from None
             except BROKEN as error:
-                tries += 1
-                if feed.begun or not never_sent(error) or tries == _TRIES:
+                if feed.begun or not never_sent(error):
                     raise unavailable(path, why(error)) from error
-                silent.append(urlsplit(location).netloc)
-                await asyncio.sleep(_PAUSE * tries)
+                await tries.pause(error)
                 continue
-            if response.status_code >= requests.codes.bad_request:
-                raise refusal(path, remote(response.status_code, response.content), self._account)
+            self._check(path, response)
             return
 
     async def begin(self, path: StoragePath, locate: Locate) -> requests.Response:
         """Begin to read: give the answer of which the contents are to come."""
-        loop, silent, tries = asyncio.get_running_loop(), list[str](), 0
+        tries = _Tries(path, self._patience)
         while True:
-            response = await locate(",".join(silent) or None)
-            location = response.headers.get("Location")
-            if location is None:
-                return response
-            response.close()
-            request = partial(self._client._request, "GET", location, stream=True)
             try:
-                response = await loop.run_in_executor(self._down, request)
+                response = await tries.locate(locate)
+                location = response.headers.get("Location")
+                if location is None:
+                    return response
+                # with that the connection serves again
+                await self._load(response)
+                response = await self._run(self._down, "GET", location, stream=True)
             except BROKEN as error:
-                tries += 1
-                if tries == _TRIES:
-                    raise unavailable(path, why(error)) from error
-                silent.append(urlsplit(location).netloc)
-                await asyncio.sleep(_PAUSE * tries)
+                await tries.pause(error)
                 continue
             if response.status_code >= requests.codes.bad_request:
-                body = await loop.run_in_executor(self._down, getattr, response, "content")
-                raise refusal(path, remote(response.status_code, body), self._account)
+                await self._load(response)
+                self._check(path, response)
             return response
+
+    async def _run(
+        self, pool: ThreadPoolExecutor, method: str, location: str, **given: object
+    ) -> requests.Response:
+        request = partial(self._client._request, method, location, **given)
+        response: requests.Response = await asyncio.get_running_loop().run_in_executor(pool, request)
+        return response
+
+    async def _load(self, response: requests.Response) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._down, getattr, response, "content")
+
+    def _check(self, path: StoragePath, response: requests.Response) -> None:
+        if response.status_code >= requests.codes.bad_request:
+            raise refusal(path, remote(response.status_code, response.content), self._account)
 
     async def read(
         self,
@@ -132,7 +139,8 @@ class Transfers:
 
         `again`: gives another answer, from so many bytes on, after a connection broke.
         """
-        loop, done, tries = asyncio.get_running_loop(), 0, 0
+        loop, done = asyncio.get_running_loop(), 0
+        tries: _Tries | None = None
         reading: asyncio.Future[bytes] | None = None
         try:
             while done < length:
@@ -141,16 +149,13 @@ class Transfers:
                 try:
                     piece = await asyncio.shield(reading)
                 except BROKEN as error:
-                    tries += 1
-                    if tries == _TRIES:
-                        raise unavailable(path, why(error)) from error
                     response.close()
                     reading = None
-                    await asyncio.sleep(_PAUSE * tries)
+                    tries = tries or _Tries(path, self._patience)
+                    await tries.pause(error)
                     response = await again(done)
                     continue
-                done, tries = done + len(piece), 0
-                reading = None
+                done, reading, tries = done + len(piece), None, None
                 if done < length:
                     reading = loop.run_in_executor(self._down, _read, response, length - done)
                 yield piece
@@ -159,6 +164,45 @@ class Transfers:
                 response.close()
             else:
                 reading.add_done_callback(partial(_close_after, response))
+
+
+def _stop(feed: Feed, sending: asyncio.Future[None]) -> None:
+    if not sending.cancelled():
+        sending.exception()  # who broke it off does not ask
+    feed.stop()
+
+
+class _Tries:
+    """Tries to reach a data node, again and again for `patience` seconds, others first."""
+
+    def __init__(self, path: StoragePath, patience: float) -> None:
+        self._path = path
+        self._give_up = time.monotonic() + patience
+        self._silent: list[str] = []
+        self._asked = ""
+
+    async def locate(self, locate: Locate) -> requests.Response:
+        """Ask a name node for the address, of a node that has not been silent if there is one."""
+        while True:
+            try:
+                response = await locate(",".join(self._silent) or None)
+            except StorageError as error:
+                if error.problem is not Problem.UNAVAILABLE or time.monotonic() > self._give_up:
+                    raise
+                # there is no other, or none at all
+                self._silent.clear()
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._asked = urlsplit(response.headers.get("Location", "")).netloc
+                return response
+
+    async def pause(self, error: BaseException) -> None:
+        """Wait before the next try; UNAVAILABLE where there have been enough."""
+        if time.monotonic() > self._give_up:
+            raise unavailable(self._path, why(error)) from error
+        if self._asked:
+            self._silent.append(self._asked)
+        await asyncio.sleep(_PAUSE)
 
 
 def _read(response: requests.Response, most: int) -> bytes:
