@@ -93,10 +93,7 @@ def _table(say: Language, text: str, separator: str, cut: bool) -> Text:
     if cut:
         # the last line is most likely half
         text = text[: text.rfind("\n") + 1] or text
-    try:
-        rows = list(itertools.islice(csv.reader(text.splitlines(), delimiter=separator), _ROWS + 2))
-    except csv.Error:
-        return _lines(text, cut)
+    rows = list(itertools.islice(csv.reader(text.splitlines(), delimiter=separator), _ROWS + 2))
     if not rows:
         return _lines(text, cut)
     head, *body = rows

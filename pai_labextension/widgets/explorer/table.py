@@ -29,7 +29,7 @@ class FileTable(widgets.VBox):
     ) -> None:
         self._say, self._on_open, self._on_choose = say, on_open, on_choose
         self._entries: Sequence[FileInfo] = ()
-        self._complete = True
+        self._complete, self._unread = False, False
         self._look = Look()
         self._page = page_of([], 0)
         self._chosen: dict[str, FileInfo] = {}
@@ -86,12 +86,17 @@ class FileTable(widgets.VBox):
 
     def load(self, entries: Sequence[FileInfo], *, complete: bool) -> None:
         """Show what is in the folder as far as it is known; what is still there stays ticked."""
-        self._entries, self._complete = entries, complete
+        self._entries, self._complete, self._unread = entries, complete, False
         if complete and self._chosen:
             there = {entry.path: entry for entry in entries}
             self._chosen = {path: there[path] for path in self._chosen if path in there}
         self._paint()
         self._on_choose()
+
+    def give_up(self) -> None:
+        """Stop waiting for more: the folder cannot be read."""
+        self._complete = self._unread = True
+        self._paint()
 
     def _paint(self) -> None:
         say = self._say
@@ -113,7 +118,7 @@ class FileTable(widgets.VBox):
         for part in (self.before, self.count, self.after):
             show(part, page.count > 1 or not self._complete)
         show(self.find, len(self._entries) > ROWS)
-        if page.total:
+        if page.total or self._unread:
             text = ""
         elif not self._complete:
             text = say("Reading the folder …")

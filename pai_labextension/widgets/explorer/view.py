@@ -125,6 +125,7 @@ class ExplorerView(widgets.VBox):
         except TROUBLE as error:
             self._tell_unread(reason(self._say, error))
             if not path:
+                self.table.give_up()
                 return
         if not self.path:
             self.go(path)
@@ -152,7 +153,7 @@ class ExplorerView(widgets.VBox):
                 if complete:
                     return
         except TROUBLE as error:
-            self.table.load(tuple(entries), complete=True)
+            self.table.give_up()
             self._tell_unread(reason(self._say, error))
 
     def _open(self, entry: FileInfo) -> None:
