@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -59,12 +59,19 @@ async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | Non
         return await upload_files(client, [file], folder or "/", tell)
     tree = await asyncio.to_thread(look_through, local)
     await client.mkdirs(remote)
-    await side_by_side(
-        _without_contents(tree.folders, tree.files),
-        lambda name: client.mkdirs(f"{remote.rstrip('/')}/{name}"),
-    )
+    left_out = list(tree.left_out)
+
+    async def make(name: str) -> None:
+        try:
+            await client.mkdirs(f"{remote.rstrip('/')}/{name}")
+        except FilesError as error:
+            if error.concerns_all:
+                raise
+            left_out.append(LeftOut(str(local / name), error, failed=True))
+
+    await side_by_side(_without_contents(tree.folders, tree.files), make)
     outcome = await upload_files(client, tree.files, remote, tell)
-    outcome.left_out[:0] = tree.left_out
+    outcome.left_out[:0] = left_out
     return outcome
 
 
@@ -99,19 +106,26 @@ async def present(client: FilesClient, folder: str, names: Sequence[str]) -> Map
         wanted = by_folder[inner]
         if len(wanted) <= _FEW:
             for name in wanted:
-                if (info := await client.find(f"{root}/{name}")) is not None:
-                    found[name] = info
+                with _not_found():
+                    found[name] = await client.status(f"{root}/{name}")
             return
-        try:
+        with _not_found():
             async with aclosing(client.iterate(f"{root}/{inner}")) as entries:
                 async for info in entries:
                     found[f"{inner}/{info.name}" if inner else info.name] = info
-        except FilesError as error:
-            if error.status != 404:
-                raise
 
     await side_by_side(by_folder, look)
     return found
+
+
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """Take what is refused for what is not there: sending it will tell why, for this file alone."""
+    try:
+        yield
+    except FilesError as error:
+        if error.concerns_all:
+            raise
 
 
 def is_same(there: FileInfo | None, file: LocalFile) -> bool:

@@ -19,6 +19,7 @@ class Cutter:
         self.cuts = 1
         self.passed_up = 0
         self.passed_down = 0
+        self.ends: list[asyncio.WriteTransport] = []
         self._moved = asyncio.Condition()
 
     async def until_up(self, count: int) -> None:
@@ -29,6 +30,7 @@ class Cutter:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up, down = await asyncio.open_connection(self._target.hostname, self._target.port)
         ends = (writer.transport, down.transport)
+        self.ends.extend(ends)
         passing = [
             asyncio.create_task(self._pass(reader, down, ends, upwards=True)),
             asyncio.create_task(self._pass(up, writer, ends, upwards=False)),
@@ -74,3 +76,7 @@ async def cutting(target: str) -> AsyncIterator[Cutter]:
     cutter.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield cutter
+        for end in cutter.ends:
+            end.abort()
+        # what is passed on notices, and ends
+        await asyncio.sleep(0.01)
