@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.api.auth import MonitoringToken, TokensError, TokensFile, bearer_token, read_tokens
+from pai_scheduler.api.auth import (
+    MonitoringToken,
+    TokensError,
+    TokensFile,
+    bearer_token,
+    read_tokens,
+    token_or_password,
+)
 from pai_scheduler.errors import RequestError
 from pai_scheduler.service import Caller
 
@@ -118,6 +125,30 @@ def test_the_header_may_say_bearer_or_token(header: str) -> None:
 def test_any_other_header_is_no_token(header: str) -> None:
     with pytest.raises(RequestError) as refusal:
         bearer_token(header)
+    assert refusal.value.status == 401
+
+
+@pytest.mark.parametrize(
+    ("header", "token"),
+    [
+        ("Bearer abc", "abc"),
+        ("Basic YWxpY2U6YWJj", "abc"),
+        # whatever the name is, and whatever is in the password
+        ("basic OmFiYw==", "abc"),
+        ("Basic  YTpiOmM= ", "b:c"),
+        ("Basic YTrkuK0=", "中"),
+    ],
+)
+def test_where_files_are_a_token_may_come_as_a_password(header: str, token: str) -> None:
+    assert token_or_password(header) == token
+
+
+@pytest.mark.parametrize(
+    "header", ["", "Basic", "Basic !", "Basic YQ==", "Basic YTo=", "Basic /w==", "Digest x"]
+)
+def test_a_password_that_is_none_is_no_token_either(header: str) -> None:
+    with pytest.raises(RequestError) as refusal:
+        token_or_password(header)
     assert refusal.value.status == 401
 
 

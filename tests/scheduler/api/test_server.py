@@ -66,3 +66,14 @@ async def test_a_client_that_asks_first_need_not_send_it(scheduler: RunningSched
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 413 ")
     assert json.loads(body)["message"] == "请求体过大，最多 8 MiB。"
+
+
+async def test_a_file_may_be_larger_than_any_body_of_the_api(scheduler: RunningScheduler) -> None:
+    headers = {"Authorization": "Bearer token-of-alice"}
+    async with httpx.AsyncClient(base_url=scheduler.url, headers=headers, trust_env=False) as alice:
+        path, contents = "/webhdfs/v1/alice/large", bytes(MAX_BODY + 1)
+        params = {"op": "CREATE", "overwrite": "true", "data": "true"}
+        assert (await alice.put(path, params=params, content=contents)).status_code == 201
+        # and only there
+        for elsewhere in ("/webhdfs/v2/alice/large", "/webhdfs/v10", "/api/v1/webhdfs/v1/alice/large"):
+            assert (await alice.put(elsewhere, content=contents)).status_code == 413
