@@ -1,4 +1,4 @@
-// The plugins: the person's jobs, "New PAI job", the status-bar item and the list.
+// The plugins: the person's jobs, "New PAI job", the status-bar item and the list, the storage.
 
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
@@ -15,6 +15,7 @@ import { JobsPanel } from './panel';
 import { QueueModel } from './queue';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
+import { storagePlugin } from './storage/plugin';
 
 const DOMAIN = 'pai_labextension';
 
@@ -153,4 +154,4 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modelPlugin, newJobPlugin, jobsPlugin];
+export default [modelPlugin, newJobPlugin, jobsPlugin, storagePlugin];

@@ -6,9 +6,13 @@ import { describe, expect, it } from 'vitest';
 const source = join(import.meta.dirname, '..', 'src');
 const catalog = join(import.meta.dirname, '../../locale/zh_CN/LC_MESSAGES/pai_labextension.json');
 
+function files(): string[] {
+  return readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(name => /\.tsx?$/.test(name));
+}
+
 /** Every sentence that the source hands to the translator. */
 function sentences(): string[] {
-  const text = readdirSync(source).map(name => readFileSync(join(source, name), 'utf8')).join('\n');
+  const text = files().map(name => readFileSync(join(source, name), 'utf8')).join('\n');
   return [...text.matchAll(/trans\.__\(\s*'((?:[^'\\]|\\.)*)'/g)].map(match => match[1]!);
 }
 
@@ -28,7 +32,7 @@ describe('the Chinese translation', () => {
   });
 
   it('hands every sentence over as one literal', () => {
-    const calls = readdirSync(source).flatMap(name => readFileSync(join(source, name), 'utf8').match(/trans\.__\(/g) ?? []);
+    const calls = files().flatMap(name => readFileSync(join(source, name), 'utf8').match(/trans\.__\(/g) ?? []);
     expect(calls.length).toBe(sentences().length);
   });
 });

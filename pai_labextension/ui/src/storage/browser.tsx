@@ -1,0 +1,279 @@
+// The browser of the storage: JupyterLab's own, a part of large folders at a time, with our uploads.
+
+import { showErrorMessage, ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { DirListing, FileBrowser } from '@jupyterlab/filebrowser';
+import { Contents } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import {
+  caretLeftIcon,
+  caretRightIcon,
+  fileUploadIcon,
+  filterIcon,
+  LabIcon,
+  newFolderIcon,
+  refreshIcon,
+  ToolbarButton
+} from '@jupyterlab/ui-components';
+import { Message } from '@lumino/messaging';
+import { Debouncer } from '@lumino/polling';
+import * as React from 'react';
+
+import { StorageDrive } from './drive';
+import { mayDelete, mayOpen } from './dialogs';
+import { chosenFiles, droppedFiles, IChosen } from './dropped';
+import { StorageModel } from './model';
+import { uploadFolderIcon } from '../icon';
+import { parentOf } from './paths';
+import { reason, UploadsPanel } from './uploadsView';
+import { Uploads } from './uploads';
+
+/** ms after a file has come before the folder is looked at again, as the next may follow at once. */
+const LOOK_AGAIN = 500;
+
+interface IBrowserOptions extends FileBrowser.IOptions {
+  model: StorageModel;
+  drive: StorageDrive;
+  uploads: Uploads;
+  trans: TranslationBundle;
+}
+
+export class StorageBrowser extends FileBrowser {
+  constructor(options: IBrowserOptions) {
+    super(options);
+    const { drive, model, trans, uploads } = options;
+    this.options = options;
+    this.addClass('pai-Storage');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('PAI storage'));
+    this.showFileSizeColumn = true;
+    this.mainPanel.insertWidget(2, new NoticeView(model, trans));
+    this.mainPanel.addWidget(new PagesView(model, trans, pages => this.turn(pages)));
+    this.addWidget(new UploadsPanel({ uploads, trans }));
+    this.toolbar.addItem('new-folder', button(newFolderIcon, trans.__('New folder'), () => this.createNewDirectory()));
+    this.toolbar.addItem('upload-files', button(fileUploadIcon, trans.__('Upload files'), () => this.choose(false)));
+    this.toolbar.addItem('upload-folder', button(uploadFolderIcon, trans.__('Upload a folder'), () => this.choose(true)));
+    this.toolbar.addItem('refresh', button(refreshIcon, trans.__('Refresh'), () => model.refresh()));
+    this.toolbar.addItem('filter', button(filterIcon, trans.__('Filter by name'), () => this.toggleFilter()));
+    const look = new Debouncer(() => model.refresh(), LOOK_AGAIN);
+    uploads.arrived.connect((_, path) => {
+      // of a folder that came with files in it, only the uppermost is seen here
+      if (`${parentOf(path)}/`.startsWith(model.folder === '/' ? '/' : `${model.folder}/`)) {
+        void look.invoke();
+      }
+    });
+    this.disposed.connect(() => look.dispose());
+    this.begin = () => this.goHome(drive);
+  }
+
+  declare readonly model: StorageModel;
+
+  /** Upload into the folder that is shown. */
+  async upload(chosen: Promise<IChosen> | IChosen): Promise<void> {
+    const { trans, uploads, model } = this.options;
+    const folder = model.folder;
+    try {
+      await uploads.add(await chosen, folder);
+    } catch (error) {
+      await showErrorMessage(trans.__('Nothing was uploaded'), reason(error, trans));
+    }
+  }
+
+  protected override createDirListing(options: DirListing.IOptions): DirListing {
+    const listing = new StorageListing(options);
+    listing.onDrop = data => void this.upload(droppedFiles(data));
+    listing.mayOpen = item => mayOpen(item, this.options.trans, () => this.model.download(item.path));
+    listing.mayDelete = items => mayDelete(items, this.options.trans);
+    listing.erase = items => this.erase(items);
+    return listing;
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    void this.comeIntoView();
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    if (this.isVisible) {
+      void this.comeIntoView();
+    }
+  }
+
+  /** Nothing is asked before somebody looks. */
+  private async comeIntoView(): Promise<void> {
+    if (this.begin !== null) {
+      const begin = this.begin;
+      this.begin = null;
+      await begin();
+    }
+    await this.model.refresh();
+  }
+
+  /** Whoever was never here begins in their own tree. */
+  private async goHome(drive: StorageDrive): Promise<void> {
+    await this.model.restore(this.id);
+    if (this.model.folder === '/') {
+      const home = await drive.door.home().catch(() => '/');
+      await this.model.cd(home);
+    }
+  }
+
+  private async erase(items: readonly Contents.IModel[]): Promise<void> {
+    for (const item of items) {
+      try {
+        await this.model.manager.deleteFile(item.path);
+      } catch (error) {
+        await showErrorMessage(this.options.trans.__('“%1” was not deleted', item.name), error as Error);
+        return;
+      }
+    }
+  }
+
+  private choose(folder: boolean): void {
+    const input = document.createElement('input');
+    input.type = 'file';
+    input.multiple = true;
+    input.webkitdirectory = folder;
+    input.onchange = () => void this.upload(chosenFiles(input.files ?? []));
+    input.click();
+  }
+
+  private toggleFilter(): void {
+    this.showFileFilter = !this.showFileFilter;
+  }
+
+  private turn(pages: -1 | 1): void {
+    this.model.turn(pages);
+    this.listing.clearSelectedItems();
+    this.listing.sort(this.listing.sortState);
+    this.listing.contentNode.scrollTop = 0;
+  }
+
+  private readonly options: IBrowserOptions;
+  private begin: (() => Promise<void>) | null;
+}
+
+class StorageListing extends DirListing {
+  /** Called with what was dropped from outside of the browser. */
+  onDrop: (data: DataTransfer) => void = () => undefined;
+
+  /** Asked before a file is opened, and before something is deleted. */
+  mayOpen: (item: Contents.IModel) => boolean = () => true;
+  mayDelete: (items: readonly Contents.IModel[]) => Promise<boolean> = async () => true;
+  /** Deletes without asking again. */
+  erase: (items: readonly Contents.IModel[]) => Promise<void> = async () => undefined;
+
+  override sort(state: DirListing.ISortState): void {
+    (this.model as StorageModel).setOrder(state);
+    super.sort(state);
+  }
+
+  /** JupyterLab asks whether to move to the trash, but the storage has none. */
+  override async delete(): Promise<void> {
+    const items = Array.from(this.selectedItems());
+    if (items.length > 0 && (await this.mayDelete(items))) {
+      await this.erase(items);
+    }
+  }
+
+  protected override handleOpen(item: Contents.IModel): void {
+    if (item.type === 'directory' || this.mayOpen(item)) {
+      super.handleOpen(item);
+    }
+  }
+
+  protected override evtNativeDrop(event: DragEvent): void {
+    event.preventDefault();
+    if (event.dataTransfer) {
+      this.onDrop(event.dataTransfer);
+    }
+  }
+}
+
+/** Says why nothing came, or that there is nothing. */
+class NoticeView extends ReactWidget {
+  constructor(
+    private readonly model: StorageModel,
+    private readonly trans: TranslationBundle
+  ) {
+    super();
+  }
+
+  protected render(): React.ReactElement {
+    const { model, trans } = this;
+    return (
+      <UseSignal signal={model.windowChanged}>
+        {() =>
+          model.error === '' ? null : (
+            <p role="alert" className="pai-Storage-error">
+              {trans.__('This folder cannot be shown: %1', model.error)}
+            </p>
+          )
+        }
+      </UseSignal>
+    );
+  }
+}
+
+/** Tells which part of a large folder is shown, and turns to the others. */
+class PagesView extends ReactWidget {
+  constructor(
+    private readonly model: StorageModel,
+    private readonly trans: TranslationBundle,
+    private readonly onTurn: (pages: -1 | 1) => void
+  ) {
+    super();
+    this.addClass('pai-Storage-pages');
+  }
+
+  protected render(): React.ReactElement {
+    return <UseSignal signal={this.model.windowChanged}>{() => this.pages()}</UseSignal>;
+  }
+
+  private pages(): React.ReactElement | null {
+    const { model, trans } = this;
+    const [first, last] = model.range;
+    if (model.error !== '') {
+      return null;
+    }
+    if (model.total === 0) {
+      return <p role="status">{trans.__('Nothing is here yet. Drop files or folders to upload them.')}</p>;
+    }
+    if (first === 1 && last === model.total) {
+      return null;
+    }
+    return (
+      <nav aria-label={trans.__('Parts of this folder')}>
+        <button
+          type="button"
+          className="pai-IconButton"
+          aria-label={trans.__('Those before')}
+          title={trans.__('Those before')}
+          disabled={first === 1}
+          onClick={() => this.onTurn(-1)}
+        >
+          <caretLeftIcon.react tag="span" />
+        </button>
+        <span role="status">{trans.__('%1–%2 of %3', number(first), number(last), number(model.total))}</span>
+        <button
+          type="button"
+          className="pai-IconButton"
+          aria-label={trans.__('Those after')}
+          title={trans.__('Those after')}
+          disabled={last === model.total}
+          onClick={() => this.onTurn(1)}
+        >
+          <caretRightIcon.react tag="span" />
+        </button>
+      </nav>
+    );
+  }
+}
+
+function button(icon: LabIcon, tooltip: string, onClick: () => unknown): ToolbarButton {
+  return new ToolbarButton({ icon, tooltip, onClick: () => void onClick() });
+}
+
+function number(value: number): string {
+  return value.toLocaleString();
+}

@@ -1,0 +1,144 @@
+// What the browser of the storage asks and tells: before deleting, before replacing, properties.
+
+import { Dialog, ReactWidget, showDialog } from '@jupyterlab/apputils';
+import { Contents } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { LARGEST_OPENED } from './contents';
+import { ISummary, StorageDoor } from './door';
+import { fullUri, nameOf, variableUri } from './paths';
+import { bytesText } from './quantities';
+import { Conflict } from './uploads';
+
+/** Names that a question lists; of more it tells how many. */
+const NAMED = 5;
+
+/** Ask before something is deleted for good. */
+export async function mayDelete(items: readonly Contents.IModel[], trans: TranslationBundle): Promise<boolean> {
+  const [first] = items;
+  const folders = items.some(item => item.type === 'directory');
+  const question =
+    items.length > 1
+      ? folders
+        ? trans.__('%1 files and folders are deleted, with everything in them. This cannot be undone.', items.length)
+        : trans.__('%1 files are deleted. This cannot be undone.', items.length)
+      : folders
+        ? trans.__('The folder “%1” is deleted, with everything in it. This cannot be undone.', first!.name)
+        : trans.__('“%1” is deleted. This cannot be undone.', first!.name);
+  const answer = await showDialog({
+    title: trans.__('Delete from the storage?'),
+    body: question,
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.warnButton({ label: trans.__('Delete') })
+    ],
+    defaultButton: 0
+  });
+  return answer.button.accept;
+}
+
+/** Tell whether a file is opened; one that is too large is offered for download instead. */
+export function mayOpen(item: Contents.IModel, trans: TranslationBundle, download: () => Promise<void>): boolean {
+  const size = item.size ?? 0;
+  if (size <= LARGEST_OPENED) {
+    return true;
+  }
+  void showDialog({
+    title: trans.__('Too large to open'),
+    body: trans.__(
+      '“%1” has %2. At most %3 are opened in the browser: download it instead.',
+      item.name,
+      bytesText(size),
+      bytesText(LARGEST_OPENED)
+    ),
+    buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: trans.__('Download') })]
+  }).then(answer => (answer.button.accept ? download() : undefined));
+  return false;
+}
+
+/** Ask what is to become of files that are there and differ from those to be uploaded. */
+export async function askReplace(paths: readonly string[], trans: TranslationBundle): Promise<Conflict> {
+  const names = paths.slice(0, NAMED).map(nameOf).join(', ');
+  const answer = await showDialog({
+    title: trans.__('Replace files?'),
+    body:
+      paths.length > NAMED
+        ? trans.__('These files are there already and differ: %1 and %2 more.', names, paths.length - NAMED)
+        : trans.__('These files are there already and differ: %1.', names),
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.createButton({ label: trans.__('Keep those'), actions: ['keep'], accept: true }),
+      Dialog.warnButton({ label: trans.__('Replace') })
+    ],
+    defaultButton: 0
+  });
+  return !answer.button.accept ? null : answer.button.actions.includes('keep') ? 'keep' : 'replace';
+}
+
+/** Show what there is to know of a file or folder; how much a folder holds comes when it is counted. */
+export async function showProperties(
+  item: Contents.IModel,
+  path: string,
+  root: string,
+  door: StorageDoor,
+  trans: TranslationBundle,
+  language: string
+): Promise<void> {
+  const counted = item.type === 'directory' ? door.summary(path) : null;
+  await showDialog({
+    title: trans.__('Properties of “%1”', item.name || '/'),
+    body: new PropertiesView(item, path, root, counted, trans, language),
+    buttons: [Dialog.okButton({ label: trans.__('Close') })]
+  });
+}
+
+class PropertiesView extends ReactWidget {
+  constructor(
+    private readonly item: Contents.IModel,
+    private readonly path: string,
+    private readonly root: string,
+    counted: Promise<ISummary> | null,
+    private readonly trans: TranslationBundle,
+    private readonly language: string
+  ) {
+    super();
+    this.addClass('pai-Properties');
+    counted
+      ?.then(summary => {
+        const { files, folders, length } = summary;
+        this.size = bytesText(length);
+        this.holds = trans.__('%1 files, %2 folders', files, Math.max(0, folders - 1));
+      })
+      .catch((error: Error) => {
+        this.size = error.message;
+      })
+      .finally(() => this.update());
+  }
+
+  protected render(): React.ReactElement {
+    const { item, path, root, trans } = this;
+    const isFolder = item.type === 'directory';
+    const rows: [string, string][] = [
+      [trans.__('Path'), path],
+      [trans.__('In a job'), variableUri(path)],
+      [trans.__('URI'), fullUri(path, root)],
+      [trans.__('Size'), isFolder ? this.size || trans.__('being counted …') : bytesText(item.size ?? 0)],
+      ...(isFolder && this.holds ? [[trans.__('Holds'), this.holds] as [string, string]] : []),
+      [trans.__('Changed'), new Date(item.last_modified).toLocaleString(this.language)]
+    ];
+    return (
+      <dl>
+        {rows.map(([name, value]) => (
+          <React.Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </React.Fragment>
+        ))}
+      </dl>
+    );
+  }
+
+  private size = '';
+  private holds = '';
+}

@@ -1,0 +1,205 @@
+// The storage as one of JupyterLab's drives: what opens, saves, renames and copies files finds them there.
+
+import { Contents, ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { decode, emptyNotebook, encode, FormatError, LARGEST_OPENED, modelOf, typeOf } from './contents';
+import { IFileInfo, StorageDoor } from './door';
+import { isPart, join, nameOf, numbered, parentOf, partsOf } from './paths';
+import { bytesText } from './quantities';
+
+/** What stands before the paths of the drive, as in `PAI:alice/code`. */
+export const DRIVE = 'PAI';
+/** So many entries of a folder are fetched; who has more must look into it otherwise. */
+export const MOST_LISTED = 100_000;
+
+export class StorageDrive implements Contents.IDrive {
+  constructor(
+    readonly door: StorageDoor,
+    private readonly trans: TranslationBundle
+  ) {}
+
+  readonly name = DRIVE;
+
+  get serverSettings(): ServerConnection.ISettings {
+    return this.door.settings;
+  }
+
+  get fileChanged(): ISignal<this, Contents.IChangedArgs> {
+    return this._fileChanged;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  async get(localPath: string, options: Contents.IFetchOptions = {}): Promise<Contents.IModel> {
+    const path = join(localPath);
+    const info: IFileInfo = path === '/' ? root() : await this.door.status(path);
+    if (options.content === false) {
+      return modelOf(info);
+    }
+    return info.isFolder ? this.folder(info) : this.file(info, options);
+  }
+
+  async getDownloadUrl(localPath: string): Promise<string> {
+    const path = join(localPath);
+    return this.door.downloadUrl(path, path === '/' || (await this.door.status(path)).isFolder);
+  }
+
+  async newUntitled(options: Contents.ICreateOptions = {}): Promise<Contents.IModel> {
+    const isFolder = options.type === 'directory';
+    const isNotebook = options.type === 'notebook';
+    const ending = isFolder ? '' : isNotebook ? '.ipynb' : (options.ext ?? '.txt').replace(/^(?=[^.])/, '.');
+    const stem = isFolder ? this.trans.__('Untitled folder') : isNotebook ? 'Untitled' : 'untitled';
+    const path = await this.free(join(options.path ?? '/', `${stem}${ending}`), isFolder);
+    if (isFolder) {
+      await this.door.mkdirs(path);
+    } else {
+      const content = isNotebook ? emptyNotebook() : '';
+      await this.door.write(path, encode({ type: isNotebook ? 'notebook' : 'file', content }));
+    }
+    return this.tell('new', null, modelOf(await this.door.status(path)));
+  }
+
+  async delete(localPath: string): Promise<void> {
+    await this.door.remove(join(localPath));
+    this._fileChanged.emit({ type: 'delete', oldValue: { path: localPath }, newValue: null });
+  }
+
+  async rename(oldLocalPath: string, newLocalPath: string): Promise<Contents.IModel> {
+    const target = join(newLocalPath);
+    if (target !== join(oldLocalPath)) {
+      const there = await this.door.find(target);
+      if (there !== null) {
+        const message = this.trans.__('“%1” is already there: choose another name.', nameOf(target));
+        // JupyterLab then asks whether to replace it
+        throw new ServerConnection.ResponseError(new Response(null, { status: 409 }), message);
+      }
+      await this.door.rename(join(oldLocalPath), target, false);
+    }
+    return this.tell('rename', { path: oldLocalPath }, modelOf(await this.door.status(target)));
+  }
+
+  async save(localPath: string, options: Partial<Contents.IModel> = {}): Promise<Contents.IModel> {
+    const path = join(localPath);
+    if (options.type === 'directory') {
+      await this.door.mkdirs(path);
+    } else {
+      await this.door.write(path, encode(options));
+    }
+    return this.tell('save', null, modelOf(await this.door.status(path)));
+  }
+
+  async copy(localPath: string, toLocalDir: string): Promise<Contents.IModel> {
+    const path = join(localPath);
+    const info = await this.door.status(path);
+    if (info.isFolder) {
+      throw new Error(this.trans.__('“%1” is a folder: only files can be copied here.', nameOf(path)));
+    }
+    const target = await this.free(join(toLocalDir, nameOf(path)), false);
+    await this.door.copy(path, target);
+    return this.tell('new', null, modelOf(await this.door.status(target)));
+  }
+
+  /** The storage keeps no checkpoints; JupyterLab wants to hear of one after each save. */
+  async createCheckpoint(localPath: string): Promise<Contents.ICheckpointModel> {
+    return { id: '', last_modified: (await this.get(localPath, { content: false })).last_modified };
+  }
+
+  async listCheckpoints(): Promise<Contents.ICheckpointModel[]> {
+    return [];
+  }
+
+  async restoreCheckpoint(): Promise<void> {
+    throw new Error(this.trans.__('The storage keeps no checkpoints.'));
+  }
+
+  async deleteCheckpoint(): Promise<void> {
+    // there is none
+  }
+
+  /** Say that something in a folder is new, so that whoever shows it looks again. */
+  announce(path: string): void {
+    const name = nameOf(path);
+    const value = { name, path: partsOf(path).join('/') };
+    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: value });
+  }
+
+  private async folder(info: IFileInfo): Promise<Contents.IModel> {
+    const content: Contents.IModel[] = [];
+    let after = '';
+    for (;;) {
+      const page = await this.door.page(info.path, after);
+      for (const entry of page.entries) {
+        if (!isPart(nameOf(entry.path))) {
+          content.push(modelOf(entry));
+        }
+      }
+      const last = page.entries.at(-1);
+      if (page.remaining === 0 || last === undefined || content.length >= MOST_LISTED) {
+        return { ...modelOf(info), content };
+      }
+      after = nameOf(last.path);
+    }
+  }
+
+  private async file(info: IFileInfo, options: Contents.IFetchOptions): Promise<Contents.IModel> {
+    const name = nameOf(info.path);
+    if (info.length > LARGEST_OPENED) {
+      throw new Error(
+        this.trans.__(
+          '“%1” has %2. At most %3 are opened in the browser: download it instead.',
+          name,
+          bytesText(info.length),
+          bytesText(LARGEST_OPENED)
+        )
+      );
+    }
+    const type = options.type ?? typeOf(info);
+    try {
+      const { format, content } = decode(await this.door.read(info.path), type, options.format);
+      return { ...modelOf(info), type, format, content };
+    } catch (error) {
+      if (error instanceof FormatError) {
+        throw new Error(this.trans.__('“%1” is not text in UTF-8: download it instead.', name));
+      }
+      if (error instanceof SyntaxError) {
+        throw new Error(this.trans.__('“%1” is not a valid notebook: %2', name, error.message));
+      }
+      throw error;
+    }
+  }
+
+  /** Find a name that nothing has yet, with a number where there must be one. */
+  private async free(path: string, isFolder: boolean): Promise<string> {
+    const folder = parentOf(path);
+    let candidate = path;
+    for (let number = 1; (await this.door.find(candidate)) !== null; number++) {
+      candidate = join(folder, numbered(nameOf(path), number, isFolder));
+    }
+    return candidate;
+  }
+
+  private tell(
+    type: Contents.IChangedArgs['type'],
+    oldValue: Partial<Contents.IModel> | null,
+    newValue: Contents.IModel
+  ): Contents.IModel {
+    this._fileChanged.emit({ type, oldValue, newValue });
+    return newValue;
+  }
+
+  private readonly _fileChanged = new Signal<this, Contents.IChangedArgs>(this);
+  private _isDisposed = false;
+}
+
+function root(): IFileInfo {
+  return { path: '/', isFolder: true, length: 0, modified: 0 };
+}

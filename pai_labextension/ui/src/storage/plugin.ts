@@ -1,0 +1,149 @@
+// The plugin: the storage as a drive, its browser in the side bar, and what its context menu offers.
+
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Clipboard, showErrorMessage } from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
+import { IDocumentManager } from '@jupyterlab/docmanager';
+import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import { Contents } from '@jupyterlab/services';
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { copyIcon, downloadIcon, infoIcon } from '@jupyterlab/ui-components';
+
+import { storageIcon } from '../icon';
+import { StorageBrowser } from './browser';
+import { askReplace, showProperties } from './dialogs';
+import { StorageDoor } from './door';
+import { DRIVE, StorageDrive } from './drive';
+import { StorageModel } from './model';
+import { fullUri, join, variableUri } from './paths';
+import { Uploads } from './uploads';
+
+const DOMAIN = 'pai_labextension';
+const ITEMS = '.pai-Storage .jp-DirListing-item[data-isdir]';
+const FOLDERS = '.pai-Storage .jp-DirListing-item[data-isdir="true"]';
+
+namespace CommandIDs {
+  export const open = 'pai:open-storage';
+  export const downloadFolder = 'pai:download-storage-folder';
+  export const copyPath = 'pai:copy-storage-path';
+  export const copyVariable = 'pai:copy-storage-variable';
+  export const copyUri = 'pai:copy-storage-uri';
+  export const properties = 'pai:storage-properties';
+}
+
+export const storagePlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:storage',
+  description: 'The cluster’s storage as a drive, with a browser in the side bar.',
+  autoStart: true,
+  requires: [IDocumentManager, IFileBrowserFactory],
+  optional: [ILayoutRestorer, IStateDB, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    manager: IDocumentManager,
+    factory: IFileBrowserFactory,
+    restorer: ILayoutRestorer | null,
+    state: IStateDB | null,
+    someTranslator: ITranslator | null
+  ) => {
+    const translator = someTranslator ?? nullTranslator;
+    const trans = translator.load(DOMAIN);
+    const { contents, serverSettings } = app.serviceManager;
+    const door = new StorageDoor(serverSettings, translator.languageCode);
+    const drive = new StorageDrive(door, trans);
+    contents.addDrive(drive);
+    const uploads = new Uploads(door, paths => askReplace(paths, trans));
+    window.addEventListener('beforeunload', event => {
+      if (uploads.active) {
+        event.preventDefault();
+      }
+    });
+    let browser: StorageBrowser | null = null;
+    const inView = () => browser?.isVisible ?? false;
+    const model = new StorageModel({ manager, translator, ...(state ? { state } : {}) }, drive, inView);
+    browser = new StorageBrowser({ id: 'pai-storage', model, restore: false, translator, drive, uploads, trans });
+    browser.title.icon = storageIcon;
+    browser.title.caption = trans.__('PAI storage');
+    // JupyterLab's own commands (rename, cut, paste, download …) act on the browser that was used last
+    void factory.tracker.add(browser);
+    app.shell.add(browser, 'left', { rank: 110, type: 'PAI storage' });
+    restorer?.add(browser, 'pai-storage');
+    addCommands(app, browser, drive, translator);
+  }
+};
+
+function addCommands(
+  app: JupyterFrontEnd,
+  browser: StorageBrowser,
+  drive: StorageDrive,
+  translator: ITranslator
+): void {
+  const { commands, contextMenu, shell } = app;
+  const trans = translator.load(DOMAIN);
+  const language = translator.languageCode.replace('_', '-');
+  const root = PageConfig.getOption('paiStorageUri'); // written by the server extension
+  const noArguments = { describedBy: { args: { type: 'object', properties: {} } } };
+  const selected = () => Array.from(browser.selectedItems());
+  const path = (item: Contents.IModel) => join(item.path.slice(DRIVE.length + 1));
+  const copy = (write: (path: string) => string) => () =>
+    Clipboard.copyToSystem(
+      selected()
+        .map(item => write(path(item)))
+        .join('\n')
+    );
+  commands.addCommand(CommandIDs.open, {
+    ...noArguments,
+    label: trans.__('Show the PAI storage'),
+    icon: storageIcon,
+    execute: () => shell.activateById(browser.id)
+  });
+  commands.addCommand(CommandIDs.downloadFolder, {
+    ...noArguments,
+    label: trans.__('Download as a zip file'),
+    icon: downloadIcon.bindprops({ stylesheet: 'menuItem' }),
+    execute: async () => {
+      for (const item of selected()) {
+        await browser.model.download(item.path);
+      }
+    }
+  });
+  commands.addCommand(CommandIDs.copyPath, {
+    ...noArguments,
+    label: trans.__('Copy the storage path'),
+    icon: copyIcon.bindprops({ stylesheet: 'menuItem' }),
+    execute: copy(path => path)
+  });
+  commands.addCommand(CommandIDs.copyVariable, {
+    ...noArguments,
+    label: trans.__('Copy as $PAI_DEFAULT_FS_URI/…'),
+    icon: copyIcon.bindprops({ stylesheet: 'menuItem' }),
+    execute: copy(variableUri)
+  });
+  commands.addCommand(CommandIDs.copyUri, {
+    ...noArguments,
+    label: trans.__('Copy the full URI'),
+    icon: copyIcon.bindprops({ stylesheet: 'menuItem' }),
+    execute: copy(path => fullUri(path, root))
+  });
+  commands.addCommand(CommandIDs.properties, {
+    ...noArguments,
+    label: trans.__('Properties'),
+    icon: infoIcon.bindprops({ stylesheet: 'menuItem' }),
+    isEnabled: () => selected().length === 1,
+    execute: async () => {
+      const [item] = selected();
+      if (item) {
+        try {
+          await showProperties(item, path(item), root, drive.door, trans, language);
+        } catch (error) {
+          await showErrorMessage(trans.__('The properties could not be shown'), error as Error);
+        }
+      }
+    }
+  });
+  contextMenu.addItem({ command: CommandIDs.downloadFolder, selector: FOLDERS, rank: 9 });
+  contextMenu.addItem({ command: CommandIDs.copyPath, selector: ITEMS, rank: 14.1 });
+  contextMenu.addItem({ command: CommandIDs.copyVariable, selector: ITEMS, rank: 14.2 });
+  contextMenu.addItem({ command: CommandIDs.copyUri, selector: ITEMS, rank: 14.3 });
+  contextMenu.addItem({ command: CommandIDs.properties, selector: ITEMS, rank: 60 });
+}

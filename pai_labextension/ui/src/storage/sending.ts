@@ -1,0 +1,135 @@
+// Sends one file to the storage: in pieces, and on from where a connection broke or a page was reloaded.
+
+import { IFileInfo, IUploadDoor, mayPass } from './door';
+import { join, nameOf, parentOf, partName } from './paths';
+
+/** Bytes of one request, and of the longest file that is sent whole in one. */
+export const PIECE = 8 * 1024 * 1024;
+/** How often running sending is tried again that does not get on, and the first pause (ms), doubled each time. */
+const TRIES = 6;
+const PAUSE = 500;
+
+/** Resolves after so many ms; rejects when the signal says so. */
+export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
+
+/** The local file cannot be read, or is no longer what it was. */
+export class UnreadableError extends Error {}
+
+/** Tell whether a file in the storage need not be sent again: the same length and time of change. */
+export function isSame(there: IFileInfo | null | undefined, file: File): boolean {
+  return !!there && !there.isFolder && there.length === file.size && there.modified === file.lastModified;
+}
+
+/** Where what is there of a file is kept until it is whole. */
+export function partOf(file: File, target: string): string {
+  return join(parentOf(target), partName(nameOf(target), file.size, file.lastModified));
+}
+
+/**
+ * Make `target` the same as a file, replacing what is there. It has its name only when it is whole.
+ *
+ * @param onSent - is told how many bytes of the file are there
+ */
+export async function sendFile(
+  door: IUploadDoor,
+  file: File,
+  target: string,
+  onSent: (bytes: number) => void,
+  signal: AbortSignal,
+  wait: Wait = pause
+): Promise<void> {
+  const sending = new Sending(door, file, target, onSent, signal);
+  let failures = 0;
+  let furthest = 0;
+  for (;;) {
+    try {
+      await (file.size <= PIECE ? sending.whole() : sending.inPieces());
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      await refuseUnreadable(file);
+      if (sending.there > furthest) {
+        furthest = sending.there;
+        failures = 0;
+      }
+      if (!mayPass(error) || failures >= TRIES) {
+        throw error;
+      }
+      await wait(PAUSE * 2 ** failures, signal);
+      failures += 1;
+    }
+  }
+}
+
+class Sending {
+  constructor(
+    private readonly door: IUploadDoor,
+    private readonly file: File,
+    private readonly target: string,
+    private readonly onSent: (bytes: number) => void,
+    private readonly signal: AbortSignal
+  ) {
+    this.part = partOf(file, target);
+  }
+
+  /** How many bytes the storage had when it was last asked or written to. */
+  there = 0;
+
+  async whole(): Promise<void> {
+    await this.door.create(this.target, this.file, this.onSent, this.signal);
+    await this.door.setModified(this.target, this.file.lastModified);
+  }
+
+  async inPieces(): Promise<void> {
+    const begun = await this.door.find(this.part);
+    if (begun === null && this.there === this.file.size && isSame(await this.door.find(this.target), this.file)) {
+      return; // it was put in place, only the answer to that got lost
+    }
+    this.there = begun === null ? 0 : begun.length;
+    if (begun === null || begun.length > this.file.size) {
+      this.there = 0;
+      await this.door.create(this.part, new Blob(), () => undefined, this.signal);
+    }
+    while (this.there < this.file.size) {
+      this.onSent(this.there);
+      const piece = this.file.slice(this.there, this.there + PIECE);
+      await this.door.append(this.part, piece, sent => this.onSent(this.there + sent), this.signal);
+      this.there += piece.size;
+    }
+    this.onSent(this.there);
+    // what a request that broke off had still under way may have come in between
+    const length = (await this.door.find(this.part))?.length;
+    if (length !== this.file.size) {
+      await this.door.remove(this.part);
+      this.there = 0;
+      throw new TypeError(`${this.part} has ${length} bytes`);
+    }
+    await this.door.setModified(this.part, this.file.lastModified);
+    this.signal.throwIfAborted();
+    await this.door.rename(this.part, this.target, true);
+  }
+
+  private readonly part: string;
+}
+
+async function refuseUnreadable(file: File): Promise<void> {
+  try {
+    await file.slice(0, 1).arrayBuffer();
+  } catch (error) {
+    throw new UnreadableError((error as Error).message);
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', stop);
+      resolve();
+    }, ms);
+    signal.addEventListener('abort', stop, { once: true });
+  });
+}

@@ -1,0 +1,141 @@
+// What is being uploaded, below the files: how far, how fast, what failed; to cancel and to try again.
+
+import { ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { closeIcon, refreshIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { StorageError } from './door';
+import { bytesText, durationText } from './quantities';
+import { UnreadableError } from './sending';
+import { IUpload, Uploads } from './uploads';
+
+/** Rows that are shown at a time; what fails and what runs comes first. */
+const ROWS = 50;
+
+interface IUploadsProps {
+  uploads: Uploads;
+  trans: TranslationBundle;
+}
+
+/** Shows nothing until there is something to show. */
+export class UploadsPanel extends ReactWidget {
+  constructor(private readonly props: IUploadsProps) {
+    super();
+    this.addClass('pai-Uploads');
+  }
+
+  protected render(): React.ReactElement {
+    return <UseSignal signal={this.props.uploads.changed}>{() => <UploadsView {...this.props} />}</UseSignal>;
+  }
+}
+
+function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | null {
+  const { items, active, totals } = uploads;
+  if (items.length === 0) {
+    return null;
+  }
+  const failed = items.filter(item => item.state === 'failed');
+  const shown = [...failed, ...items.filter(item => item.state === 'running')];
+  const rest = items.filter(item => item.state === 'waiting').length;
+  return (
+    <section aria-label={trans.__('Uploads')}>
+      <header className="pai-Uploads-header">
+        <strong role="status">
+          {active
+            ? trans.__('%1 of %2 files uploaded', totals.filesOver, totals.files)
+            : failed.length > 0
+              ? trans.__('%1 of %2 files could not be uploaded', totals.failed, totals.files)
+              : trans.__('Uploaded: %1 files', totals.filesOver)}
+        </strong>
+        {failed.length > 0 && (
+          <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => uploads.retry(failed)}>
+            {trans.__('Try again')}
+          </button>
+        )}
+        {active ? (
+          <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => uploads.cancelAll()}>
+            {trans.__('Cancel all')}
+          </button>
+        ) : (
+          <IconButton icon={closeIcon} label={trans.__('Close the list of uploads')} onClick={() => uploads.clear()} />
+        )}
+      </header>
+      {active && (
+        <>
+          <Bar value={totals.bytesOver} max={totals.bytes} label={trans.__('All uploads')} />
+          <p className="pai-Uploads-pace">{pace(uploads, trans)}</p>
+        </>
+      )}
+      <ul className="pai-Uploads-list">
+        {shown.slice(0, ROWS).map(item => (
+          <Row key={item.target} item={item} uploads={uploads} trans={trans} />
+        ))}
+      </ul>
+      {rest > 0 && <p className="pai-Uploads-pace">{trans.__('%1 more are waiting.', rest)}</p>}
+    </section>
+  );
+}
+
+function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React.ReactElement {
+  const failed = item.state === 'failed';
+  return (
+    <li>
+      <span className="pai-Uploads-name" title={item.label}>
+        {item.label}
+      </span>
+      {!failed && <span className="pai-Uploads-share">{share(item.sent, item.file.size)}</span>}
+      {failed && (
+        <IconButton icon={refreshIcon} label={trans.__('Try “%1” again', item.label)} onClick={() => uploads.retry([item])} />
+      )}
+      <IconButton
+        icon={closeIcon}
+        label={failed ? trans.__('Give up “%1”', item.label) : trans.__('Cancel “%1”', item.label)}
+        onClick={() => uploads.cancel(item)}
+      />
+      {failed ? (
+        <p role="alert" className="pai-Uploads-reason">
+          {reason(item.error, trans)}
+        </p>
+      ) : (
+        <Bar value={item.sent} max={item.file.size} label={item.label} />
+      )}
+    </li>
+  );
+}
+
+function Bar({ value, max, label }: { value: number; max: number; label: string }): React.ReactElement {
+  return <progress aria-label={label} value={max === 0 ? 1 : value} max={max === 0 ? 1 : max} />;
+}
+
+function IconButton(props: { icon: typeof closeIcon; label: string; onClick: () => void }): React.ReactElement {
+  return (
+    <button type="button" className="pai-IconButton" aria-label={props.label} title={props.label} onClick={props.onClick}>
+      <props.icon.react tag="span" />
+    </button>
+  );
+}
+
+function share(sent: number, size: number): string {
+  return `${size === 0 ? 100 : Math.floor((sent * 100) / size)} %`;
+}
+
+function pace(uploads: Uploads, trans: TranslationBundle): string {
+  const { bytes, bytesOver, speed } = uploads.totals;
+  const amount = trans.__('%1 of %2', bytesText(bytesOver), bytesText(bytes));
+  if (speed <= 0) {
+    return amount;
+  }
+  return trans.__('%1 · %2/s · %3 left', amount, bytesText(speed), durationText((bytes - bytesOver) / speed));
+}
+
+/** Why an upload failed, and what to do. */
+export function reason(error: unknown, trans: TranslationBundle): string {
+  if (error instanceof StorageError) {
+    return error.message;
+  }
+  if (error instanceof UnreadableError) {
+    return trans.__('The file cannot be read any more: it was moved, deleted or changed. Choose it again.');
+  }
+  return trans.__('The connection broke off. What was sent is kept: try again to go on from there.');
+}
