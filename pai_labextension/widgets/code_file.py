@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pai_scheduler.webhdfs.code import CodeSettings
+from pai_scheduler.webhdfs.code import CodeSettings, read_settings
 
 from .json_edit import edit
 
@@ -12,7 +12,11 @@ _FILE = Path(".pai") / "settings.json"
 
 
 def save_settings(folder: Path, settings: CodeSettings) -> None:
-    """Write `.pai/settings.json`; what else stands in it stays as it is, comments too. OSError."""
+    """Write `.pai/settings.json`; what else stands in it stays as it is, comments too.
+
+    OSError; CodeError where what stands there now cannot be read.
+    """
+    read_settings(folder)
     file = folder / _FILE
     try:
         text = file.read_text(encoding="utf-8")

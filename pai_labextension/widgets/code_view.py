@@ -70,11 +70,11 @@ class CodeView(widgets.VBox):
             tooltip=say("Written to .pai/settings.json in the folder, which `pai submit` reads too"),
             on_click=self._save,
         )
-        self.files = widgets.HTML()
+        self.files, self.problem = widgets.HTML(), widgets.HTML()
         self.inner = widgets.VBox(
             [self.folder, self.include, self.exclude, self.unique, self.save, self.files]
         )
-        super().__init__([self.enabled, self.inner])
+        super().__init__([self.enabled, self.problem, self.inner])
         for entry in (self.enabled, self.include, self.exclude, self.unique):
             entry.observe(at_home(lambda _change: self._edited()), "value")
         self.folder.observe(at_home(lambda _change: self._read()), "value")
@@ -102,12 +102,13 @@ class CodeView(widgets.VBox):
         return self.folder.path or Path.cwd()
 
     def _read(self) -> None:
-        """Show the settings that a folder has."""
+        """Show the settings that a folder has; the defaults, and why, where they are wrong."""
+        problem = ""
         try:
             settings = read_settings(self.path)
         except CodeError as error:
-            self._tell(notice(self._say.of(error.message), "error"))
-            return
+            problem = notice(self._say.of(error.message), "error")
+            settings = CodeSettings()
         self._saved = replace(settings, include=tuple(settings.include), exclude=tuple(settings.exclude))
         self._loading = True
         self.enabled.value = settings.enabled or self.enabled.value
@@ -115,6 +116,7 @@ class CodeView(widgets.VBox):
         self.exclude.value = "\n".join(settings.exclude)
         self.unique.value = settings.generate_name
         self._loading = False
+        self._tell_problem(problem)
         self._edited()
 
     def _edited(self) -> None:
@@ -151,10 +153,16 @@ class CodeView(widgets.VBox):
             save_settings(self.path, settings)
         except (CodeError, OSError) as error:
             text = self._say.of(error.message) if isinstance(error, CodeError) else reason(self._say, error)
-            self._tell(notice(text, "error"))
+            self._tell_problem(notice(text, "error"))
             return
+        self._tell_problem("")
         self._saved = settings
         self._edited()
+
+    def _tell_problem(self, markup: str) -> None:
+        """Say why the settings of the folder cannot be read or kept."""
+        self.problem.value = markup
+        show(self.problem, bool(markup))
 
     def _tell(self, markup: str) -> None:
         self.files.value = markup
