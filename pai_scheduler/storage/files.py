@@ -50,7 +50,15 @@ class Files:
         return status
 
     async def host_folder(self, caller: Caller, path: StoragePath) -> Path | None:
-        """Tell where on this machine a folder is that the caller may read; None: it must be fetched."""
+        """Tell where on this machine a folder is that the caller may read; None: it must be fetched.
+
+        DENIED above the trees: whoever has that folder has everybody's.
+        """
+        if tree_of(path) is None:
+            raise StorageError(
+                Problem.DENIED,
+                msg("{path} holds the files of others too: name a folder in it.", path=str(path)),
+            )
         await self.status(caller, path)
         return self._storage.host_folder(path)
 

@@ -39,11 +39,16 @@ class FolderStorage:
 
     def __init__(self, root: Path) -> None:
         self.root_uri = root.absolute().as_uri().rstrip("/")
-        self._walk = Walk(root.absolute())
+        self._root = root.absolute()
+        self._walk = Walk(self._root)
         self._tree = FolderTree(self._walk)
         self._closed = False
         self._short = ThreadPoolExecutor(_SHORT, "storage")
         self._long = ThreadPoolExecutor(_LONG, "storage-long")
+
+    def host_folder(self, path: StoragePath) -> Path:
+        """Tell where a folder is on this machine."""
+        return self._root.joinpath(*path.parts)
 
     async def start(self) -> None:
         """Make the folder, and remove what a killed service left half done; StorageError if it cannot be."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from .path import StoragePath
@@ -82,6 +83,9 @@ class Storage(Protocol):
 
     #: What every path is below, as a URI without a final slash (`file:///srv/pai`, `hdfs://name:9870`).
     root_uri: str
+
+    def host_folder(self, path: StoragePath) -> Path | None:
+        """Tell where a folder would be on this machine; None: it must be fetched. Nothing is looked at."""
 
     async def start(self) -> None:
         """Make ready; UNAVAILABLE is no error here, as whoever waits for it may come later."""

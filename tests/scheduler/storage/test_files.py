@@ -269,6 +269,30 @@ async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
     assert "vision" not in await names(files, left, "/Shared")
 
 
+@pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
+@pytest.mark.parametrize("path", ["/", "/Output", "/Shared", "/Container", "/.uploads"])
+async def test_no_folder_is_handed_out_that_holds_other_peoples(
+    files: Files, caller: Caller, path: str
+) -> None:
+    await names(files, caller, "/")
+    with refuses(Problem.DENIED):
+        await files.host_folder(caller, at(path))
+
+
+async def test_a_folder_is_handed_out_to_who_may_read_it_and_over_no_link(files: Files, root: Path) -> None:
+    await write(files, BOB, "/bob/data/file")
+    await write(files, ADMIN, "/Public/data/file")
+    await files.mkdirs(ALICE, at("/alice/data"))
+    (root / "alice" / "link").symlink_to(root / "bob")
+    assert await files.host_folder(ALICE, at("/alice/data")) == root / "alice" / "data"
+    assert await files.host_folder(ALICE, at("/Public/data")) == root / "Public" / "data"
+    with refuses(Problem.DENIED):
+        await files.host_folder(ALICE, at("/bob/data"))
+    for name in ("/alice/link", "/alice/link/data", "/alice/nothing"):
+        with refuses(Problem.NOT_FOUND):
+            await files.host_folder(ALICE, at(name))
+
+
 # moving and removing
 
 
