@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .caller import Caller
+from .cluster.definition import DEFAULT_MAX_MOUNT_GB
 from .core.model import Job
-from .engine.protocol import RegistryLogin
+from .engine.protocol import Mount, RegistryLogin
 from .errors import RequestError
 from .job.environment import StorageUris, storage_uris
 from .job.messages import Message, msg
@@ -21,6 +22,7 @@ from .registry_login import read_login
 from .staging import Limit, Staging
 from .storage.errors import PASSING, Problem, StorageError
 from .storage.files import Files
+from .storage.path import StoragePath
 from .storage_access import uri_name
 
 _log = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ _log = logging.getLogger(__name__)
 _PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 #: How long (seconds) a start may wait for the folder that a job gets unasked.
 _OUTPUT_SECONDS = 5.0
+#: Files that are fetched for one mount at most.
+_MOST_FILES = 1_000_000
 
 
 def _too_much_code(mb: int, files: int) -> Message:
@@ -39,6 +43,15 @@ def _too_much_code(mb: int, files: int) -> Message:
         files=files,
         most_mb=CODE.mb,
         most_files=CODE.files,
+    )
+
+
+def _too_much_data(mb: int, files: int) -> Message:
+    return msg(
+        "It holds {mb} MB in {files} files, which is too much to fetch for a job. Mount a part of it, or "
+        "read it from PAI_DATA_DIR.",
+        mb=mb,
+        files=files,
     )
 
 
@@ -54,22 +67,27 @@ class Inputs:
     #: the job's code on this machine, under its own name
     code: Path | None = None
     token: str = ""
+    mounts: tuple[Mount, ...] = ()
 
 
 class JobInputs:
     """Fetches what jobs name. StorageError: they cannot have it, with the reason."""
 
-    def __init__(self, job_files: JobFiles) -> None:
+    def __init__(self, job_files: JobFiles, max_mount_gb: int = DEFAULT_MAX_MOUNT_GB) -> None:
         self._job_files = job_files
         self._code = Staging(job_files.folder / "code")
+        self._data = Staging(job_files.folder / "mounts")
+        self._data_limit = Limit(max_mount_gb * 1000, _MOST_FILES, _too_much_data)
 
     async def start(self, jobs: Collection[str]) -> None:
         """Remove what was kept for other jobs than these."""
         await self._code.keep_only(jobs)
+        await self._data.keep_only(jobs)
 
     async def forget(self, job_id: str) -> None:
         """Remove what was kept for a job that has ended."""
         await self._code.forget(job_id)
+        await self._data.forget(job_id)
 
     async def fetch(self, job: Job, waiting: Callable[[Message], None]) -> Inputs:
         """Fetch what a job names; a storage that does not answer is waited for, and `waiting` is told so."""
@@ -103,7 +121,30 @@ class JobInputs:
         if uris.code_dir:
             with _about("codeDir", uris.code_dir):
                 code = await self._stage_code(job, caller, uris.code_dir)
-        return Inputs(login, code, self._job_files.token(job))
+        mounts = [await self._mount(job, caller, uri, code, number) for number, uri in enumerate(uris.mounts)]
+        return Inputs(login, code, self._job_files.token(job), tuple(mounts))
+
+    async def _mount(self, job: Job, caller: Caller, uri: str, code: Path | None, number: int) -> Mount:
+        target = job.spec.mounts[number].target
+        with _about("extras.mounts", uri):
+            if code is not None and target.strip("/").split("/")[0] == code.name and target[0] != "/":
+                message = msg("{target} is where the code is: choose another target.", target=target)
+                raise StorageError(Problem.INVALID, message)
+            path = self._files.names.resolve(uri)
+            await self._check_folder(caller, path)
+            here = await self._files.host_folder(caller, path)
+            if here is None:
+                here = await self._data.fetch(
+                    self._files, caller, path, self._data_limit, job.id, str(number)
+                )
+        return Mount(here, target)
+
+    async def _check_folder(self, caller: Caller, path: StoragePath) -> None:
+        if not (await self._files.status(caller, path)).is_folder:
+            raise StorageError(
+                Problem.NOT_A_FOLDER,
+                msg("{path} is a file. Name the folder that it is in.", path=str(path)),
+            )
 
     async def _stage_code(self, job: Job, caller: Caller, uri: str) -> Path:
         path = self._files.names.resolve(uri)
@@ -111,11 +152,7 @@ class JobInputs:
             raise StorageError(
                 Problem.INVALID, msg("The storage as a whole is no code. Name a folder in it.")
             )
-        if not (await self._files.status(caller, path)).is_folder:
-            raise StorageError(
-                Problem.NOT_A_FOLDER,
-                msg("{path} is a file. Name the folder that it is in.", path=str(path)),
-            )
+        await self._check_folder(caller, path)
         return await self._code.fetch(self._files, caller, path, CODE, job.id, path.name)
 
     async def _make_default_output(self, job: Job, uri: str) -> None:
@@ -147,4 +184,4 @@ def _about(field: str, uri: str) -> Iterator[None]:
 
 def names_files(spec: JobSpec) -> bool:
     """Tell whether a job needs a storage to start."""
-    return bool(spec.auth_file or spec.code_dir or spec.output_dir)
+    return bool(spec.auth_file or spec.code_dir or spec.output_dir or spec.mounts)

@@ -246,6 +246,7 @@ class Launcher:
                 hold_on_failure=job.spec.is_debug,
                 login=inputs.login,
                 code=inputs.code,
+                mounts=inputs.mounts,
                 files=files,
             )
 

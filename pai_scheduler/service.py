@@ -102,7 +102,7 @@ class Service:
         self._reader = Reader(store)
         self._stories = Stories(store, self._reader)
         self._writer = Writer(store, self._make_core, self._committed)
-        self._inputs = JobInputs(job_files) if job_files is not None else None
+        self._inputs = JobInputs(job_files, self._definition.max_mount_gb) if job_files is not None else None
         self._launcher = Launcher(engine, self._inputs, self._known_fs_uri, self._writer.report, clock)
         self._meters = Meters(
             engine,

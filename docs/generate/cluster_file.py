@@ -7,6 +7,7 @@ from typing import Any
 
 from pai_scheduler.cluster.definition import (
     DEFAULT_JOBS_PER_USER,
+    DEFAULT_MAX_MOUNT_GB,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_STREAMS_PER_USER,
     DefinitionError,
@@ -42,6 +43,10 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "debugHoldSeconds": (
             Settings().debug_hold_seconds,
             "how long a failed task of a job with `isDebug` keeps its container",
+        ),
+        "maxMountGB": (
+            DEFAULT_MAX_MOUNT_GB,
+            "how much one of a job's `extras.mounts` may hold, with a storage that is not a folder",
         ),
     },
     "virtualClusters": {

@@ -66,6 +66,7 @@ def facts(locale: str) -> Mapping[str, Any]:
         "job": list(_fields(schema, locale)),
         "task_role": list(_fields(schema["$defs"]["taskRole"], locale)),
         "port": list(_fields(schema["$defs"]["port"], locale)),
+        "mount": list(_fields(schema["$defs"]["mount"], locale)),
         "extras": list(_fields(schema["properties"]["extras"], locale)),
         "minimal": (EXAMPLES / "minimal.json").read_text(encoding="utf-8").strip(),
         "full": (EXAMPLES / "full.json").read_text(encoding="utf-8").strip(),

@@ -16,6 +16,7 @@ DEFAULT_STREAMS_PER_USER = 200
 #: how often a waiting job may be overtaken before resources are kept for it
 DEFAULT_OVERTAKE_LIMIT = 20
 #: how long a failed task of a debugged job keeps its container
+DEFAULT_MAX_MOUNT_GB = 20
 DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
 #: jobs of one user that have not ended
 DEFAULT_JOBS_PER_USER = 10_000
@@ -77,6 +78,8 @@ class Definition:
     jobs_per_user: int = DEFAULT_JOBS_PER_USER
     overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
     debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
+    #: how much is fetched for one mount of a job at most, where the storage is not on this machine
+    max_mount_gb: int = DEFAULT_MAX_MOUNT_GB
 
 
 class DefinitionError(Exception):
@@ -91,7 +94,10 @@ class DefinitionError(Exception):
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
     top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
-    known = ("storageGB", "overtakeLimit", "debugHoldSeconds", "logs", "streamsPerUser", "jobsPerUser")
+    known = (
+        *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
+        *("streamsPerUser", "jobsPerUser", "maxMountGB"),
+    )
     defaults = _mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
 
@@ -112,6 +118,7 @@ def parse_definition(document: object) -> Definition:
         default("jobsPerUser", DEFAULT_JOBS_PER_USER, 1),
         default("overtakeLimit", DEFAULT_OVERTAKE_LIMIT, 0),
         default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
+        default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),
     )
 
 

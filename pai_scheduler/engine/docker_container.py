@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..job.messages import Message, msg
@@ -83,6 +83,7 @@ def container_config(
         *([_bind(hold, HOLD_PIPE, read_only=False)] if hold is not None else ()),
         *([_bind(private, PRIVATE_DIR)] if private is not None and launch.files else ()),
         *([_bind(launch.code, code_dir(launch.code))] if private is not None and launch.code else ()),
+        *(_bind(mount.source, str(PurePosixPath(WORK_DIR, mount.target))) for mount in launch.mounts),
     ]
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:

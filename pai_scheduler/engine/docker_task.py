@@ -147,6 +147,9 @@ class DockerTask:
             raise NotMadeError(error.cause, error.reason) from error
         hold = self._around.holds.make(self.ref) if launch.hold_on_failure else None
         private = await asyncio.to_thread(self._around.keep_private, launch)
+        if private is None and launch.mounts:
+            elsewhere = msg("Docker runs on another machine, where the storage's folders cannot be mounted.")
+            raise NotMadeError(EndCause.REFUSED, elsewhere)
         found = await self._around.maker.make(launch, hold, private)
         if has_run(found):
             return found

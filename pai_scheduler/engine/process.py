@@ -350,6 +350,7 @@ class ProcessEngine:
             "storage_gb": launch.storage_gb,
             "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
             "code": str(launch.code) if launch.code is not None else None,
+            "mounts": [(str(mount.source), mount.target) for mount in launch.mounts],
         }
 
     # who tells that something happened

@@ -71,6 +71,8 @@ def prepare(
             return sight
         if (port := taken_port(ports)) is not None:
             return _refuse(folder, {**_failed("port", port), "cause": "port-conflict"})
+        if absolute := [target for _, target in spec.get("mounts", ()) if target.startswith("/")]:
+            return _refuse(folder, _failed("mount", None, absolute[0]))
         try:
             folder.prepare(spec, files or {})
         except (OSError, ValueError) as error:

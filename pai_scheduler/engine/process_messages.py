@@ -85,6 +85,14 @@ def _launch_failed(failure: Failure) -> tuple[EndCause, Message]:
             return EndCause.LAUNCH_FAILED, msg(
                 "The code could not be copied into the task's working folder: {problem}", problem=problem
             )
+        case "mount", 0:
+            return EndCause.REFUSED, msg(
+                "The process engine mounts data in the working folder only: give a target without a slash "
+                "before it, instead of {target}.",
+                target=failure.get("detail", ""),
+            )
+        case "mount", _:
+            return EndCause.LAUNCH_FAILED, msg("The data could not be mounted: {problem}", problem=problem)
         case (("log" | "folder"), (errno.ENOSPC | errno.EDQUOT)):
             return EndCause.LAUNCH_FAILED, msg(
                 "There is no room on the scheduler's disk for the task's folder."

@@ -287,6 +287,11 @@ def _become(spec: LaunchSpec, work: Path, group: TaskGroup, outputs: list[int], 
             kind = "code"
             copy_folder(source, work / os.path.basename(source))  # noqa: PTH119 - a name that is no text has none
             kind = "exec"
+        for mounted, target in spec.get("mounts", ()):
+            kind = "mount"
+            (work / target).parent.mkdir(parents=True, exist_ok=True)
+            (work / target).symlink_to(mounted)
+            kind = "exec"
         for stream, file in enumerate(outputs, start=1):
             os.dup2(file, stream)
         os.chdir(work)

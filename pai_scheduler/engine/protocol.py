@@ -46,6 +46,14 @@ class RegistryLogin:
 
 
 @dataclass(frozen=True, slots=True)
+class Mount:
+    """A folder of this machine that a task sees read-only at `target`: in its working folder, or absolute."""
+
+    source: Path
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """Everything needed to run one task. MB and GB; `storage_gb` None: no limit known."""
 
@@ -73,6 +81,7 @@ class Launch:
     #: A folder of this machine: the task finds it read-only at `Engine.code_dir`, and a copy that it may
     #: change in its working folder, under the same name.
     code: Path | None = None
+    mounts: tuple[Mount, ...] = ()
     #: small files by name, for this task alone, in `Engine.private_dir`
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
@@ -87,6 +96,7 @@ __all__ = [
     "Held",
     "Launch",
     "Member",
+    "Mount",
     "NodesChanged",
     "Progress",
     "RegistryLogin",

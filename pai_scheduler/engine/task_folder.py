@@ -87,7 +87,8 @@ class LaunchSpec(TypedDict):
 
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
     the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
-    `code`: the folder that is copied into the working folder.
+    `code`: the folder that is copied into the working folder. `mounts`: folders, and the names by which the
+    working folder has links to them.
     """
 
     argv: list[str]
@@ -99,6 +100,7 @@ class LaunchSpec(TypedDict):
     storage_gb: NotRequired[int | None]
     gpus: NotRequired[list[str]]
     code: NotRequired[str | None]
+    mounts: NotRequired[list[tuple[str, str]]]
 
 
 class TaskFolder:

@@ -45,6 +45,8 @@ class StorageUris:
     data_dir: str
     output_dir: str
     code_dir: str
+    #: of `extras.mounts`, in their order
+    mounts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def storage_uris(spec: JobSpec, user: str, default_fs_uri: str, user_folder: str
         data_dir=fill(spec.data_dir),
         output_dir=fill(spec.output_dir) or f"{default_fs_uri.rstrip('/')}/Output/{folder}/{spec.name}",
         code_dir=fill(spec.code_dir),
+        mounts=tuple(fill(mount.source) for mount in spec.mounts),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .messages import Message, msg
+from .mounts import mount_errors
 from .paths import Path, quoted
 from .schema import job_schema
 
@@ -29,6 +30,8 @@ def job_errors(config: object) -> _Errors:
     for index, role in roles:
         yield from _role(role, ("taskRoles", index))
     yield from _environment(config.get("jobEnvs"))
+    extras = config.get("extras")
+    yield from mount_errors(extras.get("mounts") if isinstance(extras, dict) else None)
 
 
 def _role(role: Mapping[str, Any], path: Path) -> _Errors:

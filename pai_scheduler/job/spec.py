@@ -27,6 +27,14 @@ class PortRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class MountRequest:
+    """A folder of the storage, as a URI, that tasks find at `target`, in the working folder or absolute."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskRole:
     """One kind of task, and how many of it run. Memory and shared memory in MB, storage in GB."""
 
@@ -83,6 +91,13 @@ class JobSpec:
     def max_run_seconds(self) -> int | None:
         """Give `extras.maxRunSeconds`: how long an attempt may run; None: as the virtual cluster has it."""
         return self.extras.get("maxRunSeconds")
+
+    @property
+    def mounts(self) -> tuple[MountRequest, ...]:
+        """Give `extras.mounts`: folders of the storage that tasks find as folders."""
+        return tuple(
+            MountRequest(mount["source"], mount["target"]) for mount in self.extras.get("mounts", ())
+        )
 
     @property
     def preemptible(self) -> bool:

@@ -55,6 +55,11 @@ class HdfsStorage:
         #: the name node knows LISTSTATUS_BATCH (Hadoop 3); None: not tried yet
         self._batches: bool | None = None
         self._tidying: asyncio.Task[None] | None = None
+        #: done when what a write began has its name, or is removed
+        self._writing: set[asyncio.Future[None]] = set()
+
+    def host_folder(self, path: StoragePath) -> None:
+        """Tell where a folder is on this machine: nowhere."""
 
     async def start(self) -> None:
         """Begin to remove what was uploaded in vain."""
@@ -65,8 +70,11 @@ class HdfsStorage:
         if self._tidying is not None:
             self._tidying.cancel()
             await asyncio.wait([self._tidying])
-        await asyncio.to_thread(self._transfers.close)
-        await asyncio.to_thread(self._names.close)
+        await self._transfers.close()
+        if self._writing:
+            # they remove what they began
+            await asyncio.wait(self._writing)
+        await self._names.close()
 
     async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
         """Make the root of a tree and give it to its owner; whoever finds it, finds it so."""
@@ -171,7 +179,7 @@ class HdfsStorage:
             left_out = {"excludedatanodes": silent}
             return (await self._names.ask("append", path, actor, left_out, at=_at(path, status))).response
 
-        await self._transfers.send("POST", path, locate, pieces, broken_ends=True)
+        await self._transfers.send("POST", path, locate, pieces)
 
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
@@ -273,8 +281,10 @@ class HdfsStorage:
             given = {"overwrite": "true", "permission": f"{mode:o}", "excludedatanodes": silent}
             return (await self._names.ask("create", fresh, actor, given)).response
 
+        written = asyncio.get_running_loop().create_future()
+        self._writing.add(written)
         try:
-            await self._transfers.send("PUT", path, locate, pieces, broken_ends=False)
+            await self._transfers.send("PUT", path, locate, pieces)
             if mode & _MASKED:
                 await self.set_permission(fresh, actor, mode)
             if parent.group != self._uploads_group:
@@ -292,6 +302,9 @@ class HdfsStorage:
         except BaseException:
             await asyncio.shield(self._drop(fresh))
             raise
+        finally:
+            written.set_result(None)
+            self._writing.discard(written)
 
     async def _make_parent(self, path: StoragePath, actor: str) -> FileStatus:
         parent = await self._find(path.parent, actor)

@@ -11,6 +11,7 @@ import pytest
 
 from pai_scheduler.caller import Caller
 from pai_scheduler.core.model import Job
+from pai_scheduler.engine.protocol import Mount
 from pai_scheduler.errors import RequestError
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job_files import JobFiles
@@ -181,6 +182,59 @@ async def test_a_hub_that_does_not_tell_who_the_user_is_is_waited_for_too(place:
     assert [str(message) for message in place.told] == [
         "Waiting for the storage. JupyterHub does not answer."
     ]
+
+
+async def test_data_in_a_folder_of_this_machine_is_mounted_from_where_it_is(place: Place) -> None:
+    await place.put("/Public/data/words")
+    mounts = [{"source": "$PAI_DEFAULT_FS_URI/Public/data", "target": "data"}]
+    inputs = await place.fetch(extras={"mounts": mounts})
+    assert inputs.mounts == (Mount(place.folder / "storage/Public/data", "data"),)
+
+
+async def test_data_elsewhere_is_fetched_for_the_job_and_gone_with_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FolderStorage, "host_folder", lambda *_: None)
+    await place.put("/Public/data/words")
+    await place.put("/alice/more/words")
+    mounts = [{"source": f"/{path}", "target": path} for path in ("Public/data", "alice/more")]
+    inputs = await place.fetch(extras={"mounts": mounts})
+    assert [(mount.source / "words").read_bytes() for mount in inputs.mounts] == [b"x", b"x"]
+    await place.inputs.forget("j")
+    assert not [mount for mount in inputs.mounts if mount.source.exists()]
+
+
+async def test_data_beyond_the_administrators_limit_is_not_fetched(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FolderStorage, "host_folder", lambda *_: None)
+    await place.put("/Public/data/words")
+    place.inputs = JobInputs(place.job_files, max_mount_gb=0)
+    refusal = await place.refusal(extras={"mounts": [{"source": "/Public/data", "target": "data"}]})
+    assert refusal.problem is Problem.TOO_LARGE
+    assert str(refusal).startswith("extras.mounts /Public/data cannot be used. It holds 1 MB in 1 files")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("/bob/data", "User alice may not read /bob/data."),
+        ("/alice/none", "There is no file or folder /alice/none."),
+        ("/alice/train/a.py", "/alice/train/a.py is a file."),
+    ],
+)
+async def test_data_that_a_user_cannot_have_is_not_mounted(place: Place, source: str, words: str) -> None:
+    await place.put("/bob/data/words")
+    await place.put("/alice/train/a.py")
+    refusal = await place.refusal(extras={"mounts": [{"source": source, "target": "data"}]})
+    assert words in str(refusal)
+
+
+async def test_data_is_not_mounted_into_the_code(place: Place) -> None:
+    await place.put("/alice/train/a.py")
+    mounts = [{"source": "/alice/train", "target": "train/data"}]
+    refusal = await place.refusal(codeDir="/alice/train", extras={"mounts": mounts})
+    assert "train/data is where the code is" in str(refusal)
 
 
 @pytest.mark.parametrize("hangs", [False, True])

@@ -28,6 +28,9 @@ client.set_permission(f"/{user}/demo/output/{job}", "777")
 """
 
 
+MOUNTED_AT_ROOT = {"mounts": [{"source": "/alice/large", "target": "/data"}]}
+
+
 async def ended(client: Client, name: str, user: str = "alice") -> Any:
     """Wait for a job's end; give its status."""
     async for _ in client.events(user, name):
@@ -55,6 +58,14 @@ async def test_a_job_runs_its_code_reads_data_and_leaves_results(
     assert (scheduler.data_dir / "storage/Output/alice/couplet").is_dir()
     while list((scheduler.data_dir / "code").glob("[!.]*")):  # noqa: ASYNC110 - it goes soon
         await asyncio.sleep(0.05)
+
+
+async def test_mounted_data_is_a_folder_beside_the_code(scheduler: RunningScheduler, alice: Client) -> None:
+    scheduler.put("Public/words/words.txt", b"public words")
+    mounts = [{"source": "$PAI_DEFAULT_FS_URI/Public/words", "target": "data/words"}]
+    await run(alice, "mounted", "cat data/words/words.txt", extras={"mounts": mounts})
+    assert await alice.log("alice", "mounted", "main", 0) == b"public words"
+    assert (scheduler.data_dir / "storage/Public/words/words.txt").exists()
 
 
 async def test_the_command_line_of_the_hdfs_library_works_in_a_task(
@@ -109,11 +120,12 @@ async def test_what_is_set_in_the_job_takes_the_place_of_ours(alice: Client) -> 
         ("no-such", {"codeDir": "$PAI_DEFAULT_FS_URI/alice/none"}, "There is no file or folder /alice/none."),
         ("of-bob", {"codeDir": "/bob/code"}, "User alice may not read /bob/code."),
         ("too-large", {"codeDir": "/alice/large"}, "It holds 201 MB in 1 files"),
+        ("absolute", {"extras": MOUNTED_AT_ROOT}, "mounts data in the working folder only"),
         ("not-mine", {"outputDir": "/bob/results"}, "User alice may not write to /bob/results."),
     ],
 )
 async def test_a_job_that_cannot_have_its_files_says_why_and_is_not_tried_again(
-    scheduler: RunningScheduler, alice: Client, name: str, fields: dict[str, str], words: str
+    scheduler: RunningScheduler, alice: Client, name: str, fields: dict[str, Any], words: str
 ) -> None:
     scheduler.put("bob/code/a.py")
     with scheduler.put("alice/large/data").open("r+b") as file:

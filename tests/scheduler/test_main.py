@@ -147,7 +147,7 @@ def test_a_taken_port_is_named(refused: Refused, options: list[str]) -> None:
 
 def test_a_storage_that_cannot_be_is_said_to_be_none(refused: Refused, options: list[str]) -> None:
     sentence = refused(*options, "--storage", "hdfs://name:9000")
-    assert sentence.startswith("pai-scheduler: The storage cannot be used: hdfs://name:9000 names no storage.")
+    assert "The storage cannot be used: hdfs://name:9000 names no storage." in sentence
 
 
 def test_without_docker_it_says_so(refused: Refused, options: list[str], tmp_path: Path) -> None:

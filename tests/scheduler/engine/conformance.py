@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Mount, Started
 
 from .lab import Lab, eventually, make_gang, make_task, new_job_id, processes_running, processes_with
 
@@ -156,6 +156,16 @@ class EngineConformance:
         assert "a secret" not in repr(launch)
         await lab.engine.release(make_gang(launch))
         assert not list(tmp_path.rglob("netrc"))
+
+    async def test_mounted_data_is_there_before_the_command_and_stays_as_it_was(
+        self, lab: Lab, code: Path
+    ) -> None:
+        mounts = (Mount(code, "data sets/own"), Mount(code / "deep", "deep"))
+        command = 'cat "data sets/own/deep/er/data" deep/er/data; rm -rf deep "data sets"; ls -A'
+        task, _ = await lab.run(command, mounts=mounts, code=code)
+        assert lab.output(task, "stdout").startswith("data\ndata\n")
+        assert "my code" in lab.output(task, "stdout")
+        assert (code / "deep/er/data").read_text() == "data\n"
 
     async def test_code_that_is_not_there_is_a_failed_launch(self, lab: Lab, tmp_path: Path) -> None:
         task, ended = await lab.run("echo ran", code=tmp_path / "none")

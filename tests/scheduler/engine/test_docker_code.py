@@ -12,6 +12,7 @@ import pytest
 from pai_scheduler.engine import docker_make
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_door import _splice
+from pai_scheduler.engine.protocol import EndCause, Mount
 
 from .lab import Lab
 from .test_docker import inspect, make_image
@@ -63,6 +64,31 @@ async def test_a_daemon_on_another_machine_is_sent_what_it_cannot_mount(
     task, ended = await lab.run(command, code=code, files={"netrc": b"secret\n"})
     assert lab.output(task) == "data\ndata\nsecret\n"
     assert ended.exit_code == 0
+    await lab.clean()
+
+
+async def test_data_is_mounted_read_only_wherever_it_was_asked_for(
+    docker_lab: Lab, docker: aiodocker.Docker, debian_image: str, code: Path
+) -> None:
+    await make_image(docker, "local/not-root", f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n')
+    mounts = (Mount(code, "/data"), Mount(code / "deep", "own/deep"))
+    for image in ("local/not-root", debian_image):
+        command = (
+            "cat /data/deep/er/data own/deep/er/data; touch /data/x || touch own/deep/x || touch own.txt"
+        )
+        task, ended = await docker_lab.run(command, image=image, mounts=mounts)
+        assert docker_lab.output(task, "stdout") == "data\ndata\n"
+        assert "Read-only file system" in docker_lab.output(task, "stderr")
+        assert ended.exit_code == 0
+
+
+async def test_a_daemon_on_another_machine_mounts_no_data(
+    tcp_docker: str, open_docker: OpenDocker, debian_image: str, code: Path
+) -> None:
+    lab = await Lab.over(await open_docker(host=tcp_docker), debian_image)
+    _, ended = await lab.run("echo ran", mounts=(Mount(code, "data"),))
+    assert ended.cause is EndCause.REFUSED
+    assert "Docker runs on another machine" in str(ended.reason)
     await lab.clean()
 
 

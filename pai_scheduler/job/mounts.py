@@ -1,0 +1,61 @@
+"""Where a job's data may be mounted (`extras.mounts`): nowhere over the system, nor over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .messages import Message, msg
+from .paths import Path, quoted
+
+#: Folders of the system, and ours, in a container: nothing is mounted over them, nor within them.
+_SYSTEM = frozenset(
+    (
+        *("bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin"),
+        *("sys", "usr", "pai", "pai-code", "pai-job"),
+    )
+)
+#: Within these something may be mounted, but not over them.
+_SHARED = frozenset(("home", "media", "mnt", "opt", "srv", "tmp", "var"))
+
+
+def mount_errors(mounts: object) -> Iterator[tuple[Path, Message]]:
+    """Find the targets that cannot be; what the schema refuses is left out of account."""
+    taken: list[tuple[tuple[str, ...], str]] = []
+    for index, mount in enumerate(mounts) if isinstance(mounts, list) else ():
+        target = mount.get("target") if isinstance(mount, dict) else None
+        if not isinstance(target, str) or not target:
+            continue
+        parts = tuple(part for part in target.split("/") if part)
+        wrong = _wrong_target(target, parts)
+        place = ("/", *parts) if target.startswith("/") else parts
+        if wrong is None:
+            wrong = next((_within(target, name) for other, name in taken if _overlap(place, other)), None)
+        if wrong is not None:
+            yield ("extras", "mounts", index, "target"), wrong
+        taken.append((place, target))
+
+
+def _wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:
+    if not parts or "." in parts or ".." in parts or "\0" in target:
+        return msg(
+            "{target} is no place for a mount: name a path without . and .. in it.", target=quoted(target)
+        )
+    hides = parts[0] in _SYSTEM or (len(parts) == 1 and parts[0] in _SHARED)
+    if target.startswith("/") and hides:
+        return msg(
+            "{target} would hide a part of the system: choose another place, as data or /data.",
+            target=quoted(target),
+        )
+    return None
+
+
+def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    return one[: len(other)] == other or other[: len(one)] == one
+
+
+def _within(target: str, other: str) -> Message:
+    return msg(
+        "{target} and {other} are the same place, or one is within the other.",
+        target=quoted(target),
+        other=quoted(other),
+    )
