@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from .errors import StorageError
-from .folder_errors import closing
 from .folder_transfer import Appending, Reading, Upload, checksum, copy
 from .folder_tree import FolderTree
 from .folder_walk import FOLDER_MODE, Walk
 from .path import StoragePath
 from .protocol import Checksum, FileStatus, Listing, OpenFile, Summary
+from .refusals import closing
 
 #: Threads for what is done in a moment, and for what goes through many files or much of one.
 _SHORT, _LONG = 16, 4

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from ..job.messages import msg
 from .errors import Problem, StorageError
 from .path import StoragePath
+from .refusals import exists, is_folder, no_folder, no_link, not_found
 
 
 @contextmanager
@@ -68,46 +69,3 @@ def refusal(path: StoragePath, error: OSError) -> StorageError:
 
 def _said(path: StoragePath, error: OSError) -> dict[str, str]:
     return {"path": str(path), "error": error.strerror or str(error)}
-
-
-def not_found(path: StoragePath) -> StorageError:
-    """Say that nothing is at a path."""
-    return StorageError(Problem.NOT_FOUND, msg("There is no file or folder {path}.", path=str(path)))
-
-
-def no_link(path: StoragePath) -> StorageError:
-    """Say that what is at a path is neither a file nor a folder: it counts for nothing."""
-    return StorageError(
-        Problem.NOT_FOUND,
-        msg(
-            "{path} is no ordinary file or folder: symbolic links are not followed, and count for nothing.",
-            path=str(path),
-        ),
-    )
-
-
-def exists(path: StoragePath) -> StorageError:
-    """Say that something is there already."""
-    return StorageError(
-        Problem.EXISTS,
-        msg(
-            "There is something called {path} already: choose another name, or overwrite it.", path=str(path)
-        ),
-    )
-
-
-def is_folder(path: StoragePath) -> StorageError:
-    """Say that a file was wanted."""
-    return StorageError(Problem.IS_A_FOLDER, msg("{path} is a folder, not a file.", path=str(path)))
-
-
-def no_folder(path: StoragePath) -> StorageError:
-    """Say that a folder was wanted."""
-    return StorageError(Problem.NOT_A_FOLDER, msg("{path} is a file, not a folder.", path=str(path)))
-
-
-def closing(path: StoragePath) -> StorageError:
-    """Say that the storage is being closed."""
-    return StorageError(
-        Problem.UNAVAILABLE, msg("The storage is being closed: ask for {path} later.", path=str(path))
-    )

@@ -14,11 +14,12 @@ from contextlib import suppress
 
 from ..job.messages import msg
 from .errors import Problem, StorageError
-from .folder_errors import closing, exists, is_folder, naming
+from .folder_errors import naming
 from .folder_moving import place
 from .folder_walk import FILE_MODE, READ, WRITE, Entry, Walk, describe, not_permitted, permits
 from .path import StoragePath
 from .protocol import Checksum, FileStatus
+from .refusals import closing, exists, is_folder
 from .trees import tree_of
 
 #: Bytes that are read at a time.

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from ..job.messages import msg
 from .errors import Problem, StorageError
-from .folder_errors import closing, exists, naming, no_link, refusal
+from .folder_errors import naming, refusal
 from .folder_moving import place
 from .folder_walk import (
     FOLDER_MODE,
@@ -29,6 +29,7 @@ from .folder_walk import (
 )
 from .path import StoragePath
 from .protocol import FileStatus, Listing, Summary
+from .refusals import closing, exists, no_link
 
 #: Seconds after which what a killed service left among the uploads is removed.
 _FORGOTTEN = 24 * 3600

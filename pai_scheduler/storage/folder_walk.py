@@ -15,9 +15,10 @@ from pathlib import Path
 
 from ..job.messages import msg
 from .errors import Problem, StorageError
-from .folder_errors import naming, no_folder, no_link, not_found
+from .folder_errors import naming
 from .path import StoragePath
 from .protocol import FileStatus
+from .refusals import no_folder, no_link, not_found
 from .trees import Tree, tree_of
 
 #: The folder at the root where files are until they are whole, and folders until they are removed.

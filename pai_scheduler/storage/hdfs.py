@@ -17,12 +17,12 @@ import requests
 
 from ..job.messages import msg
 from .errors import Problem, StorageError
-from .folder_errors import exists, is_folder, no_folder, not_found
 from .hdfs_answers import described, listed, same_contents
 from .hdfs_client import Answer, NameNodes, Refused, name_of
 from .hdfs_transfer import Transfers
 from .path import StoragePath
 from .protocol import Checksum, FileStatus, Listing, OpenFile, Summary
+from .refusals import exists, is_folder, no_folder, not_found
 
 UPLOADS = StoragePath((".pai-uploads",))
 #: Anybody may make a file there; who does not know its name does not find it.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .folder_errors import not_found
 from .path import StoragePath
 from .protocol import FileStatus
+from .refusals import not_found
 
 
 def described(path: StoragePath, told: dict[str, Any]) -> FileStatus:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from ..job.messages import msg
 from .errors import Problem, StorageError
-from .folder_errors import exists, is_folder, no_folder, not_found
 from .path import StoragePath
+from .refusals import exists, is_folder, no_folder, not_found
 
 #: Nothing was done, and another name node, or a later moment, may do it.
 PASSING_NAMES = frozenset({"StandbyException", "RetriableException", "SafeModeException"})

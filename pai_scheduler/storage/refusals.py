@@ -1,0 +1,50 @@
+"""What every storage says when something is not there, is there already, or is of the other kind."""
+
+from __future__ import annotations
+
+from ..job.messages import msg
+from .errors import Problem, StorageError
+from .path import StoragePath
+
+
+def not_found(path: StoragePath) -> StorageError:
+    """Say that nothing is at a path."""
+    return StorageError(Problem.NOT_FOUND, msg("There is no file or folder {path}.", path=str(path)))
+
+
+def no_link(path: StoragePath) -> StorageError:
+    """Say that what is at a path is neither a file nor a folder: it counts for nothing."""
+    return StorageError(
+        Problem.NOT_FOUND,
+        msg(
+            "{path} is no ordinary file or folder: symbolic links are not followed, and count for nothing.",
+            path=str(path),
+        ),
+    )
+
+
+def exists(path: StoragePath) -> StorageError:
+    """Say that something is there already."""
+    return StorageError(
+        Problem.EXISTS,
+        msg(
+            "There is something called {path} already: choose another name, or overwrite it.", path=str(path)
+        ),
+    )
+
+
+def is_folder(path: StoragePath) -> StorageError:
+    """Say that a file was wanted."""
+    return StorageError(Problem.IS_A_FOLDER, msg("{path} is a folder, not a file.", path=str(path)))
+
+
+def no_folder(path: StoragePath) -> StorageError:
+    """Say that a folder was wanted."""
+    return StorageError(Problem.NOT_A_FOLDER, msg("{path} is a file, not a folder.", path=str(path)))
+
+
+def closing(path: StoragePath) -> StorageError:
+    """Say that the storage is being closed."""
+    return StorageError(
+        Problem.UNAVAILABLE, msg("The storage is being closed: ask for {path} later.", path=str(path))
+    )
