@@ -120,7 +120,7 @@ class FilesClient:
         """Give what is in a folder, page by page."""
         after = ""
         while True:
-            page = await self.list_page(path, after)
+            page = await self.list_page(path, after, PAGE)
             for entry in page.entries:
                 yield entry
             if not page.remaining or not page.entries:

@@ -42,6 +42,15 @@ async def test_a_stream_of_unknown_length_is_written(files: FilesClient, home: s
     assert (await files.status(f"{home}/stream")).length == 300_000
 
 
+async def test_what_is_read_comes_as_it_is_not_packed() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        packs = "gzip" in request.headers["Accept-Encoding"]
+        return httpx.Response(200, content=b"packed" if packs else b"as it is")
+
+    async with FilesClient("http://hub", "t", transport=httpx.MockTransport(answer)) as client:
+        assert await contents(client, "/x", 5) == b"as it is"
+
+
 @pytest.mark.parametrize("name", [AWKWARD, "%41", "%", "中文 文件夹", "-rf", "..."])
 async def test_a_name_may_hold_anything_but_a_slash(files: FilesClient, home: str, name: str) -> None:
     await files.write(f"{home}/{name}", b"1")

@@ -6,6 +6,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pai_scheduler.client import UnreachableError
@@ -179,6 +180,25 @@ async def test_a_part_that_has_grown_too_long_is_begun_anew(
     await files.write(f"{home}/{part}", LARGE + b"x")
     await upload(files, folder / "large", f"{home}/large")
     assert await contents(files, f"{home}/large") == LARGE
+
+
+async def test_what_something_else_wrote_meanwhile_is_noticed(
+    scheduler: RunningScheduler, files: FilesClient, home: str, folder: Path
+) -> None:
+    (folder / "large").write_bytes(LARGE)
+    appends: list[str] = []
+
+    async def disturb(request: httpx.Request) -> None:
+        if request.url.params["op"] == "APPEND":
+            appends.append(request.url.path.removeprefix("/webhdfs/v1"))
+            if len(appends) == 2:
+                await files.append(appends[0], b"something else")
+
+    async with FilesClient(scheduler.url, "token-of-alice") as client:
+        client._http.event_hooks = {"request": [disturb]}
+        await upload(client, folder / "large", f"{home}/large")
+    assert await contents(files, f"{home}/large") == LARGE
+    assert await names(files, home) == ["large"]
 
 
 async def test_two_uploads_of_one_file_at_once_never_leave_a_mixture(
