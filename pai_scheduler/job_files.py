@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .caller import Caller
-from .core.model import Job
+from .core.model import Job, SubState
 from .engine.protocol import Engine
 from .job_tokens import JobTokens
 from .storage.files import Files
@@ -51,10 +51,13 @@ class JobFiles:
         return replace(known, admin=False) if known is not None else Caller(job.user)
 
     async def holder(self, token: str, find_job: Callable[[str], Job | None]) -> Caller | None:
-        """Tell in whose name a token speaks; None where it is not that of a job that has not ended."""
+        """Tell in whose name a token speaks; None where it is not that of a job that has not ended.
+
+        It counts to the end of the last task, which may save its results when it is told to end.
+        """
         job_id = self._tokens.job_of(token)
         job = find_job(job_id) if job_id is not None else None
-        return None if job is None or job.state.ended else await self.user_of(job)
+        return None if job is None or job.sub_state is SubState.ENDED else await self.user_of(job)
 
 
 def storage_uris(default: str, address: str, engine: Engine) -> list[str]:

@@ -84,6 +84,10 @@ class JobInputs:
         await self._code.keep_only(jobs)
         await self._data.keep_only(jobs)
 
+    def keeps(self, job_id: str) -> bool:
+        """Tell whether something was fetched for a job."""
+        return self._code.keeps(job_id) or self._data.keeps(job_id)
+
     async def forget(self, job_id: str) -> None:
         """Remove what was kept for a job that has ended."""
         await self._code.forget(job_id)

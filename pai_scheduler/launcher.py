@@ -104,10 +104,8 @@ class Launcher:
                 with about(ref):
                     self._begin(self._insist("kill", lambda: self._engine.kill(ref, grace)))
             case ReleaseAttempt(job_id=job_id, attempt=number):
-                job = core.jobs.get(job_id)
-                over = job is None or job.state.ended
                 with about(job=job_id, attempt=number):
-                    release = self._begin(self._release(self._flights.pop((job_id, number)), over))
+                    release = self._begin(self._release(self._flights.pop((job_id, number))))
                 self._releasing[job_id, number] = release
                 release.add_done_callback(lambda _: self._releasing.pop((job_id, number)))
             case WakeAt(time=time):
@@ -117,6 +115,12 @@ class Launcher:
         """Know the gang of an attempt that was launched before a restart."""
         if job.attempt is not None and job.attempt.tasks:
             self._flights[job.id, job.attempt.number] = _Flight(_gang(job, job.attempt))
+
+    def end(self, job: Job) -> None:
+        """Begin to remove what was fetched for a job that has ended."""
+        if self._inputs is not None and self._inputs.keeps(job.id):
+            with about(job=job.id):
+                self._begin(self._end(self._inputs, job.id))
 
     def forget(self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin to remove what the engine keeps of the ended tasks of deleted jobs; `then` follows."""
@@ -153,14 +157,17 @@ class Launcher:
         self._wake = None
         self._report(Tick(self._now()))
 
-    async def _release(self, flight: _Flight, over: bool) -> None:
-        """Remove what an attempt left, and with the last one (`over`) what was fetched for its job."""
+    async def _release(self, flight: _Flight) -> None:
         # a launch that is still under way would bring back what the release removes
         if flight.launching is not None:
             await asyncio.wait([flight.launching])
         await self._insist("release", lambda: self._engine.release(flight.gang))
-        if over and self._inputs is not None:
-            await self._inputs.forget(flight.gang.job_id)
+
+    async def _end(self, inputs: JobInputs, job_id: str) -> None:
+        # its containers have it mounted until they are gone
+        if releasing := [task for (of, _), task in self._releasing.items() if of == job_id]:
+            await asyncio.wait(releasing)
+        await inputs.forget(job_id)
 
     async def _forget(
         self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]

@@ -19,7 +19,7 @@ from .cluster.placement import Cluster
 from .cluster.redistribution import overlay
 from .core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Tick
 from .core.machine import Core, Settings
-from .core.model import Attempt, Job
+from .core.model import Attempt, Job, SubState
 from .core.outlook import (
     Forecast,
     Limits,
@@ -413,6 +413,9 @@ class Service:
         self._meters.monitor.wrote(len(committed.events), committed.handled_seconds, committed.commit_seconds)
         for instruction in committed.outcome.instructions:
             self._launcher.carry_out(instruction, self._core)
+        for job in committed.outcome.jobs.values():
+            if job.sub_state is SubState.ENDED:
+                self._launcher.end(job)
         self._forget(committed.deleted)
         self._stories.wake(committed.outcome)
 

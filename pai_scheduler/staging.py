@@ -73,11 +73,14 @@ class Staging:
             await asyncio.to_thread(remove_tree, part)
         return place
 
+    def keeps(self, job_id: str) -> bool:
+        """Tell whether a job may have something here."""
+        return job_id in self._jobs
+
     async def forget(self, job_id: str) -> None:
         """Remove what a job had; nothing is no error."""
-        if job_id in self._jobs:  # most jobs have nothing
-            await asyncio.to_thread(remove_tree, self._folder / job_id)
-            self._jobs.discard(job_id)
+        await asyncio.to_thread(remove_tree, self._folder / job_id)
+        self._jobs.discard(job_id)
 
     async def keep_only(self, jobs: Collection[str]) -> None:
         """Remove what other jobs than these had, and what was not fetched to its end."""

@@ -104,6 +104,21 @@ async def test_a_jobs_token_is_worth_nothing_after_its_end_and_nowhere_else(
     assert file.read_text() not in scheduler.log.read_text()
 
 
+async def test_a_task_that_is_told_to_end_may_save_what_it_has(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    save = "echo saved > x; hdfscli upload x /alice/saved.txt; exit 1"
+    await alice.submit(hello_job("saving", f"trap '{save}' TERM; echo ready; sleep 600 & wait"))
+    async for event in alice.events("alice", "saving"):
+        if event["type"] == "running":
+            break
+    while await alice.log("alice", "saving", "main", 0) != b"ready\n":  # noqa: ASYNC110 - another process does
+        await asyncio.sleep(0.05)
+    await alice.stop("alice", "saving")
+    await ended(alice, "saving")
+    assert (scheduler.data_dir / "storage/alice/saved.txt").read_text() == "saved\n"
+
+
 async def test_what_is_set_in_the_job_takes_the_place_of_ours(alice: Client) -> None:
     await run(
         alice,
@@ -157,3 +172,18 @@ async def test_a_retried_job_and_a_restarted_scheduler_keep_the_code_that_was_fe
             assert await alice.log("alice", "kept", "main", 0) == b"1"
     finally:
         await asyncio.to_thread(scheduler.close)
+
+
+async def test_a_job_that_is_stopped_between_two_attempts_leaves_nothing(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    scheduler.put("alice/between/a.py")
+    await alice.submit(hello_job("between", "exit 1", codeDir="/alice/between", retryCount=-1))
+    async for event in alice.events("alice", "between"):
+        # (so often in a row it waits a while before the next one)
+        if event["type"] == "task-ended" and event["attempt"] == 4:
+            break
+    await alice.stop("alice", "between")
+    await ended(alice, "between")
+    while list((scheduler.data_dir / "code").glob("[!.]*")):  # noqa: ASYNC110 - it goes soon
+        await asyncio.sleep(0.05)

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler import journal
 from pai_scheduler.caller import Caller
-from pai_scheduler.core.events import EndCause, Ended, Event, Tick
+from pai_scheduler.core.events import EndCause, Ended, Event, Progress, Tick
 from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, RegistryLogin
@@ -20,10 +20,11 @@ from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job_files import JobFiles
 from pai_scheduler.job_inputs import JobInputs
 from pai_scheduler.launcher import Launcher
+from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder import FolderStorage
 from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import Storage
+from pai_scheduler.storage.protocol import FileStatus, Storage
 
 from .core.world import World
 from .making import make_node, make_role
@@ -385,6 +386,87 @@ async def test_without_a_storage_a_job_that_names_a_file_is_refused(pad: Pad) ->
     assert isinstance(ended, Ended)
     assert ended.cause is EndCause.REFUSED
     assert str(ended.reason) == "This scheduler has no storage for files."
+
+
+class AwayStorage(FolderStorage):
+    """A storage that does not answer before its gate opens."""
+
+    gate = asyncio.Event()
+
+    async def status(self, path: StoragePath, actor: str) -> FileStatus:
+        if not self.gate.is_set():
+            raise StorageError(Problem.UNAVAILABLE, msg("The name node is away."))
+        return await super().status(path, actor)
+
+
+@pytest.fixture
+def away(pad: Pad) -> AwayStorage:
+    storage = AwayStorage(pad.folder / "storage")
+    storage.gate = asyncio.Event()
+    return storage
+
+
+async def test_a_job_that_waits_for_its_code_says_so_and_delays_no_other(
+    pad: Pad, away: AwayStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.job_inputs._PAUSES", (0.05,) * 1000)
+    files = await pad.launch_over(away)
+    await put(files, "/alice/code/a.py")
+    pad.submit(make_role(tasks=2), codeDir="/alice/code")
+    pad.submit(id="k")
+    await pad.until(lambda: pad.engine.launches and pad.reported, "the other one is launched")
+    assert [launch.task.job_id for launch in pad.engine.launches] == ["k"]
+    told = pad.reported[0]
+    assert isinstance(told, Progress)
+    assert (told.task, str(told.message)) == (A, "Waiting for the storage. The name node is away.")
+    away.gate.set()
+    await pad.idle()
+    assert [launch.task for launch in pad.engine.launches][1:] == [A, B]
+    assert all(launch.code is not None for launch in pad.engine.launches[1:])
+
+
+async def test_a_job_whose_storage_stays_away_may_be_tried_again(
+    pad: Pad, away: AwayStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.job_inputs._PAUSES", (0.01,))
+    await pad.launch_over(away)
+    pad.submit(make_role(), codeDir="/alice/code")
+    await pad.idle()
+    ended = pad.reported[-1]
+    assert isinstance(ended, Ended)
+    assert (ended.cause, str(ended.reason)) == (EndCause.LAUNCH_FAILED, "The name node is away.")
+
+
+async def test_a_job_that_is_stopped_while_it_waits_for_its_code_is_released_at_once(
+    pad: Pad, away: AwayStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.job_inputs._PAUSES", (1000.0,))
+    await pad.launch_over(away)
+    pad.submit(make_role(tasks=2), codeDir="/alice/code")
+    await pad.until(lambda: pad.reported, "it waits")
+    pad.carry_out(KillTask(A, 10.0), KillTask(B, 10.0), ReleaseAttempt("j", 0))
+    await pad.idle()
+    assert pad.engine.asked[-1] == ("release", (A, B))
+    assert not pad.engine.launches
+
+
+async def test_what_was_fetched_for_a_job_goes_when_it_has_ended_and_its_containers_are_gone(
+    pad: Pad,
+) -> None:
+    files = await pad.launch_over(FolderStorage(pad.folder / "storage"))
+    await put(files, "/alice/code/a.py")
+    pad.submit(make_role(), codeDir="/alice/code")
+    await pad.idle()
+    (launch,) = pad.engine.launches
+    assert launch.code is not None
+    pad.engine.gates["release"] = asyncio.Event()
+    pad.carry_out(ReleaseAttempt("j", 0))
+    pad.launcher.end(pad.world.core.jobs["j"])
+    await asyncio.sleep(0.05)
+    assert launch.code.exists()
+    pad.engine.gates["release"].set()
+    await pad.idle()
+    assert not launch.code.exists()
 
 
 async def test_calls_that_failed_are_counted_and_logged_with_what_they_were_about(
