@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -20,6 +21,8 @@ from .refusals import closing
 
 #: Threads for what is done in a moment, and for what goes through many files or much of one.
 _SHORT, _LONG = 16, 4
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -51,8 +54,9 @@ class FolderStorage:
         return self._root.joinpath(*path.parts)
 
     async def start(self) -> None:
-        """Make the folder, and remove what a killed service left half done; StorageError if it cannot be."""
-        await self._run(StoragePath(), self._tree.start)
+        """Make the folder (StorageError), and begin to remove what a killed service left half done."""
+        await self._run(StoragePath(), self._tree.make_root)
+        self._submit(StoragePath(), self._tree.tidy, long=True).add_done_callback(_log_failure)
 
     async def close(self) -> None:
         """Let go; what is being transferred is broken off."""
@@ -163,18 +167,28 @@ class FolderStorage:
     async def _run(
         self, path: StoragePath, call: Callable[..., T], *arguments: object, long: bool = False
     ) -> T:
-        return await asyncio.wrap_future(self._submit(path, partial(call, *arguments), long))
+        return await self._result(path, self._submit(path, partial(call, *arguments), long))
 
     def _submit(self, path: StoragePath, call: Callable[[], T], long: bool = False) -> Future[T]:
         if self._closed:
             raise closing(path)
         return (self._long if long else self._short).submit(call)
 
+    async def _result(self, path: StoragePath, future: Future[T]) -> T:
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and task is not None and not task.cancelling():
+                # what was cancelled is not who waits, but what had not begun when the storage was closed
+                raise closing(path) from None
+            raise
+
     async def _hold(self, path: StoragePath, begin: Callable[[], H]) -> H:
         """Begin something that must be let go of, which is done here if nobody waits for it any more."""
         future = self._submit(path, begin)
         try:
-            return await asyncio.wrap_future(future)
+            return await self._result(path, future)
         except asyncio.CancelledError:
             future.add_done_callback(_close_unwanted)
             raise
@@ -187,6 +201,11 @@ class FolderStorage:
             held.close()
         else:
             await asyncio.shield(asyncio.wrap_future(future))
+
+
+def _log_failure(tidying: Future[None]) -> None:
+    if not tidying.cancelled() and (error := tidying.exception()) is not None:
+        _log.warning("what was left half done could not be removed: %s", error)
 
 
 def _close_unwanted(future: Future[H]) -> None:

@@ -46,19 +46,24 @@ class FolderTree:
         self._walk = walk
         self._closed = False
 
-    def start(self) -> None:
-        """Make the root, and remove what was never finished."""
+    def make_root(self) -> None:
+        """Make the root."""
         with naming(StoragePath()):
             self._walk.root.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 (self._walk.root / UPLOADS).mkdir(mode=0o700)
+
+    def tidy(self) -> None:
+        """Remove what was never finished."""
         uploads = self._walk.uploads()
         try:
             with naming(StoragePath()):
                 for name in _names(uploads):
-                    age = time.time() - os.lstat(name, dir_fd=uploads).st_mtime
-                    if name.startswith(_GONE) or age > _FORGOTTEN:
-                        self._remove(uploads, name)
+                    # another service may be at it too
+                    with suppress(FileNotFoundError):
+                        age = time.time() - os.lstat(name, dir_fd=uploads).st_mtime
+                        if name.startswith(_GONE) or age > _FORGOTTEN:
+                            self._remove(uploads, name)
         finally:
             os.close(uploads)
 

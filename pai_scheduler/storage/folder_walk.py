@@ -118,13 +118,35 @@ class Walk:
 
     def uploads(self) -> int:
         """Open the folder of what is not whole yet; the caller closes it."""
-        with naming(StoragePath()):
-            return os.open(self.root / UPLOADS, _STEP)
+        root = self._open_root()
+        try:
+            with naming(StoragePath()):
+                return os.open(UPLOADS, _STEP, dir_fd=root)
+        finally:
+            os.close(root)
+
+    def _open_root(self) -> int:
+        """Open the root; the caller closes it. UNAVAILABLE where it is another: its disk is not mounted."""
+        try:
+            root = os.open(self.root, _ROOT)
+            try:
+                os.lstat(UPLOADS, dir_fd=root)
+            except BaseException:
+                os.close(root)
+                raise
+        except OSError as error:
+            raise StorageError(
+                Problem.UNAVAILABLE,
+                msg(
+                    "The storage's folder {folder} is not there, or is another: is its disk mounted?",
+                    folder=str(self.root),
+                ),
+            ) from error
+        return root
 
     def _descend(self, path: StoragePath, actor: str, make: bool) -> Entry:
         _refuse_own(path)
-        with naming(StoragePath()):
-            descriptor = os.open(self.root, _ROOT)
+        descriptor = self._open_root()
         tree = tree_of(path)
         try:
             for depth, name in enumerate(path.parts):

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -384,6 +384,10 @@ async def test_a_start_removes_what_was_left_for_a_day_and_what_was_being_remove
     (root / ".uploads" / "gone-1" / "a" / "file").write_text("x")
     second = FolderStorage(root)
     await second.start()
+    for _ in range(1000):
+        if uploads(root) == ["young"]:
+            break
+        await asyncio.sleep(0.01)
     await second.close()
     assert uploads(root) == ["young"]
 
@@ -439,6 +443,64 @@ async def test_closing_breaks_off_what_is_being_transferred(root: Path) -> None:
         await home.status()
     assert uploads(root) == []
     assert [entry.name for entry in (root / home.user).iterdir()] == ["old"]
+
+
+async def test_what_had_not_begun_when_the_storage_was_closed_is_refused_too(root: Path) -> None:
+    storage = FolderStorage(root)
+    await storage.start()
+    home = await Home.make(storage)
+    await home.write("file", b"x" * MB)
+    asked = [asyncio.create_task(home.read("file")) for _ in range(100)]
+    await asyncio.sleep(0)
+    await storage.close()
+    for result in await asyncio.gather(*asked, return_exceptions=True):
+        assert isinstance(result, bytes) or (
+            isinstance(result, StorageError) and result.problem is Problem.UNAVAILABLE
+        )
+
+
+async def test_uploads_and_downloads_that_wait_keep_nobody_waiting(home: Home) -> None:
+    await home.write("file", b"x" * 2 * MB)
+    waiting = [Stuck(b"x") for _ in range(50)]
+    writing = [
+        asyncio.create_task(home.storage.create(home.at(f"new/{number}"), home.user, aiter(pieces)))
+        for number, pieces in enumerate(waiting)
+    ]
+    async with AsyncExitStack() as reading:
+        for _ in range(50):
+            file = await reading.enter_async_context(home.storage.open(home.at("file"), home.user))
+            assert await anext(aiter(file.pieces))
+        for pieces in waiting:
+            await pieces.reached.wait()
+        assert await home.read("file") == b"x" * 2 * MB
+        await home.write("other", b"x")
+    for pieces in waiting:
+        pieces.go.set()
+    await asyncio.gather(*writing)
+    assert len(await home.names("new")) == 50
+
+
+async def test_a_disk_that_is_not_mounted_is_not_taken_for_an_empty_storage(root: Path, home: Home) -> None:
+    await home.write("file", b"kept")
+    root.rename(root.parent / "elsewhere")
+    for make in (False, True):
+        if make:
+            root.mkdir()
+        for attempt in (
+            home.status("file"),
+            home.status(),
+            home.read("file"),
+            home.write("new", b"x"),
+            home.mkdirs("new"),
+            home.delete("file"),
+            home.storage.make_tree(home.root, home.user, "", 0o700),
+        ):
+            with refuses(Problem.UNAVAILABLE):
+                await attempt
+    assert list(root.iterdir()) == []
+    root.rmdir()
+    (root.parent / "elsewhere").rename(root)
+    assert await home.read("file") == b"kept"
 
 
 async def test_only_one_appends_at_a_time(home: Home) -> None:
