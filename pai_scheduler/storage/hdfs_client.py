@@ -18,6 +18,7 @@ from ..job.messages import msg
 from .errors import Problem, StorageError
 from .hdfs_errors import Remote, first_line, refusal, remote, unavailable
 from .path import StoragePath
+from .refusals import closing
 
 #: Seconds until a connection stands, and of silence in an answer.
 TIMEOUT = (5.0, 60.0)
@@ -81,11 +82,13 @@ class NameNodes:
         self._patience = patience
         self._clients = [make_client(url, account, kerberos, _CONTROL) for url in urls]
         self._serving = 0
+        self._closed = False
         self._pool = ThreadPoolExecutor(_CONTROL, "hdfs-control")
 
-    def close(self) -> None:
-        """Let go; blocks until the calls that are on their way have come back."""
-        self._pool.shutdown(cancel_futures=True)
+    async def close(self) -> None:
+        """Let go, when the calls that are on their way have come back."""
+        self._closed = True
+        await asyncio.to_thread(self._pool.shutdown)
         for client in self._clients:
             client._session.close()
 
@@ -113,6 +116,8 @@ class NameNodes:
             asked = self._serving
             method = partial(getattr(self._clients[asked], f"_{call}"), name, strict=False, **given)
             try:
+                if self._closed:
+                    raise closing(path)
                 response: requests.Response = await loop.run_in_executor(self._pool, method)
                 if response.status_code < requests.codes.bad_request:
                     return Answer(response, uncertain)

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 import requests
 
 from .errors import Problem, StorageError
-from .folder_errors import closing
 from .hdfs_client import BROKEN, make_client, never_sent, why
 from .hdfs_errors import refusal, remote, unavailable
 from .path import StoragePath
+from .refusals import closing
 
 #: Bytes that are read at a time.
 PIECE = 2**20
@@ -42,50 +42,52 @@ class Transfers:
         self._down = ThreadPoolExecutor(_READERS, "hdfs-down")
         self._uploads, self.downloads = asyncio.Semaphore(_UPLOADS), asyncio.Semaphore(_DOWNLOADS)
         self._feeds: set[Feed] = set()
+        self._closed = False
 
-    def close(self) -> None:
-        """Break off what is being transferred; blocks until the threads have noticed."""
-        for feed in list(self._feeds):
-            feed.end(broken=True)
-        self._client._session.close()
+    async def close(self) -> None:
+        """Break off what is being transferred, and wait until the threads have noticed."""
+        self._closed = True
+        for feed in self._feeds:
+            feed.end()
         for pool in (self._up, self._down):
-            pool.shutdown(cancel_futures=True)
+            await asyncio.to_thread(pool.shutdown)
+        self._client._session.close()
 
     async def send(
-        self,
-        method: str,
-        path: StoragePath,
-        locate: Locate,
-        pieces: AsyncIterator[bytes],
-        *,
-        broken_ends: bool,
+        self, method: str, path: StoragePath, locate: Locate, pieces: AsyncIterator[bytes]
     ) -> None:
-        """Send `pieces`; StorageError. `broken_ends`: what came before `pieces` raised is to stay."""
+        """Send `pieces`; StorageError. When they raise, what came before is there.
+
+        A request always ends well: after one that is cut, the data node may still begin to write.
+        """
         async with self._uploads:
             feed = Feed()
             self._feeds.add(feed)
+            filling = asyncio.ensure_future(feed.fill(pieces))
             sending = asyncio.ensure_future(self._send(method, path, locate, feed))
-            sending.add_done_callback(partial(_stop, feed))
             try:
-                await feed.fill(pieces)
-                feed.end()
+                await asyncio.wait([filling, sending], return_when=asyncio.FIRST_COMPLETED)
+                if filling.done():
+                    filling.result()
+                    feed.end()
                 await asyncio.shield(sending)
-            except BaseException:
-                # the connection ends with the feed; only then it is known what is there
-                feed.end(broken=not broken_ends)
-                await asyncio.wait([sending])
-                raise
             finally:
+                feed.end()
+                filling.cancel()
+                await asyncio.wait([filling, sending])
+                if not sending.cancelled():
+                    sending.exception()  # what made us break off counts more
                 self._feeds.discard(feed)
+            if filling.cancelled():
+                # somebody else ended the feed
+                raise closing(path)
 
     async def _send(self, method: str, path: StoragePath, locate: Locate, feed: Feed) -> None:
         tries = _Tries(path, self._patience)
         while True:
             try:
                 location = (await tries.locate(locate)).headers["Location"]
-                response = await self._run(self._up, method, location, data=feed)
-            except BrokenOffError:
-                raise closing(path) from None
+                response = await self._run(self._up, path, method, location, data=feed)
             except BROKEN as error:
                 if feed.begun or not never_sent(error):
                     raise unavailable(path, why(error)) from error
@@ -104,24 +106,28 @@ class Transfers:
                 if location is None:
                     return response
                 # with that the connection serves again
-                await self._load(response)
-                response = await self._run(self._down, "GET", location, stream=True)
+                await self._load(path, response)
+                response = await self._run(self._down, path, "GET", location, stream=True)
             except BROKEN as error:
                 await tries.pause(error)
                 continue
             if response.status_code >= requests.codes.bad_request:
-                await self._load(response)
+                await self._load(path, response)
                 self._check(path, response)
             return response
 
     async def _run(
-        self, pool: ThreadPoolExecutor, method: str, location: str, **given: object
+        self, pool: ThreadPoolExecutor, path: StoragePath, method: str, location: str, **given: object
     ) -> requests.Response:
+        if self._closed:
+            raise closing(path)
         request = partial(self._client._request, method, location, **given)
         response: requests.Response = await asyncio.get_running_loop().run_in_executor(pool, request)
         return response
 
-    async def _load(self, response: requests.Response) -> None:
+    async def _load(self, path: StoragePath, response: requests.Response) -> None:
+        if self._closed:
+            raise closing(path)
         await asyncio.get_running_loop().run_in_executor(self._down, getattr, response, "content")
 
     def _check(self, path: StoragePath, response: requests.Response) -> None:
@@ -144,6 +150,8 @@ class Transfers:
         reading: asyncio.Future[bytes] | None = None
         try:
             while done < length:
+                if self._closed:
+                    raise closing(path)
                 if reading is None:
                     reading = loop.run_in_executor(self._down, _read, response, length - done)
                 try:
@@ -156,7 +164,7 @@ class Transfers:
                     response = await again(done)
                     continue
                 done, reading, tries = done + len(piece), None, None
-                if done < length:
+                if done < length and not self._closed:
                     reading = loop.run_in_executor(self._down, _read, response, length - done)
                 yield piece
         finally:
@@ -164,12 +172,6 @@ class Transfers:
                 response.close()
             else:
                 reading.add_done_callback(partial(_close_after, response))
-
-
-def _stop(feed: Feed, sending: asyncio.Future[None]) -> None:
-    if not sending.cancelled():
-        sending.exception()  # who broke it off does not ask
-    feed.stop()
 
 
 class _Tries:
@@ -218,10 +220,6 @@ def _close_after(response: requests.Response, reading: asyncio.Future[bytes]) ->
     response.close()
 
 
-class BrokenOffError(Exception):
-    """An upload is not wanted any more."""
-
-
 class Feed:
     """Pieces on their way from the loop to the thread that sends them, a few at a time."""
 
@@ -229,31 +227,20 @@ class Feed:
         self._loop = asyncio.get_running_loop()
         self._room = asyncio.Semaphore(_WAITING)
         self._pieces: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._broken = self._over = False
         #: something has been taken, which cannot be had again
         self.begun = False
 
     async def fill(self, pieces: AsyncIterator[bytes]) -> None:
-        """Take the pieces as fast as they are sent, until they end or nobody sends them any more."""
+        """Take the pieces as fast as they are sent."""
         async for piece in pieces:
-            await self._room.acquire()
-            if self._over:
-                return
+            # an empty one would end the request
             if piece:
+                await self._room.acquire()
                 self._pieces.put(piece)
-            else:
-                # an empty piece would end the request
-                self._room.release()
 
-    def end(self, *, broken: bool = False) -> None:
-        """Say that no piece follows; `broken`: and that what there was is not all."""
-        self._broken = broken
+    def end(self) -> None:
+        """Say that no piece follows."""
         self._pieces.put(None)
-
-    def stop(self) -> None:
-        """Say that nobody sends any more."""
-        self._over = True
-        self._room.release()
 
     def __iter__(self) -> Iterator[bytes]:
         """Give the pieces; for the thread."""
@@ -261,5 +248,3 @@ class Feed:
             self.begun = True
             yield piece
             self._loop.call_soon_threadsafe(self._room.release)
-        if self._broken:
-            raise BrokenOffError
