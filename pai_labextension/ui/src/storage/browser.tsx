@@ -176,6 +176,17 @@ class StorageListing extends DirListing {
     }
   }
 
+  /** The menu of JupyterLab's own files promises a trash, a terminal and links that there are not: ours has its own. */
+  protected override updateNodes(items: Contents.IModel[], nodes: HTMLElement[], sizeOnly?: boolean): void {
+    super.updateNodes(items, nodes, sizeOnly);
+    if (!sizeOnly) {
+      items.forEach((item, index) => {
+        nodes[index]!.removeAttribute('data-isdir');
+        nodes[index]!.dataset.kind = item.type === 'directory' ? 'folder' : 'file';
+      });
+    }
+  }
+
   protected override handleOpen(item: Contents.IModel): void {
     if (item.type === 'directory' || this.mayOpen(item)) {
       super.handleOpen(item);

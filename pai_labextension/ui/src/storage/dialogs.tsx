@@ -108,7 +108,7 @@ class PropertiesView extends ReactWidget {
       ?.then(summary => {
         const { files, folders, length } = summary;
         this.size = bytesText(length);
-        this.holds = trans.__('%1 files, %2 folders', files, Math.max(0, folders - 1));
+        this.holds = trans.__('%1 (files), %2 (folders)', files, Math.max(0, folders - 1));
       })
       .catch((error: Error) => {
         this.size = error.message;

@@ -8,7 +8,7 @@ import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
 import { Contents } from '@jupyterlab/services';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { copyIcon, downloadIcon, infoIcon } from '@jupyterlab/ui-components';
+import { copyIcon, deleteIcon, downloadIcon, infoIcon } from '@jupyterlab/ui-components';
 
 import { storageIcon } from '../icon';
 import { StorageBrowser } from './browser';
@@ -20,11 +20,13 @@ import { fullUri, join, variableUri } from './paths';
 import { Uploads } from './uploads';
 
 const DOMAIN = 'pai_labextension';
-const ITEMS = '.pai-Storage .jp-DirListing-item[data-isdir]';
-const FOLDERS = '.pai-Storage .jp-DirListing-item[data-isdir="true"]';
+const ITEMS = '.pai-Storage .jp-DirListing-item';
+const FILES = `${ITEMS}[data-kind="file"]`;
+const FOLDERS = `${ITEMS}[data-kind="folder"]`;
 
 namespace CommandIDs {
   export const open = 'pai:open-storage';
+  export const remove = 'pai:delete-from-storage';
   export const downloadFolder = 'pai:download-storage-folder';
   export const copyPath = 'pai:copy-storage-path';
   export const copyVariable = 'pai:copy-storage-variable';
@@ -97,6 +99,12 @@ function addCommands(
     icon: storageIcon,
     execute: () => shell.activateById(browser.id)
   });
+  commands.addCommand(CommandIDs.remove, {
+    ...noArguments,
+    label: trans.__('Delete'),
+    icon: deleteIcon.bindprops({ stylesheet: 'menuItem' }),
+    execute: () => browser.delete()
+  });
   commands.addCommand(CommandIDs.downloadFolder, {
     ...noArguments,
     label: trans.__('Download as a zip file'),
@@ -141,9 +149,22 @@ function addCommands(
       }
     }
   });
-  contextMenu.addItem({ command: CommandIDs.downloadFolder, selector: FOLDERS, rank: 9 });
-  contextMenu.addItem({ command: CommandIDs.copyPath, selector: ITEMS, rank: 14.1 });
-  contextMenu.addItem({ command: CommandIDs.copyVariable, selector: ITEMS, rank: 14.2 });
-  contextMenu.addItem({ command: CommandIDs.copyUri, selector: ITEMS, rank: 14.3 });
-  contextMenu.addItem({ command: CommandIDs.properties, selector: ITEMS, rank: 60 });
+  const menu: [command: string, selector: string, rank: number][] = [
+    ['filebrowser:open', ITEMS, 1],
+    ['filebrowser:rename', ITEMS, 5],
+    [CommandIDs.remove, ITEMS, 6],
+    ['filebrowser:cut', ITEMS, 7],
+    ['filebrowser:copy', FILES, 8],
+    ['filebrowser:duplicate', FILES, 9],
+    ['filebrowser:download', FILES, 11],
+    [CommandIDs.downloadFolder, FOLDERS, 11],
+    [CommandIDs.copyPath, ITEMS, 14.1],
+    [CommandIDs.copyVariable, ITEMS, 14.2],
+    [CommandIDs.copyUri, ITEMS, 14.3],
+    [CommandIDs.properties, ITEMS, 60]
+  ];
+  menu.forEach(([command, selector, rank]) => contextMenu.addItem({ command, selector, rank }));
+  for (const rank of [4, 10, 12, 50]) {
+    contextMenu.addItem({ type: 'separator', selector: ITEMS, rank });
+  }
 }

@@ -43,10 +43,10 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
       <header className="pai-Uploads-header">
         <strong role="status">
           {active
-            ? trans.__('%1 of %2 files uploaded', totals.filesOver, totals.files)
+            ? trans.__('Uploaded: %1 of %2', totals.filesOver, totals.files)
             : failed.length > 0
-              ? trans.__('%1 of %2 files could not be uploaded', totals.failed, totals.files)
-              : trans.__('Uploaded: %1 files', totals.filesOver)}
+              ? trans.__('Not uploaded: %1 of %2', totals.failed, totals.files)
+              : trans.__('Uploaded: %1', totals.filesOver)}
         </strong>
         {failed.length > 0 && (
           <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => uploads.retry(failed)}>
