@@ -70,6 +70,11 @@ class Hdfs:
         _end(self._name_nodes[index], number)
         self._name_nodes[index] = None
 
+    def signal_namenode(self, number: signal.Signals, index: int = 0) -> None:
+        """Send a name node a signal, as SIGSTOP, with which it hangs until SIGCONT."""
+        if (process := self._name_nodes[index]) is not None:
+            process.send_signal(number)
+
     def start_namenode(self, index: int = 0) -> None:
         """Start a name node again and wait until it serves; one of a pair comes back as the standby."""
         self._launch_namenode(index)
