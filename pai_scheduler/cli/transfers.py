@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import posixpath
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from ..job.messages import msg
 from ..webhdfs.client import FilesClient
 from ..webhdfs.download import download
 from ..webhdfs.transfer import Outcome
@@ -25,7 +27,7 @@ async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
     code = OK
     for source in map(Path, sources):
         remote = await _place(session.files, folder, target, source, several=len(sources) > 1)
-        with shown_progress(session.locale) as tell:
+        with _told_how_to_go_on(session), shown_progress(session.locale) as tell:
             outcome = await upload(session.files, source, remote, tell)
         code = max(code, _tell(session, outcome, str(source), remote))
     return code
@@ -42,9 +44,9 @@ async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
         into = len(sources) > 1 or target.endswith("/") or await asyncio.to_thread(local.is_dir)
         if into and not (is_folder and await asyncio.to_thread(_name_of, local) == name):
             local /= name
-        with shown_progress(session.locale) as tell:
+        with _told_how_to_go_on(session), shown_progress(session.locale) as tell:
             outcome = await download(session.files, remote, local, tell)
-        code = max(code, _tell(session, outcome, remote, str(local)))
+        code = max(code, _tell(session, outcome, remote, str(local.absolute())))
     return code
 
 
@@ -60,6 +62,17 @@ async def _place(files: FilesClient, folder: str, written: str, source: Path, *,
     name, is_folder = await asyncio.to_thread(lambda: (_name_of(source), source.is_dir()))
     itself = is_folder and written and posixpath.basename(folder) == name
     return f"{folder.rstrip('/')}/{name}" if into and not itself else folder
+
+
+@contextmanager
+def _told_how_to_go_on(session: Session) -> Iterator[None]:
+    """Tell whoever ends a transfer (^C) that nothing of it is lost."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        text = msg("Broken off. The same command goes on from here.").in_locale(session.locale)
+        print(text, file=sys.stderr)
+        raise
 
 
 def _name_of(path: Path) -> str:

@@ -103,6 +103,9 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
         )
 
     files = [file for file in tree.files if chosen(file.name)]
+    failed = [item for item in tree.left_out if item.failed]
+    if not files and failed:
+        raise CodeError(msg("{reason} Nothing was submitted.", reason=failed[0].reason))
     if not files:
         raise CodeError(
             msg(
@@ -112,7 +115,7 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
                 patterns=", ".join(settings.include) or "[]",
             )
         )
-    code = CodePlan(files, [item for item in tree.left_out if item.failed])
+    code = CodePlan(files, failed)
     _check_length(code)
     return code
 

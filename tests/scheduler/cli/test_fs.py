@@ -6,7 +6,9 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -173,6 +175,26 @@ def test_progress_is_seen_on_a_terminal_and_nowhere_else(
     # the line is cleared in the end
     assert shown.endswith("\r\x1b[K")
     assert said.endswith("Files transferred: 3 (20 MB); there already: 0.\n")
+
+
+def test_a_transfer_that_is_ended_is_gone_on_with(
+    scheduler: RunningScheduler, pai: Pai, here: Path, there: str
+) -> None:
+    os.truncate(here / "a.txt", 10**9)
+    pai("fs", "mkdir", there)
+    with subprocess.Popen(
+        [PAI, "fs", "put", here / "a.txt", there], env=environ_for(scheduler), stderr=subprocess.PIPE
+    ) as running:
+        for _ in range(6000):
+            if list((scheduler.data_dir / "storage" / "alice" / there).glob(".a.txt.*.part")):
+                break
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        assert running.stderr is not None
+        assert running.stderr.read() == b"Broken off. The same command goes on from here.\n"
+    assert running.returncode == 130
+    assert re.fullmatch(r"\.a\.txt\.[0-9a-f]{8}\.part\n", pai("fs", "ls", there).stdout)
+    pai("fs", "rm", "-r", there)
 
 
 def test_a_binary_file_is_printed_as_it_is(scheduler: RunningScheduler, here: Path, there: str) -> None:

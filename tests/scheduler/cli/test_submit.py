@@ -72,4 +72,7 @@ def test_no_file_is_no_code(pai: Pai, job: Path) -> None:
     none = pai("submit", job, "--include", "*.cpp")
     assert none.returncode == 1
     assert "No file in" in none.stderr
+    nowhere = pai("submit", job, "--code", job.parent / "nowhere")
+    assert nowhere.returncode == 1
+    assert "nowhere cannot be read: No such file or directory" in nowhere.stderr
     assert pai("show", job.stem).returncode == 1
