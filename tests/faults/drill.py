@@ -140,6 +140,7 @@ class Drill:
     async def _run(self) -> list[Life]:
         begin = partial(DrilledScheduler, self.folder, self.kill_at, *self.options, cluster=self.cluster)
         self._scheduler = await asyncio.to_thread(begin)
+        self._scheduler.put("alice/code/data", b"fetched\n")
         keeping = asyncio.create_task(self._keep_alive())
         try:
             async with (

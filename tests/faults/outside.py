@@ -60,6 +60,7 @@ class Processes:
         tasks = self.data_dir / "tasks"
         yield from map(str, tasks.glob("*/work"))
         yield from map(str, orphans(self.data_dir))
+        yield from map(str, kept_for_jobs(self.data_dir))
         ours = {path.name for path in self.data_dir.glob("*/*") if TaskRef.parse(path.name)}
         for path, _, _ in os.walk("/sys/fs/cgroup"):
             if Path(path).name in ours:
@@ -92,6 +93,7 @@ class Containers:
             *(str(container._container["Names"]) for container in containers),
             *(str(network["Name"]) for network in networks),
             *map(str, orphans(self.data_dir)),
+            *map(str, kept_for_jobs(self.data_dir)),
             *(map(str, killed.iterdir()) if killed.exists() else ()),
             # (news of its removal comes a moment later)
             *(f"{name} was not removed" for name in self.there),
@@ -133,6 +135,12 @@ def orphans(data_dir: Path) -> list[Path]:
         known = {job_id for (job_id,) in store.execute("SELECT id FROM jobs")}
     entries = data_dir.glob("*/*")
     return [path for path in entries if (task := TaskRef.parse(path.name)) and task.job_id not in known]
+
+
+def kept_for_jobs(data_dir: Path) -> Iterator[Path]:
+    """List what was fetched for jobs, and the small files of tasks."""
+    for places in ("code/[!.]*", "code/.parts/*", "mounts/[!.]*", "private/*", "tasks/*/private"):
+        yield from data_dir.glob(places)
 
 
 def _told_at_start(process: Path) -> bytes:

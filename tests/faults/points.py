@@ -24,6 +24,7 @@ import sqlalchemy as sa
 from pai_scheduler.core import retry
 from pai_scheduler.core.events import Event, NodesChanged, Progress, Submitted, Tick
 from pai_scheduler.core.machine import Core
+from pai_scheduler.core.model import Job
 from pai_scheduler.engine import process_files
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_api import DockerApi
@@ -35,8 +36,10 @@ from pai_scheduler.engine.process_spawn import Spawner
 from pai_scheduler.engine.protocol import Gang, Launch
 from pai_scheduler.engine.task_folder import TaskFolder
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.job_inputs import JobInputs
 from pai_scheduler.launcher import Launcher
 from pai_scheduler.service import Service
+from pai_scheduler.staging import Staging
 from pai_scheduler.store.store import Store
 
 #: Steps of the two engines: between them lies what a kill may separate.
@@ -69,10 +72,12 @@ def install(plan: Plan) -> None:
         points.around(process_files, step)
     points.around(Spawner, "request")
     for owner, steps in {
-        Maker: ("_create", "start"),
+        Maker: ("_create", "fill", "start"),
         GangNetworks: ("_create", "remove"),
         DockerApi: ("remove",),
-        Surroundings: ("remember", "forget"),
+        Surroundings: ("remember", "keep_private", "forget"),
+        Staging: ("fetch", "forget"),
+        JobInputs: ("fetch",),
     }.items():
         for step in steps:
             points.around(owner, step)
@@ -181,6 +186,8 @@ class _Points:
                 return self._ref(argument)
             case Launch(task=task):
                 return self._ref(task)
+            case Job(name=name):
+                return name
             case Gang(job_id=job_id, attempt=number):
                 return f"{self._jobs.get(job_id, job_id)}-{number}"
             case TaskFolder(path=path):

@@ -46,6 +46,16 @@ def sorts(say: str) -> list[Sort]:
             "SUCCEEDED",
             0,
         ),
+        # each task has what was fetched, and changes a copy of its own
+        Sort(
+            job(
+                "coded",
+                role(f"{say}echo mine >> code/data && {{ read a; read b; ! read c; }} < code/data", tasks=2),
+                codeDir="$PAI_DEFAULT_FS_URI/alice/code",
+            ),
+            "SUCCEEDED",
+            0,
+        ),
         Sort(job("retried", role(f"{say}exit 7"), retryCount=2), "FAILED", 7, attempts=3),
         Sort(
             job("half", role(f"{say}[ $PAI_TASK_INDEX = 1 ] && exit 5; exec sleep 1000", tasks=2)),
