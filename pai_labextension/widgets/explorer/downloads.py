@@ -20,6 +20,10 @@ def download_address(prefix: str, entry: FileInfo) -> str:
 def download_link(say: Language, prefix: str, entry: FileInfo) -> str:
     """Give the link as HTML."""
     name = f"{entry.name}.zip" if entry.is_folder else entry.name
-    text = say("Save {name} on your own computer", name=name)
+    text = (
+        say("Save as a zip file on your own computer")
+        if entry.is_folder
+        else say("Save on your own computer")
+    )
     address = escape(download_address(prefix, entry), quote=True)
     return f'<a href="{address}" download="{escape(name, quote=True)}">{escape(text)}</a>'

@@ -45,6 +45,7 @@ class TransferPanel(widgets.VBox):
     ) -> None:
         self._files, self._say, self._background = files, say, background
         self._where, self._chosen, self._on_uploaded = where, chosen, on_uploaded
+        self._offered = ""
         self._running: asyncio.Task[Any] | None = None
         self.source = LocalPath(say("File or folder on this notebook server"))
         self.put = button(say("Upload"), icon="upload", style="primary", on_click=self._start_upload)
@@ -67,12 +68,18 @@ class TransferPanel(widgets.VBox):
         self.small.observe(at_home(lambda change: self._take(change["new"])), "value")
 
     def offer(self, what: str) -> None:
-        """Offer `"upload"`, `"download"` or nothing (`""`)."""
-        show(self.uploads, what == "upload")
-        show(self.downloads, what == "download")
+        """Offer `"upload"`, `"download"` or nothing (`""`); what is offered already is hidden."""
+        self._offered = what if what != self._offered else ""
+        show(self.uploads, self._offered == "upload")
+        show(self.downloads, self._offered == "download")
         if self._running is None:
             self.confirm.hide()
             self._tell("")
+
+    def withdraw_download(self) -> None:
+        """Offer no download any more: nothing is chosen."""
+        if self._offered == "download":
+            self.offer("")
 
     async def upload(self, source: Path, folder: str) -> None:
         """Upload a file or folder of this machine into a folder of the storage."""

@@ -173,7 +173,7 @@ class ExplorerView(widgets.VBox):
         self.rename.disabled = len(chosen) != 1
         self.delete.disabled = self.download.disabled = not chosen
         if not chosen:
-            show(self.transfers.downloads, False)
+            self.transfers.withdraw_download()
         lines = []
         shown = chosen[0].path if len(chosen) == 1 else self.path
         if shown and len(chosen) < 2:
@@ -200,11 +200,7 @@ class ExplorerView(widgets.VBox):
     def _ask_rename(self) -> None:
         [entry] = self.table.chosen
         self._offer("")
-        self.name.ask(
-            self._say("New name for {name}:", name=entry.name),
-            entry.name,
-            lambda name: self._move(entry, name),
-        )
+        self.name.ask(self._say("New name:"), entry.name, lambda name: self._move(entry, name))
 
     def _move(self, entry: FileInfo, name: str) -> str | None:
         if not is_plain_name(name):
