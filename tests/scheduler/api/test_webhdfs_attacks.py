@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 
+from pai_scheduler.api import server as server_module
 from pai_scheduler.api import webhdfs as webhdfs_module
 from pai_scheduler.api import webhdfs_upload as upload_module
 from pai_scheduler.api.transfers import Transfers
@@ -291,6 +292,9 @@ async def test_who_is_refused_is_told_before_the_body_is_read(gateway: Gateway) 
         ("/alice/x?op=CREATE&data=true", "nobody", 401),
         ("/bob/x?op=CREATE&data=true", "a", 403),
         ("/alice/there?op=CREATE&data=true", "a", 403),
+        # what one may read and not write
+        ("/Public/x?op=CREATE", "a", 403),
+        ("/Container/alice/x?op=CREATE&data=true", "a", 403),
         ("/alice/none?op=APPEND&data=true", "a", 400),
         ("/alice/x?op=NONSENSE", "a", 400),
         ("/alice/x?op=CREATE", "a", 307),
@@ -303,6 +307,8 @@ async def test_who_is_refused_is_told_before_the_body_is_read(gateway: Gateway) 
             )
             head = await reader.readuntil(b"\r\n\r\n")
             assert head.startswith(f"HTTP/1.1 {status} ".encode()), (path, head)
+            if expect:  # the client is not told to go on, and has nothing on its way
+                assert b"HTTP/1.1" not in await reader.read()
             writer.close()
 
 
@@ -374,6 +380,19 @@ async def test_a_body_other_than_it_was_declared_makes_no_file_of_it(gateway: Ga
         assert (gateway.folder / "files" / "alice" / "f").read_bytes() == b"hello"
     else:
         await until(lambda: on_disk(gateway) == [])
+
+
+async def test_a_file_may_take_longer_than_any_other_body(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "_BODY_SECONDS", 0.2)
+    async with open_gateway(tmp_path, FolderStorage(tmp_path / "files")) as gateway:
+        reader, writer = await sends(gateway, f"{CREATE}\r\nContent-Length: 10")
+        for _ in range(10):
+            writer.write(b"x")
+            await asyncio.sleep(0.05)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 201 ")
+        writer.close()
 
 
 async def test_who_sends_nothing_for_long_is_cut_off(
