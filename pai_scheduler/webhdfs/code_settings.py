@@ -85,7 +85,9 @@ def read_settings(folder: Path) -> CodeSettings:
 
 def plan(folder: Path, settings: CodeSettings) -> CodePlan:
     """Find the files that the settings choose; CodeError where there are none, or more than 200 MB."""
-    include, exclude = _normal(settings.include), _normal(settings.exclude)
+    include = _normal(settings.include)
+    included = glob.compile(include, flags=_INCLUDED)
+    excluded = glob.compile(_normal(settings.exclude), flags=_EXCLUDED)
     hidden = any(part.startswith(".") for pattern in include for part in pattern.split("/"))
     named = {part for pattern in include for part in pattern.split("/")} & _NEVER
 
@@ -93,16 +95,11 @@ def plan(folder: Path, settings: CodeSettings) -> CodePlan:
         last = name.rpartition("/")[2]
         if last in _NEVER - named or (last.startswith(".") and not hidden):
             return False
-        return not glob.globmatch(name, exclude, flags=_EXCLUDED)
+        return not excluded.match(name)
 
     tree = look_through(folder, enters)
 
-    def chosen(name: str) -> bool:
-        return glob.globmatch(name, include, flags=_INCLUDED) and not glob.globmatch(
-            name, exclude, flags=_EXCLUDED
-        )
-
-    files = [file for file in tree.files if chosen(file.name)]
+    files = [file for file in tree.files if included.match(file.name) and not excluded.match(file.name)]
     failed = [item for item in tree.left_out if item.failed]
     if not files and failed:
         raise CodeError(msg("{reason} Nothing was submitted.", reason=failed[0].reason))
