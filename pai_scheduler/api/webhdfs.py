@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from asyncio import Future
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
 from urllib.parse import urlencode
@@ -26,6 +26,7 @@ from ..storage.path import StoragePath
 from ..storage.trees import Right, check
 from .auth import token_or_password
 from .desk import ApiHandler, Desk
+from .webhdfs_answers import listing_pieces
 from .webhdfs_archive import zipped
 from .webhdfs_download import UnsatisfiableError, attachment, entity_tag, wanted_part
 from .webhdfs_errors import refusal_answer, refusal_of
@@ -43,6 +44,8 @@ _TRANSFERS: Mapping[str, tuple[str, ...]] = {
     "POST": ("APPEND",),
     "DELETE": (),
 }
+#: What may have a long answer.
+_LONG: Mapping[str, tuple[str, ...]] = {"GET": ("LISTSTATUS",)}
 #: Of a body that nobody wants, so many bytes are read and thrown away, for so many seconds: a connection that
 #: is closed while the client still sends loses the answer on its way.
 _THROWN_AWAY, _THROWN_AWAY_SECONDS = 64 * 1024 * 1024, 30.0
@@ -116,12 +119,12 @@ class WebHdfsHandler(ApiHandler):
 
     async def _begin(self) -> None:
         if self.operation not in _TRANSFERS.get(self._method, ()):
-            if self.operation not in OPERATIONS.get(self._method, ()):
+            if self.operation not in (*_LONG.get(self._method, ()), *OPERATIONS.get(self._method, ())):
                 raise _no_operation(self.operation, self._method)
             return
         at_once = self.parameters.flag("data")
         if self._method == "GET":
-            if not at_once or self.operation == "ARCHIVE":
+            if self.operation == "ARCHIVE" or not at_once:
                 status = await self.service.files.status(self.caller, self.path)
                 if status.is_folder is not (self.operation == "ARCHIVE"):
                     raise _wrong_kind(self.path, is_folder=status.is_folder)
@@ -184,6 +187,8 @@ class WebHdfsHandler(ApiHandler):
                 await self._send_file()
             elif self.operation == "ARCHIVE":
                 await self._send_archive()
+            elif self.operation == "LISTSTATUS":
+                await self._send_listing()
             else:
                 ask = Question(self.service.files, self.caller, self.path, self.parameters)
                 body = await OPERATIONS[self._method][self.operation](ask)
@@ -267,11 +272,21 @@ class WebHdfsHandler(ApiHandler):
         ):
             await self._send(f"{self.path.name or 'files'}.zip", "application/zip", pieces)
 
+    async def _send_listing(self) -> None:
+        """List a folder of any length, beside everybody else's requests."""
+        listing = await self.service.files.list(self.caller, self.path)
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        await self._send_pieces(_one_by_one(listing_pieces(listing, self.path)))
+
     async def _send(self, name: str, kind: str, pieces: AsyncIterator[bytes]) -> None:
-        """Send pieces as fast as they are taken; who takes nothing for minutes is cut off."""
-        self.timed = False
+        """Send what is to be kept as a file."""
         self.set_header("Content-Type", kind)
         self.set_header("Content-Disposition", attachment(name))
+        await self._send_pieces(pieces)
+
+    async def _send_pieces(self, pieces: AsyncIterator[bytes]) -> None:
+        """Send pieces as fast as they are taken; who takes nothing for minutes is cut off."""
+        self.timed = False
         try:
             async for piece in pieces:
                 self.write(piece)
@@ -337,8 +352,14 @@ class WebHdfsHandler(ApiHandler):
             self.request.connection.close()
 
 
+async def _one_by_one(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
 def _no_operation(operation: str, method: str) -> RequestError:
-    known = sorted([*_TRANSFERS.get(method, ()), *OPERATIONS.get(method, ())])
+    names = (_TRANSFERS, _LONG, OPERATIONS)
+    known = sorted(name for by_method in names for name in by_method.get(method, ()))
     message = msg(
         "There is no operation op={operation} for {method}. There are: {known}.",
         operation=operation[:40],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from ..storage.path import StoragePath
 from ..storage.protocol import Checksum, FileStatus, Listing, Summary
+
+#: Entries of a long listing that are put into JSON at once, while everybody else waits.
+_PIECE = 1000
 
 
 def status_answer(status: FileStatus) -> dict[str, Any]:
@@ -13,9 +18,14 @@ def status_answer(status: FileStatus) -> dict[str, Any]:
     return {"FileStatus": _status(status, "")}
 
 
-def listing_answer(listing: Listing, folder: StoragePath) -> dict[str, Any]:
-    """List a folder; a file lists as itself, without a name."""
-    return {"FileStatuses": {"FileStatus": _entries(listing, folder)}}
+def listing_pieces(listing: Listing, folder: StoragePath) -> Iterator[bytes]:
+    """List a folder, in pieces that take a moment each; a file lists as itself, without a name."""
+    yield b'{"FileStatuses":{"FileStatus":['
+    for begin in range(0, len(listing.entries), _PIECE):
+        part = Listing(listing.entries[begin : begin + _PIECE])
+        text = json.dumps(_entries(part, folder), ensure_ascii=False, separators=(",", ":"))
+        yield (b"," if begin else b"") + text[1:-1].encode("utf-8", "surrogatepass")
+    yield b"]}}"
 
 
 def batch_answer(listing: Listing, folder: StoragePath) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The operations of WebHDFS that carry no file's contents, by method and name.
+"""The operations of WebHDFS whose answer is short, by method and name.
 
 `COPY` and the `limit` of LISTSTATUS_BATCH are ours; the others are Hadoop's "WebHDFS REST API".
 """
@@ -20,8 +20,8 @@ from .webhdfs_parameters import Parameters
 
 #: Entries in a part of a listing where nobody says how many; HDFS has as many (dfs.ls.limit).
 _BATCH = 1000
-#: Entries in a part at most, whoever asks for more: each is some hundred bytes.
-_LARGEST_BATCH = 10_000
+#: Entries in a part at most, whoever asks for more: while it is put into JSON everybody else waits.
+_LARGEST_BATCH = 5000
 _TRASH = ".Trash"
 
 
@@ -41,10 +41,6 @@ Operation = Callable[[Question], Awaitable[dict[str, Any] | None]]
 
 async def _file_status(ask: Question) -> dict[str, Any]:
     return answers.status_answer(await ask.files.status(ask.caller, ask.path))
-
-
-async def _list(ask: Question) -> dict[str, Any]:
-    return answers.listing_answer(await ask.files.list(ask.caller, ask.path), ask.path)
 
 
 async def _list_batch(ask: Question) -> dict[str, Any]:
@@ -145,7 +141,6 @@ def _time(value: int | None) -> int | None:
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     "GET": {
         "GETFILESTATUS": _file_status,
-        "LISTSTATUS": _list,
         "LISTSTATUS_BATCH": _list_batch,
         "GETCONTENTSUMMARY": _summary,
         "GETFILECHECKSUM": _checksum,
