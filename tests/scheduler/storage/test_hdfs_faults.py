@@ -1,4 +1,4 @@
-"""Parts of an HDFS that fail, and what its users see of it. It is one of its own: others need theirs whole."""
+"""Parts of an HDFS that fail, and what its users see of it. One of its own: others need theirs whole."""
 
 from __future__ import annotations
 
