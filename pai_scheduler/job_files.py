@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 from .caller import Caller
 from .core.model import Job, SubState
 from .engine.protocol import Engine
+from .errors import RequestError
 from .job_tokens import JobTokens
 from .storage.files import Files
 from .storage.names import StorageNames
@@ -17,6 +19,9 @@ from .storage.protocol import Storage
 
 #: Finds a user by name, with groups; None where there is none (any more). It may refuse (RequestError).
 FindUser = Callable[[str], Awaitable[Caller | None]]
+
+#: Seconds for which a job's user is remembered with the groups; as long as the Hub's tokens are.
+_REMEMBERED_SECONDS = 60.0
 
 
 class JobFiles:
@@ -30,6 +35,8 @@ class JobFiles:
         self._storage = storage
         self._tokens = JobTokens.in_folder(folder)
         self._find_user = find_user
+        #: those whose jobs have shown their token, until when (monotonic seconds) they are taken for that
+        self._users: dict[str, tuple[Caller, float]] = {}
         self.files = Files(storage, StorageNames([storage.root_uri]))
 
     async def start(self, *uris: str) -> None:
@@ -57,7 +64,20 @@ class JobFiles:
         """
         job_id = self._tokens.job_of(token)
         job = find_job(job_id) if job_id is not None else None
-        return None if job is None or job.sub_state is SubState.ENDED else await self.user_of(job)
+        return None if job is None or job.sub_state is SubState.ENDED else await self._remembered(job)
+
+    async def _remembered(self, job: Job) -> Caller:
+        """Give a job's user as not long ago: tasks ask often, and go on while the Hub is down."""
+        now = time.monotonic()
+        caller, until = self._users.get(job.user, (None, 0.0))
+        if caller is None or now >= until:
+            try:
+                caller = await self.user_of(job)
+            except RequestError:
+                if caller is None:
+                    raise
+            self._users[job.user] = (caller, now + _REMEMBERED_SECONDS)
+        return caller
 
 
 def storage_uris(default: str, address: str, engine: Engine) -> list[str]:

@@ -261,7 +261,11 @@ async def test_a_jobs_token_opens_its_users_files_and_dies_with_the_job(gateway:
         others = await task.get("/bob/f", params={"op": "GETFILESTATUS"})
         assert others.status_code == 403
         await gateway.service.stop_job(ALICE, "alice", "job")
-        dead = await task.get("/alice/f", params={"op": "GETFILESTATUS"})
+        for _ in range(1000):  # until its last task has ended
+            dead = await task.get("/alice/f", params={"op": "GETFILESTATUS"})
+            if dead.status_code != 200:
+                break
+            await asyncio.sleep(0.01)
     assert dead.status_code == 401
     assert dead.headers["WWW-Authenticate"] == 'Bearer realm="PAI", Basic realm="PAI"'
 
