@@ -335,7 +335,8 @@ def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping, front
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        return DockerEngine(data_dir, front_door=front_door, logs=logs)
+        asked = options.front_door_port is not None
+        return DockerEngine(data_dir, front_door=front_door, needs_door=asked, logs=logs)
     from .engine.process import ProcessEngine
 
     return ProcessEngine(data_dir, logs=logs)

@@ -53,7 +53,7 @@ class DockerEngine:
 
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
-    `front_door_url`.
+    `front_door_url`; with `needs_door` it is an error where they cannot.
     """
 
     name = "docker"
@@ -67,10 +67,12 @@ class DockerEngine:
         node_name: str | None = None,
         subnet_pool: str = DEFAULT_POOL,
         front_door: int | None = None,
+        needs_door: bool = True,
         logs: LogKeeping | None = None,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
-        self._data_dir, self._node_name, self._front_door = data_dir, node_name, front_door
+        self._data_dir, self._node_name = data_dir, node_name
+        self._front_door, self._needs_door = front_door, needs_door
         self._door: FrontDoor | None = None
         self._api = DockerApi(host)
         self._images = Images(self._api, data_dir / "private-images")
@@ -129,7 +131,12 @@ class DockerEngine:
             is_local=self._is_local,
         )
         if self._front_door is not None:
-            await self._open_door(self._front_door)
+            try:
+                await self._open_door(self._front_door)
+            except EngineError as error:
+                if self._needs_door:
+                    raise
+                _log.warning("containers do not reach the storage: %s", error)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
@@ -294,8 +301,9 @@ class DockerEngine:
                     "Start dockerd without --bridge=none."
                 )
             )
-        self._door = FrontDoor(gateway, port)
-        await self._door.open()
+        door = FrontDoor(gateway, port)
+        await door.open()
+        self._door = door
 
     async def _watch(self, watched: asyncio.Event) -> None:
         """Hear from Docker what happens to containers, for as long as the engine is open."""

@@ -44,8 +44,8 @@ class FrontDoor:
             why = msg("another program listens there") if error.errno == errno.EADDRINUSE else str(error)
             raise EngineError(
                 msg(
-                    "Containers cannot be let in to the Hub at {address}:{port}: {why}. "
-                    "Choose another port for the Hub.",
+                    "Containers cannot be let in at {address}:{port}: {why}. "
+                    "Choose another port for the Hub, or for the scheduler.",
                     address=self.address,
                     port=self.port,
                     why=why,

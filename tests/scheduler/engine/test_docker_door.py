@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -152,6 +154,17 @@ async def test_more_guests_than_allowed_are_turned_away(
 async def test_a_port_that_is_taken_is_one_sentence() -> None:
     taken = await asyncio.start_server(hello, OUTSIDE, 0)
     port = taken.sockets[0].getsockname()[1]
-    with pytest.raises(EngineError, match=f"let in to the Hub at {OUTSIDE}:{port}: another program listens"):
+    with pytest.raises(EngineError, match=f"let in at {OUTSIDE}:{port}: another program listens"):
         await FrontDoor(OUTSIDE, port).open()
     taken.close()
+
+
+async def test_containers_that_cannot_be_let_in_are_an_error_only_where_they_must(
+    open_docker: Callable[..., Awaitable[DockerEngine]], inside: Callable[[Handler], Awaitable[int]]
+) -> None:
+    gateway = urlsplit(str((await open_docker(front_door=await inside(hello))).front_door_url)).hostname
+    with socket.create_server((str(gateway), 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(EngineError, match=f"let in at {gateway}:{port}: another program listens there"):
+            await open_docker(front_door=port)
+        assert (await open_docker(front_door=port, needs_door=False)).front_door_url is None
