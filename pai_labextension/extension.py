@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Unicode, default
 
 from pai_scheduler.client import DEFAULT_URL
 
+from .code import CodeSubmitter
+from .code_handlers import PlanHandler, SubmitHandler
 from .handlers import ForwardHandler
 from .storage_handlers import StorageHandler
 from .upstream import Upstream
@@ -42,9 +45,13 @@ class PAIExtension(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Add the routes."""
         self._upstream = Upstream(self.api_url, self.token)
+        root = Path(self.serverapp.root_dir if self.serverapp else ".")
+        submitter = CodeSubmitter(self.api_url, self.token, root)
         self.handlers += [
             (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
             (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
+            (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
+            (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),
         ]
 
     def initialize_settings(self) -> None:

@@ -205,7 +205,7 @@ async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
     socket, port = bind_unused_port()
     socket.close()
     home = tmp_path / "home"
-    home.mkdir()
+    home.mkdir(exist_ok=True)
     environment = {
         **os.environ,
         "HOME": str(home),

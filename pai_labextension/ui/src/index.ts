@@ -16,6 +16,7 @@ import { QueueModel } from './queue';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
 import { storagePlugin } from './storage/plugin';
+import { submitPlugin } from './submit/plugin';
 
 const DOMAIN = 'pai_labextension';
 
@@ -154,4 +155,4 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modelPlugin, newJobPlugin, jobsPlugin, storagePlugin];
+export default [modelPlugin, newJobPlugin, jobsPlugin, storagePlugin, submitPlugin];

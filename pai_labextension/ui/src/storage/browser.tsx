@@ -45,6 +45,8 @@ export class StorageBrowser extends FileBrowser {
     this.addClass('pai-Storage');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('PAI storage'));
+    // the side bar is narrow: a name is more than a date, which the properties tell
+    this.showLastModifiedColumn = false;
     this.showFileSizeColumn = true;
     this.mainPanel.insertWidget(2, new NoticeView(model, trans));
     this.mainPanel.addWidget(new PagesView(model, trans, pages => this.turn(pages)));

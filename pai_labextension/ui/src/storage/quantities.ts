@@ -34,7 +34,7 @@ export class Speed {
       this.samples.length = 0;
     }
     this.samples.push({ time, bytes });
-    while (this.samples.length > 2 && this.samples[1]!.time < time - this.window) {
+    while (this.samples.length > 2 && this.samples[1]!.time <= time - this.window) {
       this.samples.shift();
     }
   }

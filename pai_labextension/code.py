@@ -1,0 +1,206 @@
+"""Submit with code, in the notebook server: a job file and its folder go from here to the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.job.jsontext import JsonTextError
+from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.webhdfs.code import (
+    CodeError,
+    CodeSettings,
+    SubmitRefusedError,
+    carry_out,
+    prepare,
+    read_settings,
+)
+from pai_scheduler.webhdfs.errors import FilesError
+from pai_scheduler.webhdfs.transfer import LocalFileError, Progress
+
+from .messages import msg
+
+#: Bytes of the longest job file, as everywhere in the scheduler's API.
+LONGEST = 1024 * 1024
+#: Seconds between two signs of progress.
+_PACE = 0.2
+
+
+class RefusedError(Exception):
+    """It cannot be done; the message is for people, in their language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is to be submitted; None: as the folder's settings say."""
+
+    path: str
+    include: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    generate_name: bool | None = None
+
+    @classmethod
+    def read(cls, body: Any) -> Errand:
+        """Take the body of a request apart; ValueError where it is none."""
+        if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
+            raise ValueError("path")
+        generate = body.get("generateName")
+        if generate is not None and not isinstance(generate, bool):
+            raise ValueError("generateName")
+        return cls(body["path"], _patterns(body, "include"), _patterns(body, "exclude"), generate)
+
+
+class CodeSubmitter:
+    """Submits jobs in the user's name, with code that is below `root`: what the file browser shows."""
+
+    def __init__(self, url: str, token: str, root: Path) -> None:
+        self._url, self._token, self._root = url, token, root
+
+    async def plan(self, errand: Errand, locale: str) -> dict[str, Any]:
+        """Tell what would go along and where to; nothing is sent. RefusedError."""
+        async with AsyncExitStack() as stack:
+            client, files = await self._clients(stack, locale)
+            file, settings = await self._chosen(errand, locale)
+            # the name is made when it is needed
+            kept = replace(settings, generate_name=False)
+            try:
+                prepared = await prepare(client, files, await _text(file, locale), file.parent, kept)
+            except _EXPECTED as error:
+                raise RefusedError(_sentence(error, locale)) from error
+        code = prepared.code.files if prepared.code else ()
+        return {
+            "jobName": prepared.config.get("jobName"),
+            "folder": prepared.code_folder,
+            "include": list(settings.include),
+            "exclude": list(settings.exclude),
+            "generateName": settings.generate_name,
+            "files": [{"name": one.name, "length": one.length} for one in code],
+        }
+
+    async def submit(self, errand: Errand, locale: str) -> AsyncGenerator[dict[str, Any], None]:
+        """Upload and submit; tell how far it is, then the job. RefusedError."""
+        latest: list[Progress] = []
+        async with AsyncExitStack() as stack:
+            client, files = await self._clients(stack, locale)
+            file, settings = await self._chosen(errand, locale)
+            text = await _text(file, locale)
+            try:
+                user = (await client.whoami())["username"]
+                prepared = await prepare(client, files, text, file.parent, settings)
+                task = asyncio.create_task(
+                    carry_out(client, files, prepared, file.parent, lambda progress: latest.append(progress))
+                )
+                try:
+                    while not task.done():
+                        await asyncio.wait({task}, timeout=_PACE)
+                        if latest:
+                            yield _progress(latest[-1])
+                            latest.clear()
+                    name, _ = task.result()
+                finally:
+                    task.cancel()
+            except _EXPECTED as error:
+                raise RefusedError(_sentence(error, locale)) from error
+        yield {"job": {"name": name, "username": user}}
+
+    async def _clients(self, stack: AsyncExitStack, locale: str) -> tuple[Client, FilesClient]:
+        return (
+            await stack.enter_async_context(Client(self._url, self._token, locale=locale)),
+            await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale)),
+        )
+
+    async def _chosen(self, errand: Errand, locale: str) -> tuple[Path, CodeSettings]:
+        file = await asyncio.to_thread(self._resolve, errand.path, locale)
+        try:
+            settings = await asyncio.to_thread(read_settings, file.parent)
+        except CodeError as error:
+            raise RefusedError(error.message.in_locale(locale)) from error
+        return file, CodeSettings(
+            enabled=True,
+            include=settings.include if errand.include is None else errand.include,
+            exclude=settings.exclude if errand.exclude is None else errand.exclude,
+            generate_name=settings.generate_name if errand.generate_name is None else errand.generate_name,
+        )
+
+    def _resolve(self, path: str, locale: str) -> Path:
+        """Find a file below the root; a link that leads out of it is not followed."""
+        root = self._root.resolve()
+        try:
+            file = (root / path.lstrip("/")).resolve(strict=True)
+        except (OSError, ValueError):
+            file = root
+        if not file.is_relative_to(root) or not file.is_file():
+            raise RefusedError(
+                msg("There is no file “{path}” in the file browser's folder.", path=path).in_locale(locale)
+            )
+        return file
+
+
+_EXPECTED = (ApiError, UnreachableError, JsonTextError, CodeError, FilesError, LocalFileError)
+
+
+async def _text(file: Path, locale: str) -> str:
+    def read() -> str:
+        with file.open("rb") as stream:
+            contents = stream.read(LONGEST + 1)
+        if len(contents) > LONGEST:
+            raise ValueError(contents)
+        return contents.decode("utf-8")
+
+    try:
+        return await asyncio.to_thread(read)
+    except (OSError, ValueError) as error:
+        raise RefusedError(
+            msg("“{name}” is no job file: a text in UTF-8 of 1 MiB at most.", name=file.name).in_locale(
+                locale
+            )
+        ) from error
+
+
+def _sentence(error: Exception, locale: str) -> str:
+    """Say in the reader's language what went wrong."""
+    match error:
+        case SubmitRefusedError():
+            refusal = error.message
+            return msg(
+                "{refusal} The code is in {folder} already.", refusal=refusal, folder=error.code_folder
+            ).in_locale(locale)
+        case JsonTextError():
+            return msg(
+                "Line {line}, column {column}: {reason}",
+                line=error.line,
+                column=error.column,
+                reason=error.message,
+            ).in_locale(locale)
+        case CodeError() | LocalFileError():
+            return error.message.in_locale(locale)
+        case FilesError():
+            return error.in_locale(locale)
+        case ApiError():
+            return error.message
+    return str(error)
+
+
+def _progress(progress: Progress) -> dict[str, Any]:
+    return {
+        "progress": {
+            "files": progress.files_done,
+            "filesTotal": progress.files_total,
+            "bytes": progress.bytes_done,
+            "bytesTotal": progress.bytes_total,
+        }
+    }
+
+
+def _patterns(body: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise ValueError(name)
+    return tuple(value)

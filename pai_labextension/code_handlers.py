@@ -1,0 +1,93 @@
+"""`<base_url>/pai/code-plan` and `<base_url>/pai/submit-with-code`: submit with code for the file browser."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from http import HTTPStatus
+
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+from tornado.iostream import StreamClosedError
+
+from pai_scheduler.job.messages import choose_locale
+
+from .code import CodeSubmitter, Errand, RefusedError
+from .handlers import AUTH_RESOURCE
+
+
+class _CodeHandler(APIHandler):
+    auth_resource = AUTH_RESOURCE
+
+    def initialize(self, submitter: CodeSubmitter) -> None:
+        """Take who submits."""
+        self.submitter = submitter
+        self.work: asyncio.Task[None] | None = None
+
+    @property
+    def reader(self) -> str:
+        """Give the language of whoever asks."""
+        return choose_locale(self.request.headers.get("Accept-Language", ""))
+
+    def errand(self) -> Errand:
+        """Read the request's body."""
+        try:
+            return Errand.read(self.get_json_body())
+        except ValueError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, f"The request is wrong at {error}.") from None
+
+
+class PlanHandler(_CodeHandler):
+    """Tells which files would go along with a job."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Answer with what is planned, or why it cannot be."""
+        try:
+            plan = await self.submitter.plan(self.errand(), self.reader)
+        except RefusedError as error:
+            self.set_status(HTTPStatus.UNPROCESSABLE_ENTITY)
+            self.finish({"message": str(error)})
+            return
+        self.finish(plan)
+
+
+class SubmitHandler(_CodeHandler):
+    """Uploads and submits, and tells how far it is: lines of JSON, the last one being what came of it.
+
+    Whoever hangs up before the end gives it up.
+    """
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Answer line by line."""
+        errand = self.errand()
+        self.set_header("Content-Type", "application/x-ndjson")
+        self.work = asyncio.create_task(self._work(errand))
+        await asyncio.wait([self.work])
+        if not self.work.cancelled():
+            self.work.result()
+
+    def on_connection_close(self) -> None:
+        """The browser went away."""
+        super().on_connection_close()
+        if self.work is not None:
+            self.work.cancel()
+
+    async def _work(self, errand: Errand) -> None:
+        try:
+            async with aclosing(self.submitter.submit(errand, self.reader)) as lines:
+                async for line in lines:
+                    await self._say(line)
+        except RefusedError as error:
+            await self._say({"error": {"message": str(error)}})
+        except StreamClosedError:
+            pass
+
+    async def _say(self, line: dict[str, object]) -> None:
+        self.write(json.dumps(line) + "\n")
+        await self.flush()

@@ -1,0 +1,101 @@
+// Submit with code, as the notebook server does it: what would go along, and the job with it.
+
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+/** A job file of the file browser; what is left out is as the folder's settings say. */
+export interface IErrand {
+  readonly path: string;
+  readonly include?: readonly string[];
+  readonly exclude?: readonly string[];
+  readonly generateName?: boolean;
+}
+
+export interface IPlan {
+  readonly jobName: string;
+  /** Where the code goes in the storage. */
+  readonly folder: string;
+  readonly include: readonly string[];
+  readonly exclude: readonly string[];
+  readonly generateName: boolean;
+  /** `length` in bytes. */
+  readonly files: readonly { readonly name: string; readonly length: number }[];
+}
+
+export interface IProgress {
+  readonly files: number;
+  readonly filesTotal: number;
+  readonly bytes: number;
+  readonly bytesTotal: number;
+}
+
+/** A job that was submitted. */
+export interface ISubmitted {
+  readonly name: string;
+  readonly username: string;
+}
+
+/** Every call rejects with an Error whose message is for people. */
+export class CodeDoor {
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    private readonly language: string
+  ) {}
+
+  async plan(errand: IErrand): Promise<IPlan> {
+    const response = await this.post('pai/code-plan', errand);
+    return (await response.json()) as IPlan;
+  }
+
+  /** Upload and submit; `onProgress` is told how far the code is. */
+  async submit(errand: IErrand, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted> {
+    const response = await this.post('pai/submit-with-code', errand, signal);
+    for await (const line of linesOf(response.body!)) {
+      const said = JSON.parse(line);
+      if (said.progress) {
+        onProgress(said.progress);
+      } else if (said.error) {
+        throw new Error(said.error.message);
+      } else {
+        return said.job;
+      }
+    }
+    throw new Error('the connection broke off');
+  }
+
+  private async post(path: string, body: IErrand, signal?: AbortSignal): Promise<Response> {
+    const headers = { 'Accept-Language': this.language.replace('_', '-'), 'Content-Type': 'application/json' };
+    const init = { method: 'POST', headers, body: JSON.stringify(body), ...(signal ? { signal } : {}) };
+    const url = URLExt.join(this.settings.baseUrl, path);
+    const response = await ServerConnection.makeRequest(url, init, this.settings);
+    if (!response.ok) {
+      const answer = await response.json().catch(() => null);
+      throw new Error(answer?.message ?? `${response.status} ${response.statusText}`);
+    }
+    return response;
+  }
+}
+
+async function* linesOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    rest += decoder.decode(value, { stream: !done });
+    const lines = rest.split('\n');
+    rest = lines.pop()!;
+    yield* lines;
+    if (done) {
+      return;
+    }
+  }
+}
+
+/** Patterns as they are typed, one in a line. */
+export function patterns(text: string): string[] {
+  return text
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '');
+}

@@ -1,0 +1,56 @@
+// The plugin: "Submit to PAI with this folder's code" on job files in the file browser.
+
+import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { showErrorMessage } from '@jupyterlab/apputils';
+import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { paiIcon } from '../icon';
+import { IJobsModel } from '../model';
+import { submitWithCode } from './dialog';
+import { CodeDoor } from './door';
+
+const COMMAND = 'pai:submit-with-code';
+/** JSON files of the notebook server; those of the storage are no files here. */
+const JOB_FILES = '.jp-FileBrowser:not(.pai-Storage) .jp-DirListing-item[data-file-type="json"]';
+
+export const submitPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:submit-with-code',
+  description: 'Submits a job file with the code that is beside it.',
+  autoStart: true,
+  requires: [IFileBrowserFactory, IJobsModel],
+  optional: [ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    { tracker }: IFileBrowserFactory,
+    jobs: IJobsModel,
+    someTranslator: ITranslator | null
+  ) => {
+    const { commands, serviceManager } = app;
+    const translator = someTranslator ?? nullTranslator;
+    const trans = translator.load('pai_labextension');
+    const door = new CodeDoor(serviceManager.serverSettings, translator.languageCode);
+    commands.addCommand(COMMAND, {
+      label: trans.__('Submit to PAI with this folder’s code'),
+      icon: paiIcon,
+      describedBy: { args: { type: 'object', properties: { path: { type: 'string' } } } },
+      execute: async args => {
+        const selected = tracker.currentWidget?.selectedItems().next().value?.path;
+        const path = typeof args['path'] === 'string' ? args['path'] : selected;
+        if (path === undefined) {
+          return;
+        }
+        try {
+          const job = await submitWithCode(serviceManager.contents.localPath(path), door, trans);
+          if (job !== null) {
+            await jobs.refresh();
+            await commands.execute('pai:show-jobs');
+          }
+        } catch (error) {
+          await showErrorMessage(trans.__('The job was not submitted'), error as Error);
+        }
+      }
+    });
+    app.contextMenu.addItem({ command: COMMAND, selector: JOB_FILES, rank: 2 });
+  }
+};

@@ -1,0 +1,150 @@
+"""Submit with code through a real Jupyter server and a real scheduler: what goes along, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pai_scheduler.client import Client
+from pai_scheduler.webhdfs.client import FilesClient
+from tests.labextension.conftest import MakeServer
+from tests.testbed.scheduler import RunningScheduler, hello_job
+
+TOKEN = "token-of-alice"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    scheduler = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    yield scheduler
+    scheduler.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a job and its code, below what the file browser shows."""
+    folder = tmp_path / "work" / "项目"
+    folder.mkdir(parents=True)
+    (folder / "train.py").write_text("print(1)\n")
+    (folder / "notes.md").write_text("not code")
+    (folder / "job.pai.json").write_text(json.dumps(hello_job("train", "cat train/train.py")))
+    return folder
+
+
+@pytest.fixture
+async def server(make_jupyter: MakeServer, running: RunningScheduler) -> httpx.AsyncClient:
+    client: httpx.AsyncClient = await make_jupyter(running.url, TOKEN)
+    return client
+
+
+async def submitted(server: httpx.AsyncClient, **errand: Any) -> list[dict[str, Any]]:
+    answer = await server.post("pai/submit-with-code", json={"path": "work/项目/job.pai.json", **errand})
+    assert answer.status_code == 200
+    return [json.loads(line) for line in answer.text.splitlines()]
+
+
+async def test_what_would_go_along_is_told_before_anything_is_sent(
+    server: httpx.AsyncClient, running: RunningScheduler, folder: Path
+) -> None:
+    answer = await server.post("pai/code-plan", json={"path": "work/项目/job.pai.json", "include": ["**/*"]})
+    assert answer.json() == {
+        "jobName": "train",
+        "folder": "/alice/train",
+        "include": ["**/*"],
+        "exclude": [],
+        "generateName": False,
+        "files": [
+            {"name": name, "length": (folder / name).stat().st_size}
+            for name in ("job.pai.json", "notes.md", "train.py")
+        ],
+    }
+    async with FilesClient(running.url, TOKEN) as files:
+        assert await files.find("/alice/train") is None
+
+
+@pytest.mark.usefixtures("folder")
+async def test_the_code_goes_along_and_the_job_is_told_where_it_is(
+    server: httpx.AsyncClient, running: RunningScheduler
+) -> None:
+    *progress, last = await submitted(server, generateName=True)
+    name = last["job"]["name"]
+    assert name.startswith("train_")
+    assert last["job"]["username"] == "alice"
+    assert all(line["progress"]["filesTotal"] == 1 for line in progress)
+    async with FilesClient(running.url, TOKEN) as files, Client(running.url, TOKEN) as client:
+        assert [info.name async for info in files.walk(f"/alice/{name}")] == ["train.py"]
+        assert (await client.config("alice", name))["codeDir"] == (
+            "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/$PAI_JOB_NAME"
+        )
+
+
+async def test_the_folders_own_settings_count_where_nothing_else_is_said(
+    server: httpx.AsyncClient, folder: Path
+) -> None:
+    (folder / ".pai").mkdir()
+    (folder / ".pai" / "settings.json").write_text(
+        '{"pai.job.upload.include": ["*.md"], "pai.job.generateJobName.enabled": true} // mine'
+    )
+    plan = (await server.post("pai/code-plan", json={"path": "work/项目/job.pai.json"})).json()
+    assert (plan["include"], plan["generateName"]) == (["*.md"], True)
+    assert [file["name"] for file in plan["files"]] == ["notes.md"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("path", ["work/missing.json", "../outside.json", "work/link.json", "work", "a\0b"])
+async def test_only_a_file_of_the_file_browser_is_a_job_file(
+    server: httpx.AsyncClient, tmp_path: Path, path: str
+) -> None:
+    outside = tmp_path.parent / "outside.json"
+    outside.write_text(json.dumps(hello_job("stolen")))
+    (tmp_path / "work" / "link.json").symlink_to(outside)
+    answer = await server.post("pai/code-plan", json={"path": path})
+    assert answer.status_code == 422
+    assert "There is no file" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"jobName": "train",\n "image" 1}', "第 2 行"),
+        (json.dumps({"jobName": "train"}), "缺少必填字段"),
+        ("\udcff", "UTF-8"),
+    ],
+)
+async def test_what_is_wrong_with_a_job_file_is_told_in_the_readers_language(
+    server: httpx.AsyncClient, folder: Path, text: str, sentence: str
+) -> None:
+    (folder / "job.pai.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    chinese = {"Accept-Language": "zh-CN"}
+    answer = await server.post("pai/code-plan", json={"path": "work/项目/job.pai.json"}, headers=chinese)
+    assert answer.status_code == 422
+    assert sentence in answer.json()["message"]
+    (line,) = await submitted(server)
+    assert line["error"]["message"]
+
+
+@pytest.mark.usefixtures("folder")
+async def test_a_job_that_is_refused_after_its_code_was_sent_says_where_the_code_is(
+    server: httpx.AsyncClient, running: RunningScheduler
+) -> None:
+    async with Client(running.url, TOKEN) as client:
+        await client.submit(hello_job("train", "sleep 3600"))
+    *_, last = await submitted(server)
+    assert "The code is in /alice/train already." in last["error"]["message"]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "body", [{}, {"path": 1}, {"path": "a", "include": "x"}, {"path": "a", "generateName": 1}]
+)
+async def test_a_request_that_is_wrong_is_refused(server: httpx.AsyncClient, body: dict[str, Any]) -> None:
+    assert (await server.post("pai/code-plan", json=body)).status_code == 400
+    assert (await server.post("pai/submit-with-code", json=body)).status_code == 400
+    del server.headers["Authorization"]
+    server.cookies.clear()
+    assert (await server.post("pai/submit-with-code", json=body)).status_code == 403
