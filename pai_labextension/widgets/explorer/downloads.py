@@ -14,7 +14,7 @@ def download_address(prefix: str, entry: FileInfo) -> str:
     """Give where the browser gets a file, or a folder as a zip file; `prefix`: see `links.server_prefix`."""
     path = quote(entry.path, safe="/", errors="surrogateescape")
     operation = "ARCHIVE" if entry.is_folder else "OPEN"
-    return f"{prefix.rstrip('/')}/pai/webhdfs/v1{path}?op={operation}&data=true"
+    return f"{prefix.rstrip('/')}/pai/webhdfs/v1{path}?op={operation}"
 
 
 def download_link(say: Language, prefix: str, entry: FileInfo) -> str:
