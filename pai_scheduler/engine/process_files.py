@@ -74,7 +74,7 @@ def prepare(
         if absolute := [target for _, target in spec.get("mounts", ()) if target.startswith("/")]:
             return _refuse(folder, _failed("mount", None, absolute[0]))
         try:
-            folder.prepare(spec, files or {})
+            folder.prepare(spec, files)
         except (OSError, ValueError) as error:
             return _refuse(folder, _failed("folder", getattr(error, "errno", None)))
         return Sight(Phase.PREPARED, {})

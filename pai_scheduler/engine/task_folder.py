@@ -154,7 +154,7 @@ class TaskFolder:
             return phase, record
         return Phase.NOTHING, {}
 
-    def prepare(self, spec: LaunchSpec, files: Mapping[str, bytes]) -> None:
+    def prepare(self, spec: LaunchSpec, files: Mapping[str, bytes] | None = None) -> None:
         """Write down what to run, with the task's own small files, and reserve the space for how it ends.
 
         The caller holds the lock.
@@ -162,7 +162,7 @@ class TaskFolder:
         self.work.mkdir(exist_ok=True)
         if files:
             self.private.mkdir(mode=0o700, exist_ok=True)
-        for name, content in files.items():
+        for name, content in (files or {}).items():
             _write(self.private / name, content)
         self.log.mkdir(exist_ok=True)
         if not self.control.exists():
