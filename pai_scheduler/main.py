@@ -157,7 +157,8 @@ def make_parser() -> argparse.ArgumentParser:
         "--openpai-compat",
         action="store_true",
         help="for clients of OpenPAI: whoever reaches this port reads all jobs, with what is in their "
-        "environment, without a token; also answers under /rest-server/api/v1",
+        "environment, without a token; also answers under /rest-server/api/v1 and, with a token, "
+        "/webhdfs/api/v1",
     )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
     parser.add_argument(

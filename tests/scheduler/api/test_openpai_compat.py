@@ -85,11 +85,15 @@ async def test_an_old_client_submits_with_a_token_at_the_old_address(compat: Run
         assert (await http.delete(answer.headers["Location"], headers=headers)).status_code == 202
 
 
-async def test_where_there_is_nothing_yet_is_404(compat: RunningScheduler) -> None:
+async def test_files_are_where_they_were_for_those_who_have_a_token(compat: RunningScheduler) -> None:
     async with httpx.AsyncClient(base_url=compat.url, trust_env=False) as http:
-        for path in ("/webhdfs/api/v1/", "/webhdfs/api/v1/Output/alice?op=LISTSTATUS", "/rest-server/"):
-            answer = await http.get(path)
-            assert (answer.status_code, answer.json()["code"]) == (404, "NoApiError")
+        for path in ("/webhdfs/api/v1/", "/webhdfs/api/v1/Output/alice?op=LISTSTATUS"):
+            assert (await http.get(path)).status_code == 401
+        headers = {"Authorization": "Bearer token-of-alice"}
+        answer = await http.get("/webhdfs/api/v1/?op=GETHOMEDIRECTORY", headers=headers)
+        assert answer.json() == {"Path": "/alice"}
+        nothing = await http.get("/rest-server/")
+        assert (nothing.status_code, nothing.json()["code"]) == (404, "NoApiError")
 
 
 async def test_the_log_says_loudly_that_everybody_reads(
