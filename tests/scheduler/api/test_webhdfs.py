@@ -353,3 +353,17 @@ async def test_many_ask_at_once(any_gateway: Gateway) -> None:
 
         back = await asyncio.gather(*map(both, range(20)))
     assert back == [bytes([number]) * 100_000 for number in range(20)]
+
+
+async def test_how_long_a_transfer_takes_is_no_measure_of_the_scheduler(gateway: Gateway) -> None:
+    def measured(name: str) -> float:
+        labels = {"handler": "WebHdfsHandler"}
+        return gateway.service.monitor.registry.get_sample_value(name, labels) or 0
+
+    async with gateway.client() as alice:
+        await alice.put("/alice/f", params={"op": "CREATE", "data": "true"}, content=b"12345")
+        await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})
+        assert measured("pai_http_request_seconds_count") == 0
+        assert measured("pai_stream_bytes_total") == 5
+        await alice.get("/alice/f", params={"op": "GETFILESTATUS"})
+    assert measured("pai_http_request_seconds_count") == 1
