@@ -28,8 +28,6 @@ UPLOADS = StoragePath((".pai-uploads",))
 #: Anybody may make a file there; who does not know its name does not find it.
 _UPLOADS_MODE = 0o1733
 _FILE_MODE, _FOLDER_MODE = 0o644, 0o755
-#: Bits that the data node takes away from a new file, as its umask.
-_MASKED = 0o022
 #: Seconds after which an upload is taken for abandoned.
 _ABANDONED = 24 * 3600
 #: Seconds for which HDFS is asked again where that may help.
@@ -285,8 +283,6 @@ class HdfsStorage:
         self._writing.add(written)
         try:
             await self._transfers.send("PUT", path, locate, pieces)
-            if mode & _MASKED:
-                await self.set_permission(fresh, actor, mode)
             if parent.group != self._uploads_group:
                 await self._names.ask("set_owner", fresh, "", {"group": parent.group})
             if times_of is not None:

@@ -92,7 +92,7 @@ async def test_a_group_shares_its_tree_as_hdfs_knows_the_group(
         await storage.status(team / "file", "bob")
 
 
-async def test_a_new_file_has_the_permission_that_is_said_whatever_the_umask(
+async def test_a_new_file_and_its_copy_have_the_permission_that_is_said(
     storage: HdfsStorage, team: StoragePath
 ) -> None:
     await storage.create(team / "file", "alice", giving([b"ours"]), permission=0o666)
