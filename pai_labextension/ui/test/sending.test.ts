@@ -67,7 +67,7 @@ describe('sendFile', () => {
     };
     await send();
     await expectWhole();
-    expect(waits.slice(0, 6)).toEqual([500, 1000, 2000, 4000, 8000, 16000]);
+    expect(waits.slice(0, 6)).toEqual([500, 1000, 2000, 4000, 5000, 5000]);
   });
 
   it('gives up when it does not get on, and keeps what is there', async () => {

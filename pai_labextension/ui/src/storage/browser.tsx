@@ -35,6 +35,8 @@ interface IBrowserOptions extends FileBrowser.IOptions {
   drive: StorageDrive;
   uploads: Uploads;
   trans: TranslationBundle;
+  /** Called when somebody looks at it for the first time. */
+  onFirstShow: () => void;
 }
 
 export class StorageBrowser extends FileBrowser {
@@ -106,6 +108,7 @@ export class StorageBrowser extends FileBrowser {
     if (this.begin !== null) {
       const begin = this.begin;
       this.begin = null;
+      this.options.onFirstShow();
       await begin();
     }
     await this.model.refresh();

@@ -63,11 +63,12 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     let browser: StorageBrowser | null = null;
     const inView = () => browser?.isVisible ?? false;
     const model = new StorageModel({ manager, translator, ...(state ? { state } : {}) }, drive, inView);
-    browser = new StorageBrowser({ id: 'pai-storage', model, restore: false, translator, drive, uploads, trans });
+    // JupyterLab's own commands (rename, cut, new notebook …) act on the browser that was used last
+    const onFirstShow = () => browser && void factory.tracker.add(browser);
+    const parts = { model, drive, uploads, trans, translator, onFirstShow };
+    browser = new StorageBrowser({ id: 'pai-storage', restore: false, ...parts });
     browser.title.icon = storageIcon;
     browser.title.caption = trans.__('PAI storage');
-    // JupyterLab's own commands (rename, cut, paste, download …) act on the browser that was used last
-    void factory.tracker.add(browser);
     app.shell.add(browser, 'left', { rank: 110, type: 'PAI storage' });
     restorer?.add(browser, 'pai-storage');
     addCommands(app, browser, drive, translator);

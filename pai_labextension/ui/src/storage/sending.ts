@@ -5,9 +5,10 @@ import { join, nameOf, parentOf, partName } from './paths';
 
 /** Bytes of one request, and of the longest file that is sent whole in one. */
 export const PIECE = 8 * 1024 * 1024;
-/** How often running sending is tried again that does not get on, and the first pause (ms), doubled each time. */
-const TRIES = 6;
+/** How often running sending is tried again that does not get on, and the pauses before it (ms): each is doubled. */
+const TRIES = 10;
 const PAUSE = 500;
+const LONGEST_PAUSE = 5_000;
 
 /** Resolves after so many ms; rejects when the signal says so. */
 export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
@@ -55,7 +56,7 @@ export async function sendFile(
       if (!mayPass(error) || failures >= TRIES) {
         throw error;
       }
-      await wait(PAUSE * 2 ** failures, signal);
+      await wait(Math.min(PAUSE * 2 ** failures, LONGEST_PAUSE), signal);
       failures += 1;
     }
   }

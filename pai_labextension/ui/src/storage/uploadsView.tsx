@@ -32,7 +32,7 @@ export class UploadsPanel extends ReactWidget {
 
 function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | null {
   const { items, active, totals } = uploads;
-  if (items.length === 0) {
+  if (items.every(item => item.state === 'cancelled')) {
     return null;
   }
   const failed = items.filter(item => item.state === 'failed');

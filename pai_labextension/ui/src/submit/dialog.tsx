@@ -158,7 +158,7 @@ function PatternsInput(props: {
       {props.label}
       <textarea
         className="jp-mod-styled"
-        rows={2}
+        rows={3}
         spellCheck={false}
         value={typed ?? props.value.join('\n')}
         onChange={event => {
