@@ -182,7 +182,8 @@ async def test_a_scheduler_that_was_away_is_found_again_by_an_upload(
 
     await page.route("**/pai/webhdfs/**op=APPEND**", stop_once)
     await choose(page, storage, "Upload files", large)
-    await expect(storage.get_by_role("progressbar", name="model.bin")).to_be_visible()
+    while appended < 2:
+        await page.wait_for_timeout(50)
     await storage.get_by_role("button", name="Refresh").click()
     await expect(storage.get_by_role("alert").filter(has_text="does not answer")).to_be_visible()
     scheduler.start()
