@@ -23,7 +23,6 @@ from .staging import Limit, Staging
 from .storage.errors import PASSING, Problem, StorageError
 from .storage.files import Files
 from .storage.path import StoragePath
-from .storage_access import uri_name
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +94,7 @@ class JobInputs:
 
     async def fetch(self, job: Job, waiting: Callable[[Message], None]) -> Inputs:
         """Fetch what a job names; a storage that does not answer is waited for, and `waiting` is told so."""
-        uris = storage_uris(job.spec, job.user, self._files.names.default, uri_name(job.user))
+        uris = storage_uris(job.spec, job.user, self._files.names.default)
         if not job.spec.output_dir:
             await self._make_default_output(job, uris.output_dir)
         if not names_files(job.spec):

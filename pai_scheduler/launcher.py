@@ -22,7 +22,7 @@ from .job.task import TaskRef
 from .job_inputs import Inputs, JobInputs, names_files
 from .journal import about
 from .storage.errors import PASSING, Problem, StorageError
-from .storage_access import HDFSCLI, NETRC, access_files, uri_name
+from .storage_access import HDFSCLI, NETRC, access_files
 
 _log = logging.getLogger(__name__)
 
@@ -217,7 +217,6 @@ class Launcher:
             places = {name: f"{private}/{name}" for name in files}
             access = StorageAccess(
                 inputs.token,
-                uri_name(job.user),
                 places.get(NETRC, ""),
                 places.get(HDFSCLI, ""),
                 self._engine.code_dir(inputs.code) if inputs.code is not None else "",

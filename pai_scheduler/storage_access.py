@@ -8,15 +8,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
-from .storage.trees import folder_name
-
 #: names of the two files
 NETRC, HDFSCLI = "netrc", "hdfscli.cfg"
-
-
-def uri_name(user: str) -> str:
-    """Give what a user's folders are called in a URI: nearly always the user's name."""
-    return folder_name(user).replace("%", "%25")
 
 
 def access_files(user: str, token: str, default_fs_uri: str) -> dict[str, bytes]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from .folders import uri_name
 from .rules import MAX_ARGUMENT_BYTES
 from .spec import JobSpec, Scalar, TaskRole
 from .task import TaskRef
@@ -53,23 +54,21 @@ class StorageUris:
 class StorageAccess:
     """How a task reaches the storage: a token that counts while the job lasts, files with it, and its code.
 
-    Paths are as the task sees them; empty: there is none. `user_folder` as for `storage_uris`.
+    Paths are as the task sees them; empty: there is none.
     """
 
     token: str
-    user_folder: str = ""
     netrc: str = ""
     hdfscli: str = ""
     code_folder: str = ""
 
 
-def storage_uris(spec: JobSpec, user: str, default_fs_uri: str, user_folder: str = "") -> StorageUris:
+def storage_uris(spec: JobSpec, user: str, default_fs_uri: str) -> StorageUris:
     """Fill in a job's storage URIs: $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME (${…} too).
 
     An empty outputDir is `<default_fs_uri>/Output/<user>/<jobName>`. Unknown variables stay as they are.
-    `user_folder` is what the user's folders are called in a URI, where that is not the user's name.
     """
-    folder = user_folder or user
+    folder = uri_name(user)
     values = {"PAI_DEFAULT_FS_URI": default_fs_uri, "PAI_JOB_NAME": spec.name, "PAI_USER_NAME": folder}
 
     def fill(uri: str) -> str:
@@ -110,8 +109,7 @@ def task_environment(
     if shared is None:
         shared = gang_environment(spec, addresses, ports)
     role, own_ports = spec.role(task.role), ports[task.role, task.index]
-    user_folder = access.user_folder if access is not None else ""
-    environment = _job_variables(spec, user, default_fs_uri, user_folder)
+    environment = _job_variables(spec, user, default_fs_uri)
     environment |= _role_variables(role)
     environment |= _task_variables(role, task.index, addresses[task.role, task.index], own_ports)
     environment |= _gpu_variables(gpus)
@@ -140,8 +138,8 @@ def scalar_text(value: Scalar) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _job_variables(spec: JobSpec, user: str, default_fs_uri: str, user_folder: str) -> dict[str, str]:
-    uris = storage_uris(spec, user, default_fs_uri, user_folder)
+def _job_variables(spec: JobSpec, user: str, default_fs_uri: str) -> dict[str, str]:
+    uris = storage_uris(spec, user, default_fs_uri)
     tasks, roles = str(spec.total_tasks), str(len(spec.task_roles))
     role_list = ",".join(role.name for role in spec.task_roles)
     return {

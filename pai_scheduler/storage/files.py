@@ -12,12 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..caller import Caller
+from ..job.folders import OUTPUT, PUBLIC, SHARED, folder_name
 from ..job.messages import msg
 from .errors import Problem, StorageError
 from .names import StorageNames
 from .path import StoragePath
 from .protocol import Checksum, FileStatus, Listing, OpenFile, Storage, Summary
-from .trees import OUTPUT, PUBLIC, ROOT, SHARED, Right, Tree, check, folder_name, may, tree_of
+from .trees import ROOT, Right, Tree, check, may, tree_of
 
 #: Bytes of the largest file that the scheduler reads for itself.
 SMALL = 64 * 1024

@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..caller import Caller
+from ..job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
 from ..job.messages import msg
 from .errors import Problem, StorageError
 from .path import StoragePath
 
-PUBLIC, SHARED, OUTPUT, CONTAINER = "Public", "Shared", "Output", "Container"
 #: Folders at the root that hold one tree for each user or group.
 _SHELVES = (SHARED, OUTPUT, CONTAINER)
-_RESERVED = (PUBLIC, *_SHELVES)
 ROOT = StoragePath()
 
 
@@ -46,14 +45,6 @@ class Tree:
     def permission(self) -> int:
         """Give the bits of its root, where a storage keeps such rights too."""
         return 0o755 if not (self.owner or self.group) else 0o770 if self.group else 0o700
-
-
-def folder_name(name: str) -> str:
-    """Name the folder of a user or group: the name, where a folder may be called so and none of ours is."""
-    safe = name.replace("%", "%25").replace("/", "%2F")
-    if safe.startswith(".") or safe in _RESERVED:
-        safe = f"%{ord(safe[0]):02X}{safe[1:]}"
-    return safe
 
 
 def home(user: str) -> StoragePath:

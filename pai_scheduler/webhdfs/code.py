@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from ..client import ApiError, Client
 from ..job.environment import storage_uris
@@ -155,22 +154,29 @@ async def _refuse_wrong(client: Client, config: Any, locale: str) -> None:
         raise ApiError(400, "InvalidParametersError", message.in_locale(locale), errors)
 
 
+async def _refuse_taken(client: Client, owner: str, name: str, locale: str) -> None:
+    """Refuse a name that is taken before that job's code is changed."""
+    try:
+        await client.job(owner, name)
+    except ApiError as error:
+        if error.status == 404:
+            return
+        raise
+    message = msg("There is a job named {name} already. Choose another name.", name=name)
+    raise ApiError(409, "ConflictJobError", message.in_locale(locale))
+
+
 async def _placed(
     client: Client, files: FilesClient, config: Mapping[str, Any], code: CodePlan, user: str | None
 ) -> Prepared:
     """Choose the folder of the code: what the job's codeDir says, else one of the job's name."""
-    asker = (await client.whoami())["username"]
-    owner = user or asker
+    owner = user or (await client.whoami())["username"]
+    if not config.get("codeDir"):
+        config = {**config, "codeDir": f"{_DEFAULT}/$PAI_USER_NAME/$PAI_JOB_NAME"}
     spec = parse_job(config)
-    if not spec.code_dir:
-        own = await files.home() if owner == asker else f"/{owner}"
-        plain_name = own == f"/{owner}"
-        home = "/$PAI_USER_NAME" if plain_name else quote(own)
-        config = {**config, "codeDir": f"{_DEFAULT}{home}/$PAI_JOB_NAME"}
-        return Prepared(config, code, f"{own}/{spec.name}")
     uri = storage_uris(spec, owner, _DEFAULT).code_dir
     try:
-        return Prepared(config, code, files.resolve(uri))
+        target = files.resolve(uri)
     except FilesError:
         raise CodeError(
             msg(
@@ -179,6 +185,8 @@ async def _placed(
                 uri=spec.code_dir,
             )
         ) from None
+    await _refuse_taken(client, owner, spec.name, files.locale)
+    return Prepared(config, code, target)
 
 
 async def _twins(files: FilesClient, record: UploadRecord, wanted: Sequence[LocalFile]) -> Mapping[str, str]:

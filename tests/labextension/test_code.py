@@ -130,11 +130,18 @@ async def test_what_is_wrong_with_a_job_file_is_told_in_the_readers_language(
 
 @pytest.mark.usefixtures("folder")
 async def test_a_job_that_is_refused_after_its_code_was_sent_says_where_the_code_is(
-    server: httpx.AsyncClient, running: RunningScheduler
+    server: httpx.AsyncClient, running: RunningScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Client(running.url, TOKEN) as client:
-        await client.submit(hello_job("train", "sleep 3600"))
-    *_, last = await submitted(server)
+    write = FilesClient.write
+
+    async def meanwhile(self: FilesClient, path: str, *arguments: Any, **options: Any) -> None:
+        async with Client(running.url, TOKEN) as client:
+            await client.submit(hello_job("train", "sleep 3600"))
+        await write(self, path, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesClient, "write", meanwhile)
+        *_, last = await submitted(server)
     assert "The code is in /alice/train already." in last["error"]["message"]
 
 

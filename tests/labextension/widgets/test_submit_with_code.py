@@ -84,8 +84,30 @@ async def test_code_that_cannot_go_along_keeps_the_job_here(client: Client, tmp_
         form.close()
 
 
-async def test_who_is_refused_is_told_that_the_code_is_there(client: Client, tmp_path: Path) -> None:
-    await client.submit(hello_job("taken"))
+async def test_a_name_that_is_taken_is_refused_before_the_code_is_sent(
+    client: Client, tmp_path: Path
+) -> None:
+    await client.submit(hello_job("gone-already"))
+    write_tree(tmp_path, a_py="")
+    form = JobForm(hello_job("gone-already"), client, "en", code=tmp_path, quiet=0)
+    try:
+        assert await form.submit() is None
+        assert "Its code is in" not in form.outcome.value
+        assert form.form.field("jobName").problem
+    finally:
+        form.close()
+
+
+async def test_who_is_refused_is_told_that_the_code_is_there(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = FilesClient.write
+
+    async def meanwhile(self: FilesClient, path: str, *arguments: object, **options: object) -> None:
+        await client.submit(hello_job("taken"))
+        await write(self, path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FilesClient, "write", meanwhile)
     write_tree(tmp_path, a_py="")
     form = JobForm(hello_job("taken"), client, "en", code=tmp_path, quiet=0)
     try:

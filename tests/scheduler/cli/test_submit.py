@@ -59,13 +59,11 @@ def test_options_choose_the_folder_the_files_and_the_name(pai: Pai, job: Path) -
     assert pai("fs", "ls", name).stdout == "notes.txt\n"
 
 
-def test_who_is_refused_is_told_where_the_code_is(pai: Pai, job: Path) -> None:
+def test_a_name_that_is_taken_is_refused_before_anything_is_sent(pai: Pai, job: Path) -> None:
     assert pai("submit", job, "--code", job.parent).returncode == 0
     again = pai("submit", job, "--code", job.parent)
     assert again.returncode == 1
-    assert again.stderr.splitlines()[-1] == (
-        f"The code is uploaded to /alice/{job.stem}; the job is not submitted."
-    )
+    assert again.stderr == f"There is a job named {job.stem} already. Choose another name.\n"
 
 
 def test_no_file_is_no_code(pai: Pai, job: Path) -> None:

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.caller import Caller
+from pai_scheduler.job.folders import folder_name
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.trees import Right, check, folder_name, home, may, tree_of
+from pai_scheduler.storage.trees import Right, check, home, may, tree_of
 
 from .home import refuses
 

@@ -173,10 +173,22 @@ async def test_who_is_refused_afterwards_is_told_where_the_code_is(
     alice: Client, files: FilesClient, folder: Path, name: str
 ) -> None:
     write(folder, "main.py")
-    await submit_with_code(alice, files, job(name, "true"), folder, ON)
+    prepared = await prepare(alice, files, job(name, "true"), folder, ON)
+    await alice.submit(job(name, "true"))
     with pytest.raises(SubmitRefusedError) as refusal:
-        await submit_with_code(alice, files, job(name, "true"), folder, ON)
+        await carry_out(alice, files, prepared, folder)
     assert (refusal.value.status, refusal.value.code_folder) == (409, f"/alice/{name}")
+
+
+async def test_a_name_that_is_taken_leaves_that_jobs_code_as_it_is(
+    alice: Client, files: FilesClient, folder: Path, name: str
+) -> None:
+    write(folder, "main.py", "1")
+    await submit_with_code(alice, files, job(name, "true"), folder, ON)
+    write(folder, "main.py", "another")
+    with pytest.raises(ApiError, match="There is a job named"):
+        await submit_with_code(alice, files, job(name, "true"), folder, ON)
+    assert (await files.status(f"/alice/{name}/main.py")).length == 1
 
 
 async def test_a_file_that_cannot_go_along_keeps_the_job_back(
