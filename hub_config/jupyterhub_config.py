@@ -149,8 +149,11 @@ if engine == "process":
     c.PAISpawner.homes = str(folder / "home")
     c.PAISpawner.tutorials = str(repository / "notebooks")
 else:
-    # Built by `make run ENGINE=docker`. What is in the container goes with it, until a storage is set up.
+    # Built by `make run ENGINE=docker`.
     c.PAISpawner.images = {"PAI notebook": os.environ.get("PAI_NOTEBOOK_IMAGE", "pai/notebook:latest")}
     c.PAISpawner.allow_any_image = True
     c.PAISpawner.cmd = ["jupyterhub-singleuser"]
+    # Everybody has a volume that stays, with what it lacks of the image's tutorials.
+    c.PAISpawner.home_in_container = "/home/jovyan"
+    c.PAISpawner.tutorials = "/opt/pai/tutorials"
     c.PAISpawner.ip = "0.0.0.0"  # noqa: S104 - inside the container, on its job's own network

@@ -253,6 +253,7 @@ class Launcher:
                 login=inputs.login,
                 code=inputs.code,
                 mounts=inputs.mounts,
+                home=job.spec.home,
                 files=files,
             )
 

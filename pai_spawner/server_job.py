@@ -17,9 +17,13 @@ ROLE = "notebook"
 #: environment.
 _COMMAND = (
     "cd 2>/dev/null\n"
+    "{before}"
     'export JUPYTERHUB_SERVICE_URL="http://{address}:$PAI_CONTAINER_HOST_http_PORT_LIST$JUPYTERHUB_SERVICE_PREFIX"\n'
     "exec {server}"
 )
+#: Gives a home that was made of another image what it lacks of this one's tutorials. Nothing that is there is
+#: touched, and a server starts without them too.
+_TUTORIALS = "[ ! -d {folder} ] || {{ mkdir -p tutorials && cp -Rn {folder}/. tutorials/; }}\n"
 
 
 def new_job_name(server_name: str) -> str:
@@ -40,8 +44,15 @@ def server_job(
     command: Sequence[str],
     address: str,
     shm_mb: int,
+    home: str = "",
+    tutorials: str = "",
 ) -> dict[str, Any]:
-    """Write the job JSON of a server that listens on `address` of its task, on the task's own http port."""
+    """Write the job JSON of a server that listens on `address` of its task, on the task's own http port.
+
+    `home`: where its container has the person's persistent home, with what it lacks of the image's folder
+    `tutorials`.
+    """
+    before = _TUTORIALS.format(folder=shlex.quote(tutorials)) if home and tutorials else ""
     return {
         "jobName": name,
         "image": options.image,
@@ -56,10 +67,14 @@ def server_job(
                 "memoryMB": options.memory_mb,
                 "shmMB": min(shm_mb, options.memory_mb),
                 "gpuNumber": options.gpus,
-                "command": _COMMAND.format(address=address, server=shlex.join(command)),
+                "command": _COMMAND.format(address=address, before=before, server=shlex.join(command)),
             }
         ],
         "jobEnvs": dict(env),
         # a person's session never borrows from another virtual cluster, so it is never taken away
-        "extras": {"session": {"server": server_name}, "preemptible": False},
+        "extras": {
+            "session": {"server": server_name},
+            "preemptible": False,
+            **({"home": home} if home else {}),
+        },
     }

@@ -53,8 +53,20 @@ class SpawnerSettings(HasTraits):
         scratch folder, or in its container's working folder.
         """,
     )
+    home_in_container = Unicode(
+        config=True,
+        help="""Where a user's servers find that user's persistent home in their containers.
+
+        For Docker, instead of `homes`: the scheduler keeps a volume for each user (`extras.home` of a job).
+        The server works there, as its home folder. Empty: what is in a container goes with it.
+        """,
+    )
     tutorials = Unicode(
-        config=True, help="Folder that is copied into a user's persistent folder as `tutorials`; empty: none."
+        config=True,
+        help="""Folder of which a user's persistent folder gets what it lacks, as `tutorials`; empty: none.
+
+        On this machine with `homes`, in the image with `home_in_container`.
+        """,
     )
     launch_patience = Float(
         900.0,

@@ -151,6 +151,8 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             command=[*self.cmd, *self.get_args()],
             address=self.ip,
             shm_mb=self.shm_mb,
+            home=self.home_in_container,
+            tutorials=self.tutorials,
         )
         verdict = await client.validate(config)
         if verdict["errors"]:
@@ -190,6 +192,8 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         if self.homes:
             # Jupyter's settings, and a shell's, belong to the person, not to the machine's account
             env["HOME"] = self.notebook_dir
+        if self.home_in_container:
+            env["HOME"] = self.home_in_container  # whatever the image says
         # made by the task itself, as only the task knows its port
         env.pop("JUPYTERHUB_SERVICE_URL", None)
         return env

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import io
 import json
 import os
 import stat
+import tarfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -182,6 +184,23 @@ class DockerApi:
         headers = {"Content-Type": "application/x-tar"}
         async with self._stream(path, {"path": "/"}, headers, "PUT", archive) as response:
             await response.read()
+
+    async def owner_of(self, container: str, place: str) -> tuple[int, int]:
+        """Tell the user id and the permission bits of a folder in a container; DockerError. Waits for it."""
+        path = f"containers/{container}/archive"
+
+        async def ask() -> tuple[int, int]:
+            # Docker tells the owner in an archive only, whose beginning is enough; none is shorter
+            async with self._stream(path, {"path": place}) as response:
+                try:
+                    head = await response.content.readexactly(3 * tarfile.BLOCKSIZE)
+                except asyncio.IncompleteReadError as error:
+                    raise UnreachableError("Docker closed the archive") from error
+            with tarfile.open(fileobj=io.BytesIO(head), mode="r:") as archive:
+                folder = next(iter(archive))
+            return folder.uid, folder.mode & 0o7777
+
+        return await self.persist(ask)
 
     async def resolve(self, image: str, login: RegistryLogin | None) -> None:
         """Ask an image's registry whether it is there for who logs in so; DockerError."""

@@ -12,6 +12,7 @@ from ..job.task import TaskRef
 from .docker_disk import LABEL_STORAGE
 from .docker_hold import ENTRY as HOLD_ENTRY
 from .docker_hold import PIPE as HOLD_PIPE
+from .docker_home import home_mount, home_volume
 from .docker_logs import log_config
 from .protocol import Launch
 
@@ -20,7 +21,7 @@ WORK_DIR = "/pai"
 PIDS_LIMIT = 4096
 #: Where a task finds the folder of its code as it was fetched, and its own small files.
 CODE_DIR, PRIVATE_DIR = "/pai-code", "/pai-job"
-LABEL_INSTANCE = "pai.instance"
+LABEL_INSTANCE, LABEL_USER = "pai.instance", "pai.user"
 #: The user's command is "$1", so nothing in it is ever read by this line.
 _ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 _HOST_NAME_MAX = 63
@@ -85,6 +86,9 @@ def container_config(
         *([_bind(launch.code, code_dir(launch.code))] if private is not None and launch.code else ()),
         *(_bind(mount.source, str(PurePosixPath(WORK_DIR, mount.target))) for mount in launch.mounts),
     ]
+    if launch.home:
+        owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
+        host["Mounts"].append(home_mount(home_volume(instance, launch.user), launch.home, owner))
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
@@ -98,7 +102,7 @@ def container_config(
         "Healthcheck": {"Test": ["NONE"]},
         "Labels": {
             **labels(task, instance),
-            "pai.user": launch.user,
+            LABEL_USER: launch.user,
             "pai.job-name": launch.job_name,
             # for whoever watches over it after a restart of the service
             **({LABEL_STORAGE: str(launch.storage_gb)} if launch.storage_gb is not None else {}),

@@ -16,6 +16,7 @@ from typing import Any
 
 from .disk_meter import DiskMeter
 from .docker_api import DockerApi
+from .docker_home import kept_volumes
 
 #: Seconds between two questions to the daemon at least, and the part of the time that it may spend on them.
 _LEAST_PAUSE, _SHARE = 10.0, 0.05
@@ -64,10 +65,18 @@ def storage_gb(found: Mapping[str, Any]) -> int | None:
 
 
 def _folders(found: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Find the folders of a container's writable layer and volumes; none where they cannot be looked into."""
+    """Find the folders of a container's writable layer and volumes; none where they cannot be looked into.
+
+    A volume that outlives the container, its user's home, does not count.
+    """
     driver = found.get("GraphDriver") or {}
     upper = (driver.get("Data") or {}).get("UpperDir")
-    volumes = [mount["Source"] for mount in found.get("Mounts") or () if mount["Type"] == "volume"]
+    kept = kept_volumes(found)
+    volumes = [
+        mount["Source"]
+        for mount in found.get("Mounts") or ()
+        if mount["Type"] == "volume" and mount["Name"] not in kept
+    ]
     folders = [upper, *volumes] if upper else []
     if not all(os.access(folder, os.R_OK | os.X_OK) for folder in folders):
         return ()

@@ -69,10 +69,13 @@ class Maker:
     async def fill(self, launch: Launch, image: dict[str, Any], private: Path | None = None) -> None:
         """Put what a task needs into its container, which has not run: its code, in a working folder that
         whoever the image runs as may write to; without `private` also what could not be mounted."""
+        is_root = _is_root(image["Config"].get("User") or "")
 
-        def entries() -> Iterator[bytes]:
-            if launch.code is not None or not _is_root(image["Config"].get("User") or ""):
+        def entries(opens_home: bool) -> Iterator[bytes]:
+            if launch.code is not None or not is_root:
                 yield from folder_entry(WORK_DIR, 0o1777)
+            if opens_home:
+                yield from folder_entry(launch.home, 0o777)
             if launch.code is not None:
                 yield from tree_entries(launch.code, f"{WORK_DIR}/{launch.code.name}", writable=True)
             if private is None and launch.files:
@@ -82,13 +85,19 @@ class Maker:
                 yield from tree_entries(launch.code, code_dir(launch.code), writable=False)
 
         try:
+            opens_home = bool(launch.home) and not is_root and await self._is_roots(launch)
             # most tasks need nothing, and asking Docker for it takes a while
-            if any(True for _ in entries()):
-                await self._api.put_archive(launch.task.name, lambda: stream(entries()))
+            if any(True for _ in entries(opens_home)):
+                await self._api.put_archive(launch.task.name, lambda: stream(entries(opens_home)))
         except aiodocker.DockerError as error:
             raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
         except OSError as error:
             raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
+
+    async def _is_roots(self, launch: Launch) -> bool:
+        """Tell whether a home is root's alone, as it is where an image without that folder came first."""
+        owner, mode = await self._api.owner_of(launch.task.name, launch.home)
+        return owner == 0 and not mode & 0o002
 
     async def start(self, name: str) -> dict[str, Any]:
         """Start a container that has never run; give its description."""

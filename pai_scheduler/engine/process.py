@@ -351,6 +351,7 @@ class ProcessEngine:
             "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
             "code": str(launch.code) if launch.code is not None else None,
             "mounts": [(str(mount.source), mount.target) for mount in launch.mounts],
+            "home": launch.home,
         }
 
     # who tells that something happened

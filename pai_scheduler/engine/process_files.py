@@ -73,6 +73,8 @@ def prepare(
             return _refuse(folder, {**_failed("port", port), "cause": "port-conflict"})
         if absolute := [target for _, target in spec.get("mounts", ()) if target.startswith("/")]:
             return _refuse(folder, _failed("mount", None, absolute[0]))
+        if home := spec.get("home"):
+            return _refuse(folder, _failed("home", None, home))
         try:
             folder.prepare(spec, files)
         except (OSError, ValueError) as error:

@@ -91,6 +91,12 @@ def _launch_failed(failure: Failure) -> tuple[EndCause, Message]:
                 "before it, instead of {target}.",
                 target=failure.get("detail", ""),
             )
+        case "home", _:
+            return EndCause.REFUSED, msg(
+                "The process engine has no homes, as nothing can be mounted at {place} for one task alone: "
+                "leave extras.home out, and keep what is to stay in the storage.",
+                place=failure.get("detail", ""),
+            )
         case "mount", _:
             return EndCause.LAUNCH_FAILED, msg("The data could not be mounted: {problem}", problem=problem)
         case (("log" | "folder"), (errno.ENOSPC | errno.EDQUOT)):

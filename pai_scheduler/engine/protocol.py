@@ -82,6 +82,8 @@ class Launch:
     #: change in its working folder, under the same name.
     code: Path | None = None
     mounts: tuple[Mount, ...] = ()
+    #: absolute path at which the task finds its user's own home, the same in all of them; empty: nowhere
+    home: str = ""
     #: small files by name, for this task alone, in `Engine.private_dir`
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 

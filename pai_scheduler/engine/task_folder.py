@@ -88,7 +88,7 @@ class LaunchSpec(TypedDict):
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
     the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
     `code`: the folder that is copied into the working folder. `mounts`: folders, and the names by which the
-    working folder has links to them.
+    working folder has links to them. `home`: where the task wants its user's home, if it does.
     """
 
     argv: list[str]
@@ -101,6 +101,7 @@ class LaunchSpec(TypedDict):
     gpus: NotRequired[list[str]]
     code: NotRequired[str | None]
     mounts: NotRequired[list[tuple[str, str]]]
+    home: NotRequired[str]
 
 
 class TaskFolder:

@@ -1,4 +1,4 @@
-"""Where a job's data may be mounted (`extras.mounts`): nowhere over the system, nor over each other."""
+"""Where `extras.mounts` and `extras.home` may be: nowhere over the system, nor over each other."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ _SYSTEM = frozenset(
 _SHARED = frozenset(("home", "media", "mnt", "opt", "srv", "tmp", "var"))
 
 
-def mount_errors(mounts: object) -> Iterator[tuple[Path, Message]]:
-    """Find the targets that cannot be; what the schema refuses is left out of account."""
+def mount_errors(extras: object) -> Iterator[tuple[Path, Message]]:
+    """Find the places that cannot be; what the schema refuses is left out of account."""
+    if not isinstance(extras, dict):
+        return
     taken: list[tuple[tuple[str, ...], str]] = []
+    home, mounts = extras.get("home"), extras.get("mounts")
+    if isinstance(home, str) and home:
+        parts = tuple(part for part in home.split("/") if part)
+        if (wrong := _wrong_home(home, parts)) is not None:
+            yield ("extras", "home"), wrong
+        taken.append((("/", *parts), home))
     for index, mount in enumerate(mounts) if isinstance(mounts, list) else ():
         target = mount.get("target") if isinstance(mount, dict) else None
         if not isinstance(target, str) or not target:
@@ -33,6 +41,14 @@ def mount_errors(mounts: object) -> Iterator[tuple[Path, Message]]:
         if wrong is not None:
             yield ("extras", "mounts", index, "target"), wrong
         taken.append((place, target))
+
+
+def _wrong_home(home: str, parts: tuple[str, ...]) -> Message | None:
+    if not home.startswith("/"):
+        return msg(
+            "{target} is no place for a home: name a path from / on, as /home/jovyan.", target=quoted(home)
+        )
+    return _wrong_target(home, parts)
 
 
 def _wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:

@@ -30,8 +30,7 @@ def job_errors(config: object) -> _Errors:
     for index, role in roles:
         yield from _role(role, ("taskRoles", index))
     yield from _environment(config.get("jobEnvs"))
-    extras = config.get("extras")
-    yield from mount_errors(extras.get("mounts") if isinstance(extras, dict) else None)
+    yield from mount_errors(config.get("extras"))
 
 
 def _role(role: Mapping[str, Any], path: Path) -> _Errors:

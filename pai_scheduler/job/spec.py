@@ -100,6 +100,11 @@ class JobSpec:
         )
 
     @property
+    def home(self) -> str:
+        """Give `extras.home`: where tasks find their user's home that stays; empty: nowhere."""
+        return str(self.extras.get("home", ""))
+
+    @property
     def preemptible(self) -> bool:
         """Tell whether the job may be stopped for others, and so may borrow (`extras.preemptible`)."""
         return bool(self.extras.get("preemptible", True))

@@ -36,6 +36,17 @@ def test_without_one_the_scheduler_keeps_its_file(monkeypatch: pytest.MonkeyPatc
     assert scheduler["environment"] == {}
 
 
+def test_on_docker_everybody_has_a_home_that_stays_with_the_tutorials_of_the_image(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = load(monkeypatch, tmp_path, PAI_ENGINE="docker").PAISpawner
+    assert config.home_in_container == "/home/jovyan"
+    recipe = (CONFIG.parent / "images/notebook/Dockerfile").read_text()
+    assert f"HOME={config.home_in_container} " in recipe
+    assert f"COPY tutorials/ {config.tutorials}/\n" in recipe
+    assert "home_in_container" not in load(monkeypatch, tmp_path, PAI_ENGINE="process").PAISpawner
+
+
 def test_the_storage_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     where = "http://one:9870;http://two:9870"
     (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE=where).JupyterHub.services

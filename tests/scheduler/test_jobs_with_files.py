@@ -136,6 +136,7 @@ async def test_what_is_set_in_the_job_takes_the_place_of_ours(alice: Client) -> 
         ("of-bob", {"codeDir": "/bob/code"}, "User alice may not read /bob/code."),
         ("too-large", {"codeDir": "/alice/large"}, "It holds 201 MB in 1 files"),
         ("absolute", {"extras": MOUNTED_AT_ROOT}, "mounts data in the working folder only"),
+        ("home", {"extras": {"home": "/home/me"}}, "no homes, as nothing can be mounted at /home/me"),
         ("not-mine", {"outputDir": "/bob/results"}, "User alice may not write to /bob/results."),
     ],
 )

@@ -131,6 +131,12 @@ async def test_a_gang_is_prepared_then_each_task_is_launched(pad: Pad) -> None:
     assert pad.engine.asked == [("prepare", (A, B)), ("launch", A), ("launch", B)]
 
 
+async def test_each_task_has_the_home_that_the_job_asks_for(pad: Pad) -> None:
+    pad.submit(make_role(tasks=2), extras={"home": "/home/me"})
+    await pad.idle()
+    assert [launch.home for launch in pad.engine.launches] == ["/home/me", "/home/me"]
+
+
 async def test_a_task_is_launched_with_everything_it_needs(pad: Pad) -> None:
     role = make_role(tasks=2, command="run me", cpus=2, memory_mb=300, gpus=1, storage_gb=5)
     pad.submit(role, gpuType="P100")

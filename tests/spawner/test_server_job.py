@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,16 +54,64 @@ def test_the_server_is_told_its_address_by_the_task_and_nothing_is_read_by_the_s
     job = server_job(
         "n", "", OPTIONS, {}, command=[str(program), "--a=$HOME b"], address="127.0.0.1", shm_mb=64
     )
-    done = subprocess.run(
+    env = {"PAI_CONTAINER_HOST_http_PORT_LIST": "4321", "JUPYTERHUB_SERVICE_PREFIX": prefix}
+    done = run_command(job, env, tmp_path)
+    assert done.stdout.splitlines() == [f"http://127.0.0.1:4321{prefix}", "--a=$HOME b"]
+    assert list(tmp_path.iterdir()) == [program]
+
+
+def test_a_home_in_a_container_gets_the_tutorials_that_it_lacks(tmp_path: Path) -> None:
+    image, home = tmp_path / "of the 'image'", tmp_path / "home"
+    (image / "data").mkdir(parents=True)
+    (home / "tutorials").mkdir(parents=True)
+    for name in ("01.ipynb", "02.ipynb", "data/digits.csv"):
+        (image / name).write_text("new")
+    (home / "tutorials" / "01.ipynb").write_text("changed by alice")
+    job = server_job(
+        *("n", "", OPTIONS, {}),
+        command=["true"],
+        address="127.0.0.1",
+        shm_mb=64,
+        home="/home/jovyan",
+        tutorials=str(image),
+    )
+    assert job["extras"]["home"] == "/home/jovyan"
+    for _ in range(2):
+        run_command(job, {"HOME": str(home)}, tmp_path)
+    found = {str(file.relative_to(home)): file.read_text() for file in home.rglob("*") if file.is_file()}
+    assert found == {
+        "tutorials/01.ipynb": "changed by alice",
+        "tutorials/02.ipynb": "new",
+        "tutorials/data/digits.csv": "new",
+    }
+
+
+@pytest.mark.parametrize("hindrance", ["no tutorials", "a file in their place"])
+def test_a_server_starts_without_tutorials_too(tmp_path: Path, hindrance: str) -> None:
+    if hindrance == "a file in their place":
+        (tmp_path / "image").mkdir()
+        (tmp_path / "tutorials").write_text("mine")
+    job = server_job(
+        *("n", "", OPTIONS, {}),
+        command=["echo", "started"],
+        address="127.0.0.1",
+        shm_mb=64,
+        home="/home/jovyan",
+        tutorials=str(tmp_path / "image"),
+    )
+    assert run_command(job, {"HOME": str(tmp_path)}, tmp_path).stdout == "started\n"
+
+
+def run_command(job: dict[str, Any], env: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a server's command as a task does."""
+    return subprocess.run(
         ["sh", "-c", job["taskRoles"][0]["command"]],
-        env={"PAI_CONTAINER_HOST_http_PORT_LIST": "4321", "JUPYTERHUB_SERVICE_PREFIX": prefix},
-        cwd=tmp_path,
+        env=env,
+        cwd=folder,
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == [f"http://127.0.0.1:4321{prefix}", "--a=$HOME b"]
-    assert list(tmp_path.iterdir()) == [program]
 
 
 @pytest.mark.parametrize("home", ["{tmp}/home", "{tmp}/missing", ""])
@@ -71,13 +120,6 @@ def test_the_server_begins_in_its_persons_home_folder_where_there_is_one(tmp_pat
     (tmp_path / "work").mkdir()
     home = home.format(tmp=tmp_path)
     job = server_job("n", "", OPTIONS, {}, command=["/bin/pwd"], address="127.0.0.1", shm_mb=64)
-    done = subprocess.run(
-        ["sh", "-c", job["taskRoles"][0]["command"]],
-        env={"HOME": home} if home else {},
-        cwd=tmp_path / "work",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_command(job, {"HOME": home} if home else {}, tmp_path / "work")
     expected = tmp_path / ("home" if home.endswith("/home") else "work")
     assert (done.stdout, done.stderr) == (f"{expected}\n", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker_door import _splice
 
 from .lab import Lab
 
@@ -32,6 +34,19 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(reason)
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture
+async def tcp_docker(docker_host: str) -> AsyncIterator[str]:
+    """Give the address of a daemon whose machine, for all one can tell, is another one."""
+    socket = docker_host.removeprefix("unix://")
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await _splice((reader, writer), await asyncio.open_unix_connection(socket))
+
+    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
+    yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server.close()
 
 
 @pytest.fixture

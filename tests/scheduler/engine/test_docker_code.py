@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import pytest
 
 from pai_scheduler.engine import docker_make
 from pai_scheduler.engine.docker import DockerEngine
-from pai_scheduler.engine.docker_door import _splice
 from pai_scheduler.engine.protocol import EndCause, Mount
 
 from .lab import Lab
@@ -23,19 +21,6 @@ NOT_ROOT = """\
 cd "my code" && echo more >> deep/er/data && ./run.sh && rm -r deep && mkdir mine && ls -A &&
 cat /pai-job/netrc && ! touch "/pai-code/my code/x" && ! touch /pai-job/x && ! rm /pai-job/netrc
 """
-
-
-@pytest.fixture
-async def tcp_docker(docker_host: str) -> AsyncIterator[str]:
-    """Give the address of a daemon whose machine, for all one can tell, is another one."""
-    socket = docker_host.removeprefix("unix://")
-
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await _splice((reader, writer), await asyncio.open_unix_connection(socket))
-
-    server = await asyncio.start_server(pass_on, "127.0.0.1", 0)
-    yield f"tcp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    server.close()
 
 
 async def test_whoever_the_image_runs_as_may_change_the_code_and_read_its_own_files(

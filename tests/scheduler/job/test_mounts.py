@@ -1,4 +1,4 @@
-"""Where data may be mounted, and what a person is told about a place where it may not."""
+"""Where data and a home may be mounted, and what a person is told about a place where it may not."""
 
 from __future__ import annotations
 
@@ -57,6 +57,47 @@ def test_the_system_is_not_hidden(target: str) -> None:
 def test_two_mounts_are_not_within_each_other(first: str, second: str) -> None:
     (complaint,) = complaints(first, second)
     assert complaint.startswith("$.extras.mounts[1].target: ")
+
+
+@pytest.mark.parametrize("home", ["/home/jovyan", "/data", "/opt/me", "/主目录/"])
+def test_a_home_may_be_beside_the_system(home: str) -> None:
+    with_home = {**job(), "extras": {"home": home}}
+    assert validate(with_home) == []
+    assert parse_job(with_home).home == home
+
+
+def test_a_job_has_no_home_that_it_does_not_ask_for() -> None:
+    assert parse_job(job()).home == ""
+
+
+@pytest.mark.parametrize(
+    ("home", "words"),
+    [
+        ("", ""),
+        (True, ""),
+        ({"target": "/x"}, ""),
+        ("home", "name a path from / on"),
+        ("/home/../etc", "without . and .."),
+        ("/", "without . and .."),
+        ("/a\0b", "without . and .."),
+        *(
+            (place, "would hide a part of the system")
+            for place in ("/home", "/etc", "/pai", "/pai/x", "//usr/x")
+        ),
+    ],
+)
+def test_a_home_is_where_a_mount_may_be(home: object, words: str) -> None:
+    (complaint,) = [str(error) for error in validate({**job(), "extras": {"home": home}})]
+    assert complaint.startswith("$.extras.home: ")
+    assert words in complaint
+
+
+@pytest.mark.parametrize("target", ["/home/me", "/home/me/", "/home/me/data"])
+def test_a_mount_is_not_where_the_home_is(target: str) -> None:
+    extras = {"home": "/home/me", "mounts": [{"source": "/Public/data", "target": target}]}
+    (complaint,) = [str(error) for error in validate({**job(), "extras": extras})]
+    assert complaint.startswith("$.extras.mounts[0].target: ")
+    assert "are the same place, or one is within the other" in complaint
 
 
 def test_a_relative_and_an_absolute_target_are_not_the_same() -> None:
