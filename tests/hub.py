@@ -17,6 +17,8 @@ from typing import Any
 
 import httpx
 
+from tests.testbed.homes import remove_homes
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
 #: Seconds that anything may take here, on a slow machine under load.
@@ -79,13 +81,15 @@ class Hub:
             self._run = None
 
     def close(self) -> None:
-        """Stop every job of everybody who was here, then the Hub."""
+        """Stop every job of everybody who was here, remove their homes in Docker, then stop the Hub."""
         if self._run is not None and self._run.poll() is None:
             for name in self._people():
                 for job in self.running_jobs(name):
                     path = f"user/{name}/jobs/{job['name']}/executionType"
                     self.scheduler(name, "PUT", path, json={"value": "STOP"})
                 wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
+            if host := self._environment.get("DOCKER_HOST"):
+                remove_homes(host, self.folder / "scheduler")
         self.stop()
 
     def _people(self) -> list[str]:

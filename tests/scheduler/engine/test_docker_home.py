@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
 import aiodocker
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_home import home_volume
 from pai_scheduler.engine.protocol import Started
+from tests.testbed.homes import homes, remove_homes
 
 from .lab import PATIENCE, Lab, make_task
 from .test_docker import make_image
@@ -21,24 +23,19 @@ HOME = "/home/me"
 NAMES = ("bob", "../bob", "a b", "a-b", "a_b", "张三", "李四", "Bob", "x" * 300, "x" * 301, "", ".", "a\nb")
 
 
-async def volumes(docker: aiodocker.Docker, engine: DockerEngine) -> dict[str, list[str]]:
-    """List the homes of an engine by user, as an administrator does."""
-    found = await docker.volumes.list(filters={"label": [engine._label]})
-    homes: dict[str, list[str]] = {}
-    for volume in found["Volumes"] or ():
-        homes.setdefault(volume["Labels"]["pai.user"], []).append(volume["Name"])
-    return homes
+@pytest.fixture
+def data_dir(docker_host: str, tmp_path: Path) -> Iterator[Path]:
+    """Give the engine's folder, by which its homes are found, and removed in the end."""
+    yield tmp_path / "data"
+    remove_homes(docker_host, tmp_path / "data")
 
 
 @pytest.fixture
-async def lab(open_docker: OpenDocker, docker: aiodocker.Docker, debian_image: str) -> AsyncIterator[Lab]:
-    engine = await open_docker()
-    lab = await Lab.over(engine, debian_image)
+async def lab(data_dir: Path, open_docker: OpenDocker, debian_image: str) -> AsyncIterator[Lab]:
+    del data_dir  # whose homes are removed when this is over
+    lab = await Lab.over(await open_docker(), debian_image)
     yield lab
     await lab.clean()
-    for names in (await volumes(docker, engine)).values():
-        for name in names:
-            await (await docker.volumes.get(name)).delete()
 
 
 @pytest.fixture
@@ -71,15 +68,14 @@ async def test_what_was_written_is_there_in_the_next_container_of_another_image(
 
 
 @pytest.mark.parametrize("user", ["../bob", "a b", "bob"])
-async def test_another_user_has_another_home(lab: Lab, docker: aiodocker.Docker, user: str) -> None:
+async def test_another_user_has_another_home(lab: Lab, docker_host: str, data_dir: Path, user: str) -> None:
     await lab.run(f"echo secret > {HOME}/file", home=HOME, user="a-b")
     task, _ = await lab.run(f"ls -A {HOME}; echo theirs > {HOME}/file", home=HOME, user=user)
     assert lab.output(task) == ""
     task, _ = await lab.run(f"cat {HOME}/file", home=HOME, user="a-b")
     assert lab.output(task) == "secret\n"
-    assert isinstance(lab.engine, DockerEngine)
-    homes = await volumes(docker, lab.engine)
-    assert {owner: len(names) for owner, names in homes.items()} == {"a-b": 1, user: 1}
+    found = homes(docker_host, data_dir)
+    assert {owner: len(names) for owner, names in found.items()} == {"a-b": 1, user: 1}
 
 
 async def test_an_image_that_runs_as_somebody_may_write_whoever_came_first(
@@ -133,12 +129,10 @@ async def test_what_is_in_a_home_does_not_count_for_the_disk(lab: Lab) -> None:
 
 
 async def test_a_daemon_on_another_machine_has_homes_too(
-    tcp_docker: str, open_docker: OpenDocker, not_root: str, docker: aiodocker.Docker
+    data_dir: Path, tcp_docker: str, open_docker: OpenDocker, not_root: str, docker_host: str
 ) -> None:
-    engine = await open_docker(host=tcp_docker)
-    lab = await Lab.over(engine, not_root)
+    lab = await Lab.over(await open_docker(host=tcp_docker), not_root)
     task, ended = await lab.run(f"cat {HOME}/.profile && touch {HOME}/x", home=HOME)
     assert (lab.output(task), ended.exit_code) == ("hello\n", 0)
     await lab.clean()
-    ((name,),) = (await volumes(docker, engine)).values()
-    await (await docker.volumes.get(name)).delete()
+    assert list(homes(docker_host, data_dir)) == ["alice"]
