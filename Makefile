@@ -78,7 +78,7 @@ build/ui: $(ui_sources) build/ui-packages
 
 build/installed: pyproject.toml $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
 	@mkdir -p build
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[tutorials]'
 	@touch $@
 
 build/tools: build/installed

@@ -41,8 +41,6 @@ _PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeou
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
 _NOT_SHIPPED = ("__pycache__", "ui")
-#: What the tutorials draw and train with.
-_FOR_TUTORIALS = ("matplotlib>=3.8,<4", "scikit-learn>=1.5,<2")
 TUTORIALS = REPOSITORY / "notebooks"
 
 
@@ -60,7 +58,8 @@ class Recipe:
     @property
     def requirements(self) -> list[str]:
         """List what pip installs beside the project itself."""
-        return [*_project()["dependencies"], *_FOR_TUTORIALS, *self.packages]
+        project = _project()
+        return [*project["dependencies"], *project["optional-dependencies"]["tutorials"], *self.packages]
 
     def fingerprint(self, base_id: str) -> str:
         """Sum up everything that decides what is in the image."""
