@@ -22,8 +22,8 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
         if not name.startswith(_PRIVATE_PREFIXES) and not any(word in name.upper() for word in _PRIVATE_WORDS)
     }
     binaries = str(Path(sys.executable).parent)
-    path = taken.get("PATH", os.defpath)
-    taken["PATH"] = path if binaries in path.split(":") else f"{binaries}:{path}"
+    others = [folder for folder in taken.get("PATH", os.defpath).split(":") if folder != binaries]
+    taken["PATH"] = ":".join([binaries, *others])
     return taken
 
 

@@ -28,7 +28,7 @@ client.set_permission(f"/{user}/demo/output/{job}", "777")
 """
 
 
-MOUNTED_AT_ROOT = {"mounts": [{"source": "/alice/large", "target": "/data"}]}
+MOUNTED_AT_ROOT = {"mounts": [{"source": "/alice/too-much", "target": "/data"}]}
 
 
 async def ended(client: Client, name: str, user: str = "alice") -> Any:
@@ -134,7 +134,7 @@ async def test_what_is_set_in_the_job_takes_the_place_of_ours(alice: Client) -> 
     [
         ("no-such", {"codeDir": "$PAI_DEFAULT_FS_URI/alice/none"}, "There is no file or folder /alice/none."),
         ("of-bob", {"codeDir": "/bob/code"}, "User alice may not read /bob/code."),
-        ("too-large", {"codeDir": "/alice/large"}, "It holds 201 MB in 1 files"),
+        ("too-large", {"codeDir": "/alice/too-much"}, "It holds 201 MB in 1 files"),
         ("absolute", {"extras": MOUNTED_AT_ROOT}, "mounts data in the working folder only"),
         ("home", {"extras": {"home": "/home/me"}}, "no homes, as nothing can be mounted at /home/me"),
         ("not-mine", {"outputDir": "/bob/results"}, "User alice may not write to /bob/results."),
@@ -144,7 +144,7 @@ async def test_a_job_that_cannot_have_its_files_says_why_and_is_not_tried_again(
     scheduler: RunningScheduler, alice: Client, name: str, fields: dict[str, Any], words: str
 ) -> None:
     scheduler.put("bob/code/a.py")
-    with scheduler.put("alice/large/data").open("r+b") as file:
+    with scheduler.put("alice/too-much/data").open("r+b") as file:
         file.truncate(201 * 10**6)
     status = await run(alice, name, "echo ran", retryCount=3, **fields)
     assert (status["state"], status["retries"]) == ("FAILED", 0)

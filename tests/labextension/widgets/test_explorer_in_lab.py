@@ -43,6 +43,8 @@ async def open_explorer(page: Page, lab: str, home: Path) -> None:
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)], metadata=kernel)
     nbformat.write(notebook, home / "explore.ipynb")
     await page.goto(lab.replace("/lab?", "/lab/tree/explore.ipynb?") + "&reset")
+    # a cell that is run before the kernel is there may be passed over
+    await expect(page.get_by_role("contentinfo").get_by_text("| 空闲")).to_be_visible()
     await page.locator(".jp-Notebook .jp-Cell .cm-content").first.click()
     await page.keyboard.press("Shift+Enter")
     await expect(page.locator(".pai-explorer")).to_be_visible()

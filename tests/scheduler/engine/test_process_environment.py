@@ -26,9 +26,9 @@ def test_secrets_and_what_is_the_services_own_are_not_handed_on() -> None:
 
 @pytest.mark.parametrize(
     ("path", "expected"),
-    [("/bin", f"{BINARIES}:/bin"), (f"/bin:{BINARIES}", f"/bin:{BINARIES}")],
+    [("/bin", f"{BINARIES}:/bin"), (f"/bin:{BINARIES}:/usr", f"{BINARIES}:/bin:/usr")],
 )
-def test_the_services_python_is_on_the_path_once(path: str, expected: str) -> None:
+def test_the_services_python_comes_first_on_the_path_and_once(path: str, expected: str) -> None:
     assert inherited({"PATH": path})["PATH"] == expected
 
 
