@@ -23,7 +23,11 @@ print(json.dumps({
     "user": os.getuid(),
     "home": home,
     "writable": os.access(home, os.W_OK),
-    "programs": [name for name in ("jupyter-lab", "jupyterhub-singleuser", "pai") if shutil.which(name)],
+    "programs": [
+        name
+        for name in ("curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai")
+        if shutil.which(name)
+    ],
     "of the build": [path for path in ("/build", "/etc/pip.conf") if os.path.exists(path)],
     "version": importlib.metadata.version("pai-for-jupyter"),
 }))
@@ -104,7 +108,7 @@ async def test_the_image_has_what_a_notebook_needs_and_nothing_of_the_machine_th
         "user": 1000,
         "home": "/home/jovyan",
         "writable": True,
-        "programs": ["jupyter-lab", "jupyterhub-singleuser", "pai"],
+        "programs": ["curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai"],
         "of the build": [],
     }
 
