@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ _ENABLED, _INCLUDE, _EXCLUDE, _GENERATE = (
     "pai.job.upload.exclude",
     "pai.job.generateJobName.enabled",
 )
+_KEYS = (_ENABLED, _INCLUDE, _EXCLUDE, _GENERATE)
+#: What begins so is meant for us; an editor's file holds other settings too.
+_OURS = ("pai.job.upload.", "pai.job.generateJobName.")
 #: What is nobody's code, unless a pattern says its name.
 _NEVER = frozenset({".git", ".pai", ".ipynb_checkpoints", "__pycache__"})
 _SHOWN = 5
@@ -167,6 +171,17 @@ def _read(file: Path) -> Mapping[str, Any]:
         ) from None
     if not isinstance(settings, dict):
         raise CodeError(msg("{file} holds no JSON object.", file=str(file)))
+    for key in settings:
+        if key.startswith(_OURS) and key not in _KEYS:
+            nearest = get_close_matches(key, _KEYS, n=1, cutoff=0)[0]
+            raise CodeError(
+                msg(
+                    "{file}: there is no setting {key}; did you mean {nearest}?",
+                    file=str(file),
+                    key=key,
+                    nearest=nearest,
+                )
+            )
     for key in (_ENABLED, _GENERATE):
         if not isinstance(settings.get(key, False), bool):
             raise CodeError(msg("{file}: {key} must be true or false.", file=str(file), key=key))
@@ -176,4 +191,4 @@ def _read(file: Path) -> Mapping[str, Any]:
             raise CodeError(
                 msg('{file}: {key} must be a list of patterns, as ["**/*.py"].', file=str(file), key=key)
             )
-    return {key: settings[key] for key in (_ENABLED, _INCLUDE, _EXCLUDE, _GENERATE) if key in settings}
+    return {key: settings[key] for key in _KEYS if key in settings}

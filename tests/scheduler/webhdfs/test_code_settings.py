@@ -66,6 +66,11 @@ def test_an_editors_comments_and_commas_are_understood(folder: Path) -> None:
         ('{"pai.job.upload.enabled": "yes"}', "pai.job.upload.enabled must be true or false"),
         ('{"pai.job.upload.include": "**/*.py"}', "pai.job.upload.include must be a list of patterns"),
         ('{"pai.job.upload.exclude": [1]}', "pai.job.upload.exclude must be a list of patterns"),
+        (
+            '{"pai.job.upload.enabld": true}',
+            "no setting pai.job.upload.enabld; did you mean pai.job.upload.enabled?",
+        ),
+        ('{"pai.job.generateJobName.enable": true}', "did you mean pai.job.generateJobName.enabled?"),
         ("{\n!", "line 2, column 1"),
         ("[]", "holds no JSON object"),
         (b"\xff", "not UTF-8"),
