@@ -1,5 +1,6 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
-#             (ENGINE=docker, CLUSTER=file, STORAGE=folder or http://namenode:9870, PORT=n, PASSWORD=text)
+#             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text,
+#             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account)
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
@@ -11,6 +12,7 @@ ENGINE ?= process
 PORT ?= 8000
 CLUSTER ?=
 STORAGE ?=
+STORAGE_USER ?=
 
 bin := .venv/bin
 ui := pai_labextension/ui
@@ -25,7 +27,8 @@ with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 
 run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
-		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)')
+		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
+		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)')
 
 # handed on without standing in a command line
 export PASSWORD

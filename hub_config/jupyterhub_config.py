@@ -22,6 +22,8 @@ engine = os.environ.get("PAI_ENGINE", "process")
 cluster_file = os.environ.get("PAI_CLUSTER", "")
 #: Where users' files are: a folder, or an HDFS (docs/storage.md); empty: a folder of the scheduler's.
 storage = os.environ.get("PAI_STORAGE", "")
+#: The scheduler's account on an HDFS; empty: the one that runs it.
+storage_user = os.environ.get("PAI_STORAGE_USER", "")
 #: File with the token with which Prometheus reads the scheduler's metrics; empty: only administrators do.
 metrics_token_file = os.environ.get("PAI_METRICS_TOKEN_FILE", "")
 #: The Hub's public address.
@@ -74,6 +76,8 @@ if cluster_file:
     scheduler_command += ["--cluster", cluster_file]
 if storage:
     scheduler_command += ["--storage", storage]
+if storage_user:
+    scheduler_command += ["--storage-user", storage_user]
 if metrics_token_file:
     scheduler_command += ["--metrics-token-file", metrics_token_file]
 if engine == "docker":

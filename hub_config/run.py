@@ -56,6 +56,9 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument(
         "--storage", default="", help="users' files: a folder, or an HDFS (http://namenode:9870)"
     )
+    parser.add_argument(
+        "--storage-user", default="", help="the scheduler's account on an HDFS (default: this one's name)"
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -69,7 +72,7 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     if storage and "://" not in storage:
         # the Hub works in a folder of its own
         storage = str(Path(storage).expanduser().resolve())
-    return Settings(folder, given.engine, cluster, given.port, new_password(), storage)
+    return Settings(folder, given.engine, cluster, given.port, new_password(), storage, given.storage_user)
 
 
 def _run(settings: Settings) -> int:

@@ -28,6 +28,8 @@ class Settings:
     password: str
     #: where users' files are, as `pai-scheduler --storage` has it; empty: in a folder of the scheduler's
     storage: str = ""
+    #: the account with which the scheduler works on an HDFS; empty: the one that runs it
+    storage_user: str = ""
 
     @property
     def url(self) -> str:
@@ -46,6 +48,7 @@ class Settings:
             "PAI_ENGINE": self.engine,
             "PAI_CLUSTER": str(self.cluster or ""),
             "PAI_STORAGE": self.storage,
+            "PAI_STORAGE_USER": self.storage_user,
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
             "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),

@@ -9,6 +9,7 @@ import pytest
 from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
+from hub_config.run import _settings
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
 
@@ -53,3 +54,14 @@ def test_the_storage_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPat
     assert scheduler["command"][-2:] == ["--storage", where]
     (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE="").JupyterHub.services
     assert "--storage" not in scheduler["command"]
+
+
+def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = _settings(["--storage", "http://n:1", "--storage-user", "pai", "--folder", str(tmp_path)])
+    told = {name: asked.environment()[name] for name in ("PAI_STORAGE", "PAI_STORAGE_USER")}
+    (scheduler, _) = load(monkeypatch, tmp_path, **told).JupyterHub.services
+    assert scheduler["command"][-4:] == ["--storage", "http://n:1", "--storage-user", "pai"]
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE_USER="").JupyterHub.services
+    assert "--storage-user" not in scheduler["command"]
