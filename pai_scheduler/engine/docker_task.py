@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import aiodocker
@@ -50,6 +51,8 @@ class DockerTask:
         self._changed = asyncio.Event()
         self._log_folder = around.data_dir / "logs" / ref.name
         self._container = ""
+        #: what was heard of containers before it was known which one is ours
+        self._heard_early: list[tuple[str, Callable[[], None]]] = []
         self._seen_exit: int | None = None
         self._died = self._oom = self._started = self._ended = False
         self._held: HoldReport | None = None
@@ -83,15 +86,11 @@ class DockerTask:
 
     def container_died(self, container: str, exit_code: int | None = None) -> None:
         """Hear that a container of this name ended (with an exit code, where Docker saw it) or is gone."""
-        if container == self._container:
-            self._died = True
-            self._seen_exit = exit_code if exit_code is not None else self._seen_exit
-            self._changed.set()
+        self._hear(container, partial(self._note_death, exit_code))
 
     def ran_out_of_memory(self, container: str) -> None:
         """Hear that the kernel ended one of the processes for its memory limit."""
-        if container == self._container:
-            self._oom = True
+        self._hear(container, self._note_oom)
 
     def list_running(self, running: Collection[str]) -> None:
         """Hear which containers run, after events may have been missed."""
@@ -107,6 +106,32 @@ class DockerTask:
         if self._story is not None:
             self._story.cancel()
             await asyncio.gather(self._story, return_exceptions=True)
+
+    def _hear(self, container: str, note: Callable[[], None]) -> None:
+        """Note what happened to our container; where we only ask for it yet, once we know it.
+
+        The answer to that question may be older than what is heard while it is on its way.
+        """
+        if not self._container:
+            self._heard_early.append((container, note))
+        elif container == self._container:
+            note()
+
+    def _know(self, container: str) -> None:
+        """Know which container is ours, and what was heard of it before."""
+        self._container = container
+        early, self._heard_early = self._heard_early, []
+        for other, note in early:
+            if other == container:
+                note()
+
+    def _note_death(self, exit_code: int | None) -> None:
+        self._died = True
+        self._seen_exit = exit_code if exit_code is not None else self._seen_exit
+        self._changed.set()
+
+    def _note_oom(self) -> None:
+        self._oom = True
 
     def _begin(self) -> None:
         if self._story is None:
@@ -156,13 +181,14 @@ class DockerTask:
         await self._unless_killed(self._around.maker.fill(launch, image, private))
         if self._killed_at is not None:
             raise NotMadeError(EndCause.KILLED)
-        self._container = str(found["Id"])
+        self._know(str(found["Id"]))
         return await self._around.maker.start(self.ref.name)
 
     async def _attend(self, found: dict[str, Any]) -> None:
         """Follow a container that was started, to its end."""
         self._started = True
-        self._container = container = str(found["Id"])
+        container = str(found["Id"])
+        self._know(container)
         self._around.emit(
             Started(self.ref, _ms(found["State"]["StartedAt"]), self._address(found), container)
         )

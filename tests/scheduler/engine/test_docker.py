@@ -13,6 +13,7 @@ import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker_api import DockerApi
 from pai_scheduler.engine.protocol import EndCause, Ended, Progress, Started
 from pai_scheduler.job.task import TaskRef
 
@@ -270,6 +271,33 @@ async def test_adoption_forgets_what_was_remembered_of_tasks_that_are_over(
     assert {folder: names(path) for folder, path in remembered.items()} == {
         folder: {kept.name} for folder in remembered
     }
+
+
+async def test_a_task_that_ends_while_docker_is_asked_about_it_is_seen_to_end(
+    docker_lab: Lab,
+    docker: aiodocker.Docker,
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = await docker_lab.start("exec sleep 100000")
+    await docker_lab.started(task)
+    ask = DockerApi.inspect
+
+    async def answer_late(self: DockerApi, container: str) -> dict[str, Any] | None:
+        answer = await ask(self, container)
+        if container == task.name and answer is not None and answer["State"]["Running"]:
+            await docker.containers.container(task.name).kill(signal="SIGKILL")
+            await docker.containers.container(task.name).wait()
+            await asyncio.sleep(0.5)  # the event of its end is here before the answer is
+        return answer
+
+    await docker_lab.stop_listening()
+    monkeypatch.setattr(DockerApi, "inspect", answer_late)
+    next_one = await Lab.over(await open_docker(), docker_lab.image)
+    await next_one.adopt([task])
+    ended = await next_one.ended(task)
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 137)
+    await next_one.engine.release(docker_lab.gangs.pop())
 
 
 async def test_adoption_leaves_only_the_networks_of_expected_tasks(
