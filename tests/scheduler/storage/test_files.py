@@ -20,7 +20,7 @@ from .home import giving, refuses
 
 ALICE = Caller("alice", groups=("vision",))
 BOB = Caller("bob", groups=("audio",))
-ADMIN = Caller("root", admin=True, groups=("vision",))
+ADMIN = Caller("ruth", admin=True, groups=("vision",))
 
 
 class Noting(FolderStorage):
@@ -305,7 +305,7 @@ async def test_trees_stay_where_they_are(files: Files, path: str) -> None:
         files.delete(ALICE, at(path), recursive=True),
         files.delete(ADMIN, at(path), recursive=True),
         files.rename(ALICE, at(path), at("/alice/empty/taken")),
-        files.rename(ADMIN, at(path), at("/root/taken")),
+        files.rename(ADMIN, at(path), at("/ruth/taken")),
         files.rename(ALICE, at("/alice/empty"), at(path), overwrite=True),
         files.rename(ALICE, at("/Shared/vision/empty"), at(path), overwrite=True),
     ):
@@ -363,7 +363,7 @@ async def test_nobody_sees_whom_else_there_is(files: Files) -> None:
     assert await names(files, ALICE, "/Output") == ["alice"]
     assert (await files.status(ALICE, at("/"))).children == 4
     assert (await files.status(ALICE, at("/Output"))).children == 1
-    assert await names(files, ADMIN, "/") == ["Output", "Public", "Shared", "alice", "bob", "carol", "root"]
+    assert await names(files, ADMIN, "/") == ["Output", "Public", "Shared", "alice", "bob", "carol", "ruth"]
 
 
 async def test_above_the_trees_only_what_is_open_to_the_caller_is_counted(files: Files) -> None:
@@ -414,14 +414,14 @@ async def test_what_somebody_closed_to_oneself_is_closed_and_can_be_opened(files
 async def test_an_administrator_works_under_the_own_name_where_others_could_too(
     files: Files, storage: Noting
 ) -> None:
-    for path in ("/root/x", "/Output/root/x", "/Shared/vision/x"):
+    for path in ("/ruth/x", "/Output/ruth/x", "/Shared/vision/x"):
         await write(files, ADMIN, path)
-    assert storage.actors == ["root", "root", "root"]
+    assert storage.actors == ["ruth", "ruth", "ruth"]
     storage.actors.clear()
     for path in ("/alice/x", "/Output/alice/x", "/Shared/audio/x", "/Public/x", "/Container/alice/x"):
         await write(files, ADMIN, path)
-    await files.rename(ADMIN, at("/alice/x"), at("/root/y"))
-    await files.rename(ADMIN, at("/root/y"), at("/alice/x"))
+    await files.rename(ADMIN, at("/alice/x"), at("/ruth/y"))
+    await files.rename(ADMIN, at("/ruth/y"), at("/alice/x"))
     assert storage.actors == [""] * 7
 
 
