@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from tornado.web import Application, RequestHandler, stream_request_body
 from traitlets.config import Config
 
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.scheduler import RunningScheduler
 
 OWN_TOKEN = "the-users-own-token"
 BROWSER_TOKEN = "the-browsers-token"
@@ -92,6 +93,16 @@ class _Door(RequestHandler):
             self.scheduler.hung_up.set()
 
     get = post = put = delete = answer
+
+
+@pytest.fixture
+def real_scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
+    """Run a scheduler of this test's own, which knows the token of the notebook server."""
+    folder = tmp_path / "scheduler"
+    folder.mkdir()
+    running = RunningScheduler(folder)
+    yield running
+    running.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,9 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler that knows the token of the notebook server; in place of the door."""
-    folder = tmp_path / "scheduler"
-    folder.mkdir()
-    running = RunningScheduler(folder)
-    yield running
-    running.close()
+def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
+    """Ask a scheduler itself, in place of the door."""
+    return real_scheduler
 
 
 @pytest.fixture
