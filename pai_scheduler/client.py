@@ -20,8 +20,10 @@ from .wire import (
     JobEvent,
     JobSummary,
     NodeInfo,
+    PublicKeyInfo,
     QueueEntry,
     ServiceInfo,
+    SshInfo,
     TaskMetrics,
     UserInfo,
     Validation,
@@ -276,6 +278,27 @@ class Client:
                 if line.startswith("data:"):
                     yield cast(JobEvent, json.loads(line.removeprefix("data:")))
 
+    async def ssh(self, user: str, name: str) -> SshInfo:
+        """Tell how to reach the running tasks of a job by SSH."""
+        return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh"))
+
+    async def ssh_key(self, user: str, name: str, form: str = "openssh") -> str:
+        """Give the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""
+        response = await self._send("GET", f"{_job(user, name)}/ssh/key", params={"format": form})
+        return response.text
+
+    async def public_keys(self, user: str) -> list[PublicKeyInfo]:
+        """List the public keys that a user registered."""
+        return cast(list[PublicKeyInfo], await self._json("GET", _public_keys(user)))
+
+    async def add_public_key(self, user: str, line: str) -> PublicKeyInfo:
+        """Register a public key (a line `ssh-ed25519 AAAA… comment`): it opens every task of the user's."""
+        return cast(PublicKeyInfo, await self._json("POST", _public_keys(user), json={"key": line}))
+
+    async def remove_public_key(self, user: str, fingerprint: str) -> None:
+        """Forget a public key, by its fingerprint (`SHA256:…`)."""
+        await self._json("DELETE", f"{_public_keys(user)}/{quote(fingerprint, safe='')}")
+
     async def _json(self, method: str, path: str, **options: Any) -> Any:
         response = await self._send(method, path, **options)
         return response.json() if response.content else None
@@ -329,6 +352,10 @@ class _Stream:
 
 def _job(user: str, name: str) -> str:
     return f"user/{quote(user, safe='')}/jobs/{quote(name, safe='')}"
+
+
+def _public_keys(user: str) -> str:
+    return f"user/{quote(user, safe='')}/ssh-keys"
 
 
 def _virtual_cluster(name: str) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from .access.job_keys import JobKeys
+from .access.task_files import Peer, own_port, ssh_files
 from .cluster.node import Gpu
 from .core.events import EndCause, Ended, Event, Progress, Tick
 from .core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
@@ -58,7 +60,8 @@ class Launcher:
     """Runs each instruction as a task of its own, so that a slow image pull delays nobody else.
 
     `inputs` fetches what jobs name in the storage (None: there is none), `default_fs_uri` tells by which URI
-    tasks know it. `report` takes the events that follow; `now` gives ms since the epoch.
+    tasks know it. `keys` are those with which tasks are logged into (None: they are not). `report` takes the
+    events that follow; `now` gives ms since the epoch.
     """
 
     def __init__(
@@ -68,8 +71,10 @@ class Launcher:
         default_fs_uri: Callable[[], str],
         report: Callable[[Event], None],
         now: Callable[[], int],
+        keys: JobKeys | None = None,
     ) -> None:
         self._engine = engine
+        self._keys = keys
         self._inputs = inputs
         self._default_fs_uri = default_fs_uri
         self._report = report
@@ -209,12 +214,14 @@ class Launcher:
         hosts = {ref.hostname: address for ref, address in addresses.items()}
         shared = gang_environment(job.spec, keyed, ports)
         default_fs_uri = self._default_fs_uri()
-        files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
+        storage_files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
+        files = {**storage_files, **self._ssh_files(gang, addresses)}
 
         def describe(task: Task, gpus: tuple[Gpu, ...]) -> Launch:
             role = job.spec.role(task.ref.role)
             private = self._engine.private_dir(task.ref)
-            places = {name: f"{private}/{name}" for name in files}
+            places = {name: f"{private}/{name}" for name in storage_files}
+            ssh_port = _ssh_port(ports[task.ref.role, task.ref.index]) if self._keys is not None else None
             access = StorageAccess(
                 inputs.token,
                 places.get(NETRC, ""),
@@ -254,7 +261,8 @@ class Launcher:
                 code=inputs.code,
                 mounts=inputs.mounts,
                 home=job.spec.home,
-                files=files,
+                files=files if ssh_port is None else {**files, **own_port(ssh_port)},
+                ssh_port=ssh_port,
             )
 
         async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
@@ -270,6 +278,16 @@ class Launcher:
                         await self._give_up(task, error)
 
         await asyncio.gather(*(launch(task, gpus) for task, gpus in pending))
+
+    def _ssh_files(self, gang: Gang, addresses: Mapping[TaskRef, str]) -> dict[str, bytes]:
+        if self._keys is None:
+            return {}
+        peers = {
+            member.task.hostname: Peer(addresses[member.task], port)
+            for member in gang.members
+            if (port := _ssh_port(member.ports)) is not None
+        }
+        return ssh_files(self._keys.identity(gang.job_id), self._keys.host(gang.job_id), peers)
 
     async def _make_ready(
         self, job: Job, flight: _Flight, tasks: Sequence[Task]
@@ -328,6 +346,11 @@ def _gang(job: Job, attempt: Attempt) -> Gang:
         Member(task.ref, task.assignment.node, task.assignment.ports) for task in attempt.tasks.values()
     )
     return Gang(job.id, attempt.number, members)
+
+
+def _ssh_port(ports: Mapping[str, Sequence[int]]) -> int | None:
+    """Find the port of a task's own SSH server among its ports by label."""
+    return next(iter(ports.get("ssh", ())), None)
 
 
 def _reason(error: Exception) -> Message:

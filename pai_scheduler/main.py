@@ -23,6 +23,7 @@ import yaml
 from tornado.httpserver import HTTPServer
 
 from . import journal
+from .access.job_keys import JobKeys
 from .api.app import make_app
 from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from .api.desk import Desk
@@ -205,6 +206,7 @@ async def _run(options: argparse.Namespace) -> None:
                 default_fs_uri=options.default_fs_uri or "",
                 address=address,
                 job_files=JobFiles(storage, data_dir, authenticator.find),
+                keys=JobKeys.in_folder(data_dir),
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),
             )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from .access.job_keys import JobKeys
 from .administration import Administration, WantedShare
 from .admission import Admission
 from .caller import Caller
@@ -70,7 +71,8 @@ class Service:
     """The scheduler. Every method checks what its caller may do; refusals are `errors.RequestError`.
 
     `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
-    the engine lets tasks in. Without `job_files` no job may name a file. `clock` gives ms since the epoch.
+    the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
+    task. `clock` gives ms since the epoch.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Service:
         default_fs_uri: str = "",
         address: str = "",
         job_files: JobFiles | None = None,
+        keys: JobKeys | None = None,
         kill_grace_seconds: float = 10.0,
         first_port: int = 0,
         clock: Callable[[], int] = lambda: int(time.time() * 1000),
@@ -103,7 +106,7 @@ class Service:
         self._stories = Stories(store, self._reader)
         self._writer = Writer(store, self._make_core, self._committed)
         self._inputs = JobInputs(job_files, self._definition.max_mount_gb) if job_files is not None else None
-        self._launcher = Launcher(engine, self._inputs, self._known_fs_uri, self._writer.report, clock)
+        self._launcher = Launcher(engine, self._inputs, self._known_fs_uri, self._writer.report, clock, keys)
         self._meters = Meters(
             engine,
             lambda: self._definition.virtual_clusters.values(),

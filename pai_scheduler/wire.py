@@ -257,14 +257,65 @@ class QueueEntry(TypedDict):
     reserved: bool
 
 
+class SshGateway(TypedDict):
+    """The SSH gateway. `host` None: the one at which the API was reached. `hostKey`: `ssh-ed25519 …`."""
+
+    host: str | None
+    port: int
+    hostKey: str
+
+
+class SshContainer(TypedDict):
+    """How to reach one task: `ssh -p sshPort sshUser@sshIp`; `id` is the container's.
+
+    `task`: `<role>-<index>`. `published`: the address is the task's own server, else the gateway. `off`: why
+    there is no way in, None where there is one.
+    """
+
+    id: str
+    task: str
+    sshIp: str
+    sshPort: str
+    sshUser: str
+    published: bool
+    off: str | None
+
+
+class SshKeyPair(TypedDict):
+    """Where the key of a job is: in the storage, and behind a link that is good for some minutes."""
+
+    folderPath: str
+    publicKeyFileName: str
+    privateKeyFileName: str
+    privateKeyDirectDownloadLink: str
+
+
+class SshInfo(TypedDict):
+    """How to reach the running tasks of a job."""
+
+    containers: list[SshContainer]
+    keyPair: SshKeyPair
+    gateway: SshGateway | None
+
+
+class PublicKeyInfo(TypedDict):
+    """A public key that a user registered: it opens every task of theirs."""
+
+    fingerprint: str
+    type: str
+    comment: str
+    addedTime: int
+
+
 class ServiceInfo(TypedDict):
     """What answers; `engine` ("process", "docker") runs the tasks; `frontDoor`: the Hub's public address as
-    tasks reach it, None: as browsers do."""
+    tasks reach it, None: as browsers do. `ssh`: the gateway, None where there is none."""
 
     name: str
     version: str
     engine: NotRequired[str]
     frontDoor: NotRequired[str | None]
+    ssh: NotRequired[SshGateway | None]
 
 
 class UserInfo(TypedDict):

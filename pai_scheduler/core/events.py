@@ -72,6 +72,16 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Accessed:
+    """Somebody opened a way into a task, or closed it; it changes nothing and stands in the job's story."""
+
+    task: TaskRef
+    time: int
+    message: Message
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class NodesChanged:
     """Nodes came, went, or changed; the whole list as it is now."""
 
@@ -140,6 +150,7 @@ Event = (
     | Held
     | Ended
     | Progress
+    | Accessed
     | NodesChanged
     | Submitted
     | StopRequested

@@ -22,6 +22,7 @@ from ..job.spec import JobSpec
 from ..job.task import TaskRef
 from . import completion, order, retry, words
 from .events import (
+    Accessed,
     Ended,
     Event,
     Held,
@@ -118,6 +119,8 @@ class Core:
                 self._on_ended(event, outcome)
             case Progress():
                 self._on_progress(event, outcome)
+            case Accessed():
+                self._on_accessed(event, outcome)
             case NodesChanged():
                 self._on_nodes(event)
             case Tick():
@@ -246,6 +249,14 @@ class Core:
             data,
         )
         outcome.story.append(entry)
+
+    def _on_accessed(self, event: Accessed, outcome: Outcome) -> None:
+        if event.task.job_id in self.jobs:
+            _, attempt, role, index = event.task
+            entry = StoryEntry(
+                event.task.job_id, event.time, "access", event.message, attempt, role, index, event.data
+            )
+            outcome.story.append(entry)
 
     def _on_nodes(self, event: NodesChanged) -> None:
         self.dispatcher.set_nodes(event.nodes)

@@ -34,7 +34,7 @@ from .docker_task import DockerTask
 from .docker_usage import UsageMeter, limits_storage, node_of
 from .log_keeping import keep_clean
 from .logs import TaskLog
-from .protocol import EngineError, EngineEvent, Gang, Launch, Usage
+from .protocol import EngineError, EngineEvent, Gang, Launch, NoWayInError, Usage, WayIn
 
 START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
@@ -222,6 +222,10 @@ class DockerEngine:
     def code_dir(self, code: Path) -> str:
         """Give the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
+
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a task's SSH server listens."""
+        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet.", task=task.hostname))
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""

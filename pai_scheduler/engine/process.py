@@ -34,7 +34,19 @@ from .process_files import Sight
 from .process_messages import cause_and_reason
 from .process_spawn import Spawner
 from .process_usage import TaskUsage
-from .protocol import EndCause, Ended, EngineError, EngineEvent, Gang, Held, Launch, Started, Usage
+from .protocol import (
+    EndCause,
+    Ended,
+    EngineError,
+    EngineEvent,
+    Gang,
+    Held,
+    Launch,
+    NoWayInError,
+    Started,
+    Usage,
+    WayIn,
+)
 from .task_folder import COOKIE, LaunchSpec, Phase, Record, TaskFolder
 
 _log = logging.getLogger(__name__)
@@ -231,6 +243,10 @@ class ProcessEngine:
         """Remove an ended task's folder."""
         for folders in (self._folders, self._ended_folders):
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
+
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a task's SSH server listens."""
+        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet.", task=task.hostname))
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""

@@ -86,6 +86,8 @@ class Launch:
     home: str = ""
     #: small files by name, for this task alone, in `Engine.private_dir`
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    #: where its own SSH server is to listen, with the files of `access.task_files`; None: there is to be none
+    ssh_port: int | None = None
 
 
 __all__ = [
@@ -99,11 +101,13 @@ __all__ = [
     "Launch",
     "Member",
     "Mount",
+    "NoWayInError",
     "NodesChanged",
     "Progress",
     "RegistryLogin",
     "Started",
     "Usage",
+    "WayIn",
 ]
 
 EngineEvent = Started | Held | Ended | Progress | NodesChanged
@@ -122,6 +126,27 @@ class Usage:
     #: mean of its GPUs; None where it has none, or simulated ones only
     gpu_percent: float | None = None
     gpu_memory_mb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """Where a task's SSH server listens, as this machine reaches it; `published`: as others do, if they do.
+
+    `isolated` False: the task has no machine of its own, and its loopback address is this machine's.
+    """
+
+    host: str
+    port: int
+    published: tuple[str, int] | None = None
+    isolated: bool = True
+
+
+class NoWayInError(Exception):
+    """A task runs, or may run, without an SSH server; `message` says why."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message
 
 
 class EngineError(Exception):
@@ -200,3 +225,6 @@ class Engine(Protocol):
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task; None where it does not run."""
+
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""

@@ -1,0 +1,82 @@
+"""The keys of jobs: one to log in with, one by which their tasks' SSH servers are known.
+
+They are not kept: each follows from the job's id and a secret of this scheduler's, so that they are the same
+after a restart, and there is nothing to leave behind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An Ed25519 key as OpenSSH writes it: `private` a PEM text, `public` a line `ssh-ed25519 …`."""
+
+    private: bytes = field(repr=False)
+    public: str
+
+    @classmethod
+    def from_seed(cls, seed: bytes) -> KeyPair:
+        """Make the key that 32 bytes stand for."""
+        key = Ed25519PrivateKey.from_private_bytes(seed)
+        return cls(
+            key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()),
+            key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode(),
+        )
+
+
+class JobKeys:
+    """Makes the keys of jobs, and other secrets of the way in, from one secret."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    @classmethod
+    def in_folder(cls, folder: Path) -> JobKeys:
+        """Use the secret kept in a folder (made at first): tasks run on over a restart, with their keys."""
+        path = folder / "job-keys.key"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            fresh = folder / f"job-keys.{os.getpid()}.new"
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_SECRET_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.rename(path)
+        return cls(path.read_bytes())
+
+    def identity(self, job_id: str) -> KeyPair:
+        """Give the key that opens a job's tasks."""
+        return KeyPair.from_seed(self._derived("identity", job_id))
+
+    def host(self, job_id: str) -> KeyPair:
+        """Give the key by which a job's tasks are known; all have the same."""
+        return KeyPair.from_seed(self._derived("host", job_id))
+
+    def gateway_host(self) -> KeyPair:
+        """Give the key by which the gateway is known."""
+        return KeyPair.from_seed(self._derived("gateway-host"))
+
+    def gateway_token(self) -> str:
+        """Give what the gateway proves itself with to the service."""
+        return self._derived("gateway-token").hex()
+
+    def signature(self, text: str) -> str:
+        """Sign a link."""
+        return self._derived("link", text).hex()
+
+    def _derived(self, *purpose: str) -> bytes:
+        text = "\0".join(purpose).encode("utf-8", "surrogatepass")
+        return hmac.digest(self._secret, text, hashlib.sha256)

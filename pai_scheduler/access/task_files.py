@@ -1,0 +1,102 @@
+"""The small files with which a task can be logged into, and its peers reached from it.
+
+They are among a task's own (`Launch.files`), which it finds in `Engine.private_dir`. Whoever reads them there
+(the runtime's `boot` in a container, the process engine's own server) makes copies of mode 0600 of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .job_keys import KeyPair
+
+#: names of the files; IDENTITY and HOST_KEY are private keys, with `.pub` the public ones
+IDENTITY, HOST_KEY = "ssh_identity", "ssh_host_key"
+AUTHORIZED_KEYS, KNOWN_HOSTS = "ssh_authorized_keys", "ssh_known_hosts"
+#: for clients in the task, and for its server; STATE stands for the folder of the copies
+CLIENT_CONFIG, SERVER_CONFIG = "ssh_config", "sshd_config"
+#: on which port the server is to listen: all that tells one task's files from another's
+PORT = "ssh_port"
+STATE = "@STATE@"
+#: the one name by which all tasks of a job are known: they have one host key
+HOST_KEY_ALIAS = "pai-job"
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A task of the same job: where its SSH server listens."""
+
+    address: str
+    port: int
+
+
+def ssh_files(identity: KeyPair, host: KeyPair, peers: Mapping[str, Peer]) -> dict[str, bytes]:
+    """Make the files that all tasks of a gang have, which are its `peers` by host name."""
+    return {
+        IDENTITY: identity.private,
+        f"{IDENTITY}.pub": f"{identity.public}\n".encode(),
+        HOST_KEY: host.private,
+        f"{HOST_KEY}.pub": f"{host.public}\n".encode(),
+        AUTHORIZED_KEYS: f"{identity.public}\n".encode(),
+        KNOWN_HOSTS: f"{HOST_KEY_ALIAS} {host.public}\n".encode(),
+        CLIENT_CONFIG: _client_config(peers).encode(),
+        SERVER_CONFIG: _server_config(peers).encode(),
+    }
+
+
+def own_port(port: int) -> dict[str, bytes]:
+    """Make the file that tells a task its own port."""
+    return {PORT: f"{port}\n".encode()}
+
+
+def _client_config(peers: Mapping[str, Peer]) -> str:
+    """Let `ssh <role>-<index>` work at once, and check whom it reaches; all else is the user's business."""
+    by_port: dict[int, list[str]] = {}
+    for name, peer in peers.items():
+        by_port.setdefault(peer.port, []).append(name)
+    lines = []
+    for port, names in by_port.items():
+        lines += [
+            f"Host {' '.join(names)}",
+            f"  Port {port}",
+            "  User root",
+            f"  IdentityFile {STATE}/{IDENTITY}",
+            "  IdentitiesOnly yes",
+            f"  HostKeyAlias {HOST_KEY_ALIAS}",
+            "  StrictHostKeyChecking yes",
+            f"  GlobalKnownHostsFile {STATE}/{KNOWN_HOSTS}",
+            "  UserKnownHostsFile none",
+        ]
+    return "\n".join([*lines, "Match all", "  Include ~/.ssh/config", ""])
+
+
+def _server_config(peers: Mapping[str, Peer]) -> str:
+    """Let in who has the job's key, and forward to the task and its job only."""
+    allowed = ["localhost", "127.0.0.1", "[::1]", *peers, *sorted({peer.address for peer in peers.values()})]
+    return "\n".join(
+        [
+            f"HostKey {STATE}/{HOST_KEY}",
+            f"AuthorizedKeysFile {STATE}/{AUTHORIZED_KEYS}",
+            "AuthenticationMethods publickey",
+            "AllowUsers root",
+            "PermitRootLogin yes",
+            "StrictModes no",
+            "UsePAM no",
+            "PidFile none",
+            "PrintMotd no",
+            "PrintLastLog no",
+            "AllowAgentForwarding yes",
+            "AllowTcpForwarding yes",
+            "AllowStreamLocalForwarding yes",
+            "GatewayPorts no",
+            "X11Forwarding no",
+            "ClientAliveInterval 30",
+            "ClientAliveCountMax 4",
+            "MaxSessions 200",
+            "MaxStartups 100:30:400",
+            "Subsystem sftp internal-sftp",
+            "PermitOpen " + " ".join(f"{host}:*" for host in allowed),
+            "",
+        ]
+    )

@@ -1,0 +1,81 @@
+"""The JSON between the SSH gateway and the service, which the gateway alone may speak to (`/access/…`).
+
+POST …/access/login   LoginRequest → LoginAnswer; 401: nobody is let in with that
+POST …/access/open    OpenRequest → Target; 404, 409 with a sentence for the person
+POST …/access/note    Note → 204
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NotRequired, TypedDict
+
+#: What somebody does in a task; `forward` with the port in `detail`.
+Kind = Literal["shell", "exec", "sftp", "forward", "remote-forward", "agent"]
+
+
+class LoginRequest(TypedDict):
+    """Somebody who would log in as `login`, from the address `peer`.
+
+    `credential`: a public key (`ssh-ed25519 AAAA…`), whose owner the gateway makes sure of, or a token.
+    """
+
+    login: str
+    method: Literal["publickey", "password"]
+    credential: str
+    peer: str
+
+
+class LoginAnswer(TypedDict):
+    """Who that is. `passport`: what `open` and `note` are told, good for this login only.
+
+    `by`: how it was proved, for people ("job key", "key SHA256:…", "token").
+    """
+
+    user: str
+    by: str
+    passport: str
+
+
+class OpenRequest(TypedDict):
+    """Somebody who has logged in and opens something for the first time. `language`: "en", "zh_CN"."""
+
+    login: str
+    passport: str
+    language: NotRequired[str]
+
+
+class Target(TypedDict):
+    """The task that is meant, and how to reach it.
+
+    `host`, `port`: its SSH server, which knows the user `root` with `privateKey` (OpenSSH's PEM) and is known
+    by `hostKey` (a line `ssh-ed25519 …`). `forward`: the hosts to which connections may be forwarded, names
+    and addresses, those of the task itself (`localhost`, `127.0.0.1`, `::1`) included. When the task ends, so
+    does its server. `isolated` False: it runs without a container's isolation, which whoever opens a shell is
+    told (`notice`).
+    """
+
+    user: str
+    job: str
+    task: str
+    host: str
+    port: int
+    privateKey: str
+    hostKey: str
+    forward: list[str]
+    isolated: bool
+    notice: NotRequired[str]
+
+
+class Note(TypedDict):
+    """Something was opened in a task, or everything of one connection closed after `seconds`.
+
+    `what`: all that the connection did, when it is closed.
+    """
+
+    passport: str
+    login: str
+    peer: str
+    event: Literal["opened", "closed"]
+    what: list[Kind]
+    detail: NotRequired[str]
+    seconds: NotRequired[float]
