@@ -223,9 +223,9 @@ class DockerEngine:
         """Give the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
 
-    async def way_in(self, task: TaskRef) -> WayIn:
+    async def way_in(self, task: TaskRef) -> WayIn:  # noqa: ARG002
         """Give where a task's SSH server listens."""
-        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet.", task=task.hostname))
+        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet."))
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""

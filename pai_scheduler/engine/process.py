@@ -244,9 +244,9 @@ class ProcessEngine:
         for folders in (self._folders, self._ended_folders):
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
-    async def way_in(self, task: TaskRef) -> WayIn:
+    async def way_in(self, task: TaskRef) -> WayIn:  # noqa: ARG002
         """Give where a task's SSH server listens."""
-        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet.", task=task.hostname))
+        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet."))
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""
