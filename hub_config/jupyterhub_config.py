@@ -159,5 +159,5 @@ else:
     c.PAISpawner.cmd = ["jupyterhub-singleuser"]
     # Everybody has a volume that stays, with what it lacks of the image's tutorials.
     c.PAISpawner.home_in_container = "/home/jovyan"
-    c.PAISpawner.tutorials = "/opt/pai/tutorials"
+    c.PAISpawner.tutorials = "/opt/jupyter/tutorials"
     c.PAISpawner.ip = "0.0.0.0"  # noqa: S104 - inside the container, on its job's own network

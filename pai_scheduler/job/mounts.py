@@ -14,6 +14,8 @@ _SYSTEM = frozenset(
         *("sys", "usr", "pai", "pai-code", "pai-job"),
     )
 )
+#: What every container has for logging in.
+_RUNTIME = ("opt", "pai")
 #: Within these something may be mounted, but not over them.
 _SHARED = frozenset(("home", "media", "mnt", "opt", "srv", "tmp", "var"))
 
@@ -56,7 +58,7 @@ def _wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:
         return msg(
             "{target} is no place for a mount: name a path without . and .. in it.", target=quoted(target)
         )
-    hides = parts[0] in _SYSTEM or (len(parts) == 1 and parts[0] in _SHARED)
+    hides = parts[0] in _SYSTEM or parts[:2] == _RUNTIME or (len(parts) == 1 and parts[0] in _SHARED)
     if target.startswith("/") and hides:
         return msg(
             "{target} would hide a part of the system: choose another place, as data or /data.",

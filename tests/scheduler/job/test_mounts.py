@@ -44,7 +44,10 @@ def test_a_path_that_leads_elsewhere_is_no_target(target: str) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/etc", "/etc/ssl", "//etc", "/pai", "/pai/x", "/pai-job", "/proc", "/usr/lib", "/home", "/var/"],
+    [
+        *("/etc", "/etc/ssl", "//etc", "/pai", "/pai/x", "/pai-job", "/proc", "/usr/lib", "/home", "/var/"),
+        *("/opt", "/opt/pai", "/opt/pai/bin"),
+    ],
 )
 def test_the_system_is_not_hidden(target: str) -> None:
     (complaint,) = complaints(target)
