@@ -9,6 +9,7 @@ import asyncssh
 
 from ..client import Client
 from ..job.messages import Message, msg
+from ..wire import SshGateway
 
 #: Seconds until a gateway that does not answer is given up, and after which a silent one is asked for a sign.
 _CONNECT_SECONDS, _KEEPALIVE_SECONDS = 15.0, 30.0
@@ -20,6 +21,10 @@ class RemoteError(Exception):
     def __init__(self, message: Message) -> None:
         super().__init__(str(message))
         self.message = message
+
+
+class UnreachableGatewayError(RemoteError):
+    """Nobody answers at the gateway's address, or no longer: it may be back in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,22 @@ async def find_gateway(client: Client) -> Gateway:
 
     Where it has no name of its own, it is at the address at which the scheduler was reached.
     """
-    found = (await client.about()).get("ssh")
+    return gateway_of((await client.about()).get("ssh"), client.url)
+
+
+def gateway_of(found: SshGateway | None, url: str) -> Gateway:
+    """Read what the scheduler at `url` says of its gateway; RemoteError where it has none."""
     if found is None:
         raise RemoteError(msg("This scheduler has no SSH gateway."))
-    host = found["host"] or urlsplit(client.url).hostname or "127.0.0.1"
+    host = found["host"] or urlsplit(url).hostname or "127.0.0.1"
     return Gateway(host, found["port"], found["hostKey"])
 
 
 async def connect(gateway: Gateway, login: str, token: str) -> asyncssh.SSHClientConnection:
-    """Log in as `login` (`<user>+<job>+<role>-<index>`, see docs/ssh.md); RemoteError with the reason."""
+    """Log in as `login` (`<user>+<job>+<role>-<index>`, see docs/ssh.md); RemoteError with the reason.
+
+    UnreachableGatewayError where nobody answers.
+    """
     address = f"{gateway.host}:{gateway.port}"
     try:
         known = asyncssh.import_known_hosts(f"* {gateway.host_key}\n")
@@ -72,6 +84,11 @@ async def connect(gateway: Gateway, login: str, token: str) -> asyncssh.SSHClien
         raise RemoteError(msg("The gateway does not let {login} in with this token.", login=login)) from error
     except (OSError, asyncssh.Error, TimeoutError) as error:
         reason = str(error) or type(error).__name__
-        raise RemoteError(
-            msg("The SSH gateway at {address} does not answer: {reason}.", address=address, reason=reason)
+        raise UnreachableGatewayError(
+            msg(
+                "The SSH gateway at {address} does not answer: {reason}. Where it never does, ask an "
+                "administrator whether its port is open from here, and by which name.",
+                address=address,
+                reason=reason,
+            )
         ) from error

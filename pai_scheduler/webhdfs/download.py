@@ -16,6 +16,7 @@ from ..job.messages import msg
 from .answers import FileInfo
 from .client import FilesClient
 from .errors import FilesError
+from .landing import open_part, place_below, put_in_place, write_at
 from .transfer import LeftOut, LocalFileError, Meter, Outcome, Tell, Trials, part_name, side_by_side
 
 
@@ -33,7 +34,7 @@ async def download(client: FilesClient, remote: str, local: Path, tell: Tell | N
         async for entry in entries:
             name = entry.path.removeprefix(root + "/")
             try:
-                place = await asyncio.to_thread(_place, local, name, is_folder=entry.is_folder)
+                place = await asyncio.to_thread(place_below, local, name, is_folder=entry.is_folder)
             except LocalFileError as error:
                 left_out.append(LeftOut(entry.path, error.message, failed=True))
                 continue
@@ -77,7 +78,7 @@ class _Download:
     async def _get(self, info: FileInfo, local: Path) -> None:
         trials = Trials()
         part = local.with_name(part_name(local.name, info.length, info.modified))
-        descriptor = await asyncio.to_thread(_open_part, part)
+        descriptor = await asyncio.to_thread(open_part, part)
         try:
             offset = os.fstat(descriptor).st_size
             if offset > info.length:
@@ -86,7 +87,7 @@ class _Download:
                 try:
                     async with self._client.read(info.path, offset, info.length - offset) as pieces:
                         async for piece in pieces:
-                            await asyncio.to_thread(_write, descriptor, piece, offset, local)
+                            await asyncio.to_thread(write_at, descriptor, piece, offset, local)
                             offset += len(piece)
                             trials.got_on()
                             self._meter.at(info.path, offset)
@@ -100,26 +101,7 @@ class _Download:
                 raise _changed(info)
         finally:
             os.close(descriptor)
-        await asyncio.to_thread(_put_in_place, part, local, info.modified)
-
-
-def _place(root: Path, name: str, *, is_folder: bool) -> Path:
-    """Find where something belongs below `root`, its folders made; LocalFileError where that leads out."""
-    parts = name.split("/")
-    if any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise LocalFileError(msg("{name} is no name that a file can have here.", name=repr(name)))
-    folder = root
-    for part in parts if is_folder else parts[:-1]:
-        folder = folder / part
-        if folder.is_symlink():
-            raise LocalFileError(
-                msg("{folder} is a symbolic link here: nothing is written through it.", folder=str(folder))
-            )
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(folder, error) from None
-    return folder if is_folder else folder / parts[-1]
+        await asyncio.to_thread(put_in_place, part, local, info.modified)
 
 
 def _is_same(local: Path, info: FileInfo) -> bool:
@@ -129,38 +111,6 @@ def _is_same(local: Path, info: FileInfo) -> bool:
         return False
     is_file = not local.is_symlink() and local.is_file()
     return is_file and (status.st_size, status.st_mtime_ns // 1_000_000) == (info.length, info.modified)
-
-
-def _open_part(part: Path) -> int:
-    try:
-        return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise _unwritable(part, error) from None
-
-
-def _write(descriptor: int, piece: bytes, offset: int, local: Path) -> None:
-    view = memoryview(piece)
-    try:
-        while view:
-            written = os.pwrite(descriptor, view, offset)
-            view, offset = view[written:], offset + written
-    except OSError as error:
-        raise _unwritable(local, error) from None
-
-
-def _put_in_place(part: Path, local: Path, modified: int) -> None:
-    try:
-        os.utime(part, ns=(modified * 1_000_000, modified * 1_000_000))
-        # a symbolic link of this name is replaced, not followed
-        part.replace(local)
-    except OSError as error:
-        raise _unwritable(local, error) from None
-
-
-def _unwritable(path: Path, error: OSError) -> LocalFileError:
-    return LocalFileError(
-        msg("{file} cannot be written: {reason}.", file=str(path), reason=error.strerror or str(error))
-    )
 
 
 def _changed(info: FileInfo) -> LocalFileError:
