@@ -24,17 +24,19 @@ from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, WORK_DIR, code_dir, network_name
 from .docker_disk import ContainerDisks
-from .docker_door import FrontDoor
+from .docker_door import Doors
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
 from .docker_network import DEFAULT_POOL, GangNetworks
+from .docker_runtime import Runtime, image_of_this_version
 from .docker_surroundings import Surroundings
 from .docker_task import DockerTask
 from .docker_usage import UsageMeter, limits_storage, node_of
+from .docker_way_in import WaysIn
 from .log_keeping import keep_clean
 from .logs import TaskLog
-from .protocol import EngineError, EngineEvent, Gang, Launch, NoWayInError, Usage, WayIn
+from .protocol import EngineError, EngineEvent, Gang, Launch, Usage, WayIn
 
 START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
@@ -53,7 +55,9 @@ class DockerEngine:
 
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
-    `front_door_url`; with `needs_door` it is an error where they cannot.
+    `front_door_url`; with `needs_door` it is an error where they cannot. `other_doors`: more such ports.
+    `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
+    `runtime_image`: what tasks' SSH servers come from (None: this version's own).
     """
 
     name = "docker"
@@ -69,15 +73,20 @@ class DockerEngine:
         front_door: int | None = None,
         needs_door: bool = True,
         logs: LogKeeping | None = None,
+        publish_ssh: str | None = None,
+        other_doors: Sequence[int] = (),
+        runtime_image: str | None = None,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
-        self._front_door, self._needs_door = front_door, needs_door
-        self._door: FrontDoor | None = None
+        self._publish_ssh = publish_ssh
+        self._doors = Doors(front_door, other_doors, needs_front=needs_door)
         self._api = DockerApi(host)
+        self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
         self._images = Images(self._api, data_dir / "private-images")
         self._meter = UsageMeter(self._api)
         self._instance = _instance(data_dir)
+        self._ways_in = WaysIn(self._api, self._instance, self._runtime, is_local=self._is_local)
         self._networks = GangNetworks(self._api, self._instance, subnet_pool)
         self._tasks: dict[TaskRef, DockerTask] = {}
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
@@ -88,13 +97,14 @@ class DockerEngine:
         #: networks of the gangs that are under way; None: not known before the adoption
         self._gangs: set[str] | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._bringing_runtime: asyncio.Task[str | None] | None = None
         self._around: Surroundings | None = None
         self._healthy = True
 
     @property
     def front_door_url(self) -> str | None:
         """Give the address at which containers reach the front door; None where there is none."""
-        return self._door.url if self._door else None
+        return self._doors.front_url
 
     async def start(self) -> None:
         """Connect to Docker; EngineError with one sentence where that is impossible."""
@@ -122,7 +132,9 @@ class DockerEngine:
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
                 log_bytes=log_bytes,
+                publish_ssh=self._publish_ssh,
             ),
+            runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),
             holds=Holds(self._data_dir / "holds"),
             data_dir=self._data_dir,
@@ -130,13 +142,8 @@ class DockerEngine:
             emit=self._queue.put_nowait,
             is_local=self._is_local,
         )
-        if self._front_door is not None:
-            try:
-                await self._open_door(self._front_door)
-            except EngineError as error:
-                if self._needs_door:
-                    raise
-                _log.warning("containers do not reach the storage: %s", error)
+        self._bringing_runtime = asyncio.create_task(self._runtime.volume())
+        await self._doors.open(self._networks.gateway)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
@@ -144,10 +151,14 @@ class DockerEngine:
 
     async def close(self) -> None:
         """Let go of Docker; containers run on."""
-        if self._door is not None:
-            await self._door.close()
+        await self._doors.close()
         own = [
-            task for task in (self._watching, self._pulse, self._keeping, self._sweeping) if task is not None
+            task
+            for task in (
+                *(self._watching, self._pulse, self._keeping, self._sweeping),
+                self._bringing_runtime,
+            )
+            if task is not None
         ]
         for task in own:
             task.cancel()
@@ -223,9 +234,9 @@ class DockerEngine:
         """Give the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
 
-    async def way_in(self, task: TaskRef) -> WayIn:  # noqa: ARG002
-        """Give where a task's SSH server listens."""
-        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet."))
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a task's SSH server listens; NoWayInError says why there is none."""
+        return await self._ways_in.find(task)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""
@@ -295,19 +306,6 @@ class DockerEngine:
             await self._remove_all_but(lambda: {ref.name for ref in self._tasks}, lambda: gangs)
         except (EngineError, aiodocker.DockerError) as error:
             _log.warning("what a break of Docker left cannot be removed: %s", error)
-
-    async def _open_door(self, port: int) -> None:
-        gateway = await self._networks.gateway()
-        if gateway is None:
-            raise EngineError(
-                msg(
-                    "Docker has no default bridge, over which containers reach the Hub. "
-                    "Start dockerd without --bridge=none."
-                )
-            )
-        door = FrontDoor(gateway, port)
-        await door.open()
-        self._door = door
 
     async def _watch(self, watched: asyncio.Event) -> None:
         """Hear from Docker what happens to containers, for as long as the engine is open."""

@@ -14,6 +14,8 @@ from .docker_hold import ENTRY as HOLD_ENTRY
 from .docker_hold import PIPE as HOLD_PIPE
 from .docker_home import home_mount, home_volume
 from .docker_logs import log_config
+from .docker_runtime import START as START_SSH
+from .docker_runtime import TMPFS, runtime_mount
 from .protocol import Launch
 
 #: Where a task's command starts: made by the engine, writable by whoever the image runs as.
@@ -22,6 +24,8 @@ PIDS_LIMIT = 4096
 #: Where a task finds the folder of its code as it was fetched, and its own small files.
 CODE_DIR, PRIVATE_DIR = "/pai-code", "/pai-job"
 LABEL_INSTANCE, LABEL_USER = "pai.instance", "pai.user"
+#: on which port the container's own SSH server listens; without it there is none
+LABEL_SSH_PORT = "pai.ssh-port"
 #: The user's command is "$1", so nothing in it is ever read by this line.
 _ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 _HOST_NAME_MAX = 63
@@ -50,6 +54,8 @@ def container_config(
     log_bytes: int,
     hold: Path | None = None,
     private: Path | None = None,
+    runtime: str | None = None,
+    publish_ssh: str | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
@@ -58,6 +64,8 @@ def container_config(
     `log_bytes`: how much is kept of its log.
     `hold`: the pipe through which a task that is to be held tells that its command failed. `private`: the
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
+    `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
+    address of this host at which that is to be reached from outside.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -89,12 +97,20 @@ def container_config(
     if launch.home:
         owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
         host["Mounts"].append(home_mount(home_volume(instance, launch.user), launch.home, owner))
+    entry = _ENTRY if hold is None else HOLD_ENTRY
+    ssh_port = launch.ssh_port if runtime is not None else None
+    if runtime is not None and ssh_port is not None:
+        entry = START_SSH + entry
+        host["Mounts"].append(runtime_mount(runtime))
+        host["Tmpfs"] = TMPFS
+        if publish_ssh is not None:
+            host["PortBindings"] = {f"{ssh_port}/tcp": [{"HostIp": publish_ssh, "HostPort": ""}]}
     endpoint: dict[str, Any] = {"Aliases": [task.hostname]}
     if launch.address:
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
     config: dict[str, Any] = {
         "Image": launch.image,
-        "Entrypoint": ["/bin/sh", "-c", _ENTRY if hold is None else HOLD_ENTRY, "pai", launch.command],
+        "Entrypoint": ["/bin/sh", "-c", entry, "pai", launch.command],
         "Cmd": [],
         "Env": [f"{name}={value}" for name, value in _environment(launch, devices).items()],
         "WorkingDir": WORK_DIR,
@@ -106,10 +122,13 @@ def container_config(
             "pai.job-name": launch.job_name,
             # for whoever watches over it after a restart of the service
             **({LABEL_STORAGE: str(launch.storage_gb)} if launch.storage_gb is not None else {}),
+            **({LABEL_SSH_PORT: str(ssh_port)} if ssh_port is not None else {}),
         },
         "HostConfig": host,
         "NetworkingConfig": {"EndpointsConfig": {host["NetworkMode"]: endpoint}},
     }
+    if "PortBindings" in host:
+        config["ExposedPorts"] = {port: {} for port in host["PortBindings"]}
     if len(task.hostname) <= _HOST_NAME_MAX:
         config["Hostname"] = task.hostname
     return config

@@ -40,26 +40,37 @@ class Maker:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
     `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
-    much is kept of a container's log.
+    much is kept of a container's log. `publish_ssh`: as for `container_config`.
     """
 
     def __init__(
-        self, api: DockerApi, instance: str, *, node_cpus: int, limits_storage: bool, log_bytes: int
+        self,
+        api: DockerApi,
+        instance: str,
+        *,
+        node_cpus: int,
+        limits_storage: bool,
+        log_bytes: int,
+        publish_ssh: str | None = None,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
-        self._node_cpus, self._limits_storage = node_cpus, limits_storage
+        self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
 
     async def make(
-        self, launch: Launch, hold: Path | None = None, private: Path | None = None
+        self,
+        launch: Launch,
+        hold: Path | None = None,
+        private: Path | None = None,
+        runtime: str | None = None,
     ) -> dict[str, Any]:
         """Make a task's container, or find the one that was made before; give its description.
 
-        `hold`, `private`: as for `container_config`.
+        `hold`, `private`, `runtime`: as for `container_config`.
         """
         if too_long := find_too_long(launch):
             raise NotMadeError(EndCause.REFUSED, too_long)
         name = launch.task.name
-        await self._create(launch, hold, private)
+        await self._create(launch, hold, private, runtime)
         found = await self._find(name)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
@@ -119,7 +130,9 @@ class Maker:
             if has_run(found):
                 return found
 
-    async def _create(self, launch: Launch, hold: Path | None, private: Path | None) -> None:
+    async def _create(
+        self, launch: Launch, hold: Path | None, private: Path | None, runtime: str | None
+    ) -> None:
         config = container_config(
             launch,
             instance=self._instance,
@@ -128,6 +141,8 @@ class Maker:
             log_bytes=self._log_bytes,
             hold=hold,
             private=private,
+            runtime=runtime,
+            publish_ssh=self._publish_ssh,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
@@ -136,7 +151,7 @@ class Maker:
                 return
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
-                await self._create(launch, hold, private)
+                await self._create(launch, hold, private, runtime)
                 return
             # 400: Docker does not accept what the job asks for, and never will; what is to be mounted is ours
             refused = error.status == 400 and "bind source path" not in error.message

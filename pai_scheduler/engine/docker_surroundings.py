@@ -17,6 +17,7 @@ from .docker_disk import ContainerDisks
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
+from .docker_runtime import Runtime
 from .protocol import EngineEvent, Launch
 
 _log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ class Surroundings:
     images: Images
     maker: Maker
     holds: Holds
+    runtime: Runtime
     disks: ContainerDisks
     data_dir: Path
     #: most bytes of one task's log

@@ -23,6 +23,7 @@ from .docker_hold import HoldReport
 from .docker_images import ImageError
 from .docker_logs import LogFollower
 from .docker_make import NotMadeError, has_run
+from .docker_runtime import has_its_own
 from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog
 from .protocol import Launch
@@ -175,7 +176,7 @@ class DockerTask:
         if private is None and launch.mounts:
             elsewhere = msg("Docker runs on another machine, where the storage's folders cannot be mounted.")
             raise NotMadeError(EndCause.REFUSED, elsewhere)
-        found = await self._around.maker.make(launch, hold, private)
+        found = await self._around.maker.make(launch, hold, private, await self._runtime(launch, image))
         if has_run(found):
             return found
         await self._unless_killed(self._around.maker.fill(launch, image, private))
@@ -183,6 +184,12 @@ class DockerTask:
             raise NotMadeError(EndCause.KILLED)
         self._know(str(found["Id"]))
         return await self._around.maker.start(self.ref.name)
+
+    async def _runtime(self, launch: Launch, image: dict[str, Any]) -> str | None:
+        """Name the volume of the runtime that the task is to have; None where it is to have none."""
+        if launch.ssh_port is None or has_its_own(image):
+            return None
+        return await self._around.runtime.volume()
 
     async def _attend(self, found: dict[str, Any]) -> None:
         """Follow a container that was started, to its end."""
