@@ -6,6 +6,7 @@ They are among a task's own (`Launch.files`), which it finds in `Engine.private_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,13 +15,15 @@ from .job_keys import KeyPair
 #: names of the files; IDENTITY and HOST_KEY are private keys, with `.pub` the public ones
 IDENTITY, HOST_KEY = "ssh_identity", "ssh_host_key"
 AUTHORIZED_KEYS, KNOWN_HOSTS = "ssh_authorized_keys", "ssh_known_hosts"
-#: for clients in the task, and for its server; STATE stands for the folder of the copies
+#: for clients in the task, and for its server; STATE stands for the folder of the copies, WORK for the task's
 CLIENT_CONFIG, SERVER_CONFIG = "ssh_config", "sshd_config"
 #: on which port the server is to listen: all that tells one task's files from another's
 PORT = "ssh_port"
-STATE = "@STATE@"
+STATE, WORK = "@STATE@", "@WORK@"
 #: the one name by which all tasks of a job are known: they have one host key
 HOST_KEY_ALIAS = "pai-job"
+#: The tasks of a job start one after the other: how often, once a second, to try one that does not listen yet.
+_ATTEMPTS, _CONNECT_SECONDS = 15, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +55,13 @@ def own_port(port: int) -> dict[str, bytes]:
 
 def _client_config(peers: Mapping[str, Peer]) -> str:
     """Let `ssh <role>-<index>` work at once, and check whom it reaches; all else is the user's business."""
+    addresses = Counter(peer.address for peer in peers.values())
     by_port: dict[int, list[str]] = {}
     for name, peer in peers.items():
-        by_port.setdefault(peer.port, []).append(name)
+        names = by_port.setdefault(peer.port, [])
+        names.append(name)
+        if addresses[peer.address] == 1:  # else it says nothing about who is meant
+            names.append(peer.address)
     lines = []
     for port, names in by_port.items():
         lines += [
@@ -67,8 +74,10 @@ def _client_config(peers: Mapping[str, Peer]) -> str:
             "  StrictHostKeyChecking yes",
             f"  GlobalKnownHostsFile {STATE}/{KNOWN_HOSTS}",
             "  UserKnownHostsFile none",
+            f"  ConnectTimeout {_CONNECT_SECONDS}",
+            f"  ConnectionAttempts {_ATTEMPTS}",
         ]
-    return "\n".join([*lines, "Match all", "  Include ~/.ssh/config", ""])
+    return "\n".join([*lines, "Match all", "  Include ~/.ssh/config", "  Include /etc/ssh/ssh_config", ""])
 
 
 def _server_config(peers: Mapping[str, Peer]) -> str:
@@ -76,6 +85,8 @@ def _server_config(peers: Mapping[str, Peer]) -> str:
     allowed = ["localhost", "127.0.0.1", "[::1]", *peers, *sorted({peer.address for peer in peers.values()})]
     return "\n".join(
         [
+            # where the port is taken on one of IPv4 and IPv6, a server on the other is of no use to anybody
+            "ListenAddress 0.0.0.0",
             f"HostKey {STATE}/{HOST_KEY}",
             f"AuthorizedKeysFile {STATE}/{AUTHORIZED_KEYS}",
             "AuthenticationMethods publickey",
@@ -86,6 +97,8 @@ def _server_config(peers: Mapping[str, Peer]) -> str:
             "PidFile none",
             "PrintMotd no",
             "PrintLastLog no",
+            # what it says is kept in memory, and only why it ended is ever read
+            "LogLevel FATAL",
             "AllowAgentForwarding yes",
             "AllowTcpForwarding yes",
             "AllowStreamLocalForwarding yes",
@@ -95,7 +108,7 @@ def _server_config(peers: Mapping[str, Peer]) -> str:
             "ClientAliveCountMax 4",
             "MaxSessions 200",
             "MaxStartups 100:30:400",
-            "Subsystem sftp internal-sftp",
+            f"Subsystem sftp internal-sftp -d {WORK}",
             "PermitOpen " + " ".join(f"{host}:*" for host in allowed),
             "",
         ]
