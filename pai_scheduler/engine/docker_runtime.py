@@ -21,8 +21,9 @@ from .docker_api import DockerApi, UnreachableError
 #: where containers have it, and what starts the SSH server of one
 FOLDER = "/opt/pai"
 BOOT = f"{FOLDER}/boot"
-#: what is there for whoever looks into a container from outside
-BUSYBOX = f"{FOLDER}/libexec/busybox"
+#: says in a container why it has no SSH server
+STATUS = f"{FOLDER}/status"
+_BUSYBOX = f"{FOLDER}/libexec/busybox"
 #: Where the server keeps what it needs: writable also where an image is not.
 TMPFS = {"/run/sshd": "mode=755,size=1m", "/run/pai": "mode=1777,size=64m"}
 #: Begins the line that starts a command, and has nothing to do with that: what it starts is nobody's child,
@@ -36,7 +37,7 @@ fi
 
 _FILL = (
     "[ -e /volume/.complete ] || "
-    f"{{ {BUSYBOX} cp -a {FOLDER}/. /volume/ && {BUSYBOX} sync && : > /volume/.complete; }}"
+    f"{{ {_BUSYBOX} cp -a {FOLDER}/. /volume/ && {_BUSYBOX} sync && : > /volume/.complete; }}"
 )
 _TRIES = 3
 #: How long a fill may take; it takes a second or two.
@@ -129,7 +130,7 @@ class Runtime:
     async def _create(self, name: str) -> dict[str, Any]:
         config: dict[str, Any] = {
             "Image": self.image,
-            "Entrypoint": [BUSYBOX, "sh", "-c", _FILL],
+            "Entrypoint": [_BUSYBOX, "sh", "-c", _FILL],
             "Cmd": [],
             "Labels": {"pai.runtime": self.image},
             "HostConfig": {

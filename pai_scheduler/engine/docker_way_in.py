@@ -19,7 +19,7 @@ from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError, answered
 from .docker_container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
-from .docker_runtime import BUSYBOX, FOLDER, Runtime, has_its_own
+from .docker_runtime import FOLDER, STATUS, Runtime, has_its_own
 from .protocol import NoWayInError, WayIn
 
 #: How long a server may take to say who it is; in the first seconds of its task it may not be there yet.
@@ -28,13 +28,9 @@ _ANSWER_SECONDS, _YOUNG_SECONDS, _AGAIN_SECONDS = 3.0, 8.0, 0.05
 _WONDER_SECONDS = 1.0
 #: How long it holds that a server answered: a page that shows a hundred tasks asks for all of them.
 _KNOWN_SECONDS = 10.0
-_ASK_SECONDS = 15.0
+_ASK_SECONDS, _LONGEST_REASON = 15.0, 400
 #: What an SSH server says first; other lines may stand before it (RFC 4253, 4.2), but ours says none.
 _BANNER = b"SSH-2.0-"
-#: Says what the runtime wrote down, in whichever folder it could write: a word, and perhaps more.
-_LOOK = (
-    "for file in /run/pai/off /dev/shm/pai/off /tmp/pai/off; do [ -r $file ] && exec head -c 500 $file; done"
-)
 
 
 class WaysIn:
@@ -117,20 +113,7 @@ class WaysIn:
             return self._without_runtime()
         if code in (126, 127):
             return self._without_runtime()
-        word, _, more = said.partition(" ")
-        match word:
-            case "":
-                return None
-            case "port-taken":
-                return msg(
-                    "Another program of the task listens on port {port}, which is meant for its SSH server.",
-                    port=way.port,
-                )
-            case "no-files":
-                return msg("The task's SSH server did not find its keys.")
-            case "sshd":
-                return msg("The task's SSH server did not start: {error}", error=more)
-        return msg("The task's SSH server did not start: {error}", error=said)
+        return _reason(said, way.port) if said else None
 
     def _without_runtime(self) -> Message:
         """Say that the volume is empty, as it is after somebody removed it; the next task finds it filled."""
@@ -140,16 +123,16 @@ class WaysIn:
     async def _look(self, container: str) -> tuple[str, int]:
         """Read what the runtime left; give it on one line, and the exit code of the reading."""
         handle = self._api.docker.containers.container(container)
-        asking = await handle.exec([BUSYBOX, "sh", "-c", _LOOK], stderr=False)
+        asking = await handle.exec([STATUS], stderr=False)
         said = b""
         async with asking.start() as stream:
-            while (part := await stream.read_out()) is not None:
+            while len(said) < _LONGEST_REASON and (part := await stream.read_out()) is not None:
                 said += part.data
         code = int((await asking.inspect())["ExitCode"] or 0)
         # (what is in a container may have been written by anybody who is in it)
         text = "".join(
             character
-            for character in said.decode(errors="replace")
+            for character in said[:_LONGEST_REASON].decode(errors="replace")
             if character.isprintable() or character.isspace()
         )
         return " ".join(text.split()), code
@@ -175,6 +158,24 @@ def _published(found: Mapping[str, Any], port: str) -> tuple[str, int] | None:
     """Find where this host has a container's SSH port for others."""
     bindings = found["NetworkSettings"]["Ports"].get(f"{port}/tcp") or ()
     return next(((str(each["HostIp"]), int(each["HostPort"])) for each in bindings), None)
+
+
+def _reason(said: str, port: int) -> Message:
+    """Put the runtime's word for why there is no server, and what may follow it, into a sentence."""
+    word, _, more = said.partition(" ")
+    match word:
+        case "port-taken":
+            return msg(
+                "Another program of the task listens on port {port}, which is meant for its SSH server.",
+                port=port,
+            )
+        case "no-files":
+            return msg("The task's SSH server did not find its keys ({file}).", file=more)
+        case "no-privileges" | "no-folder" | "nothing-writable":
+            return msg("The task's image leaves no room for an SSH server ({error}).", error=said)
+        case "sshd":
+            return msg("The task's SSH server did not start: {error}", error=more)
+    return msg("The task's SSH server did not start: {error}", error=said)
 
 
 def _silent(way: WayIn) -> Message:
