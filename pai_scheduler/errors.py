@@ -120,3 +120,8 @@ def storage_full(message: Message) -> RequestError:
 def no_storage() -> RequestError:
     """This scheduler keeps no files for its users."""
     return RequestError(404, "NoStorageError", msg("This scheduler has no storage for files."))
+
+
+def no_entrance() -> RequestError:
+    """Nobody can log into this scheduler's tasks."""
+    return RequestError(404, "NoJobSshInfoError", msg("Tasks of this scheduler cannot be reached by SSH."))

@@ -34,7 +34,8 @@ from .core.outlook import (
 )
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
-from .errors import forbidden, no_attempt, no_job, no_storage, no_task, no_virtual_cluster
+from .entrance.entrance import Entrance
+from .errors import forbidden, no_attempt, no_entrance, no_job, no_storage, no_task, no_virtual_cluster
 from .health import Health, Readiness
 from .job.messages import Message, msg
 from .job.task import TaskRef
@@ -127,6 +128,11 @@ class Service:
         )
         self._administration = Administration(
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
+        )
+        self._entrance = (
+            Entrance(keys, engine, store, self._reader, lambda: self._core, self._writer.report, clock)
+            if keys is not None
+            else None
         )
         self._pump: asyncio.Task[None] | None = None
 
@@ -363,6 +369,13 @@ class Service:
         if self._job_files is None:
             raise no_storage()
         return self._job_files.files
+
+    @property
+    def entrance(self) -> Entrance:
+        """Give who lets people into tasks; RequestError where nobody can log into any."""
+        if self._entrance is None:
+            raise no_entrance()
+        return self._entrance
 
     async def job_holder(self, token: str) -> Caller | None:
         """Tell in whose name a job's token speaks; None: it is no token of a job that has not ended."""

@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
 
 from .core.events import Event
 from .core.instructions import Outcome
@@ -21,6 +22,7 @@ from .errors import storage_full
 from .job.task import TaskRef
 from .store.store import Store, StoreError, describe
 
+Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
@@ -108,6 +110,15 @@ class Writer:
     async def forgot(self, tasks: Collection[TaskRef]) -> None:
         """Write down that nothing of these tasks of deleted jobs is left; StoreError: at the next start."""
         await self._run(self._store.forgot, tasks)
+
+    async def keep(
+        self, function: Callable[Asked, Result], *args: Asked.args, **options: Asked.kwargs
+    ) -> Result:
+        """Call a writing method of the store for what the core need not know; RequestError: not kept."""
+        try:
+            return await self._run(partial(function, *args, **options))
+        except StoreError as error:
+            raise storage_full(describe(error)) from error
 
     async def _run(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)

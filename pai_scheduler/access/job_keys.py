@@ -11,12 +11,15 @@ import hmac
 import os
 import secrets
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 _SECRET_BYTES = 32
+#: pairs that are kept rather than made again
+_KEPT = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,10 @@ class JobKeys:
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
+        #: they are asked for at every login
+        self._pair = lru_cache(_KEPT)(
+            lambda purpose, job_id: KeyPair.from_seed(self._derived(purpose, job_id))
+        )
 
     @classmethod
     def in_folder(cls, folder: Path) -> JobKeys:
@@ -59,11 +66,11 @@ class JobKeys:
 
     def identity(self, job_id: str) -> KeyPair:
         """Give the key that opens a job's tasks."""
-        return KeyPair.from_seed(self._derived("identity", job_id))
+        return self._pair("identity", job_id)
 
     def host(self, job_id: str) -> KeyPair:
         """Give the key by which a job's tasks are known; all have the same."""
-        return KeyPair.from_seed(self._derived("host", job_id))
+        return self._pair("host", job_id)
 
     def gateway_host(self) -> KeyPair:
         """Give the key by which the gateway is known."""

@@ -7,7 +7,7 @@ import re
 
 from tornado.web import Application, RequestHandler
 
-from . import account, cluster, events, jobs, logs, monitoring, openapi, queue
+from . import access, account, cluster, events, jobs, logs, monitoring, openapi, queue
 from .desk import ApiHandler, Desk, Route, UnknownPath
 from .server import STREAMED
 from .webhdfs import BASE, OPENPAI_BASE, WebHdfsHandler
@@ -31,7 +31,11 @@ def make_app(desk: Desk) -> Application:
     routes = [(rf"{prefix}{base}{path}/?", handler, settings) for base in bases for path, handler in ROUTES]
     routes += [
         (rf"{prefix}{path}", handler, settings)
-        for path, handler in [("healthz", account.HealthHandler), *monitoring.INNER_ROUTES]
+        for path, handler in [
+            ("healthz", account.HealthHandler),
+            *monitoring.INNER_ROUTES,
+            *access.INNER_ROUTES,
+        ]
     ]
     # the whole path is one argument, which tornado is not to decode
     webhdfs = "|".join([BASE, OPENPAI_BASE] if desk.openpai_compat else [BASE])

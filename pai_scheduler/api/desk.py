@@ -18,6 +18,7 @@ from ..errors import RequestError, invalid_parameters
 from ..job.messages import Message, choose_locale, msg
 from ..job.validate import SpecError
 from ..service import Caller, Service
+from ..wire import SshGateway
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 from .streams import Streams
@@ -47,6 +48,8 @@ class Desk:
     monitoring_token: MonitoringToken | None = None
     streams: Streams = field(default_factory=Streams)
     openpai_compat: bool = False
+    #: the SSH gateway; None: there is none
+    ssh: SshGateway | None = None
     transfers: Transfers = field(default_factory=Transfers)
     tickets: Tickets = field(default_factory=Tickets)
 

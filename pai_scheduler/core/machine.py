@@ -36,7 +36,7 @@ from .events import (
     Tick,
 )
 from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
-from .model import Attempt, Job, State, StoryEntry, SubState, Task, Verdict
+from .model import ACCESS, Attempt, Job, State, StoryEntry, SubState, Task, Verdict
 from .timers import Timer, Timers
 
 
@@ -251,12 +251,11 @@ class Core:
         outcome.story.append(entry)
 
     def _on_accessed(self, event: Accessed, outcome: Outcome) -> None:
-        if event.task.job_id in self.jobs:
-            _, attempt, role, index = event.task
-            entry = StoryEntry(
-                event.task.job_id, event.time, "access", event.message, attempt, role, index, event.data
-            )
-            outcome.story.append(entry)
+        # (of a job that has ended too; the store knows whether it is still there)
+        job_id, attempt, role, index = event.task
+        outcome.story.append(
+            StoryEntry(job_id, event.time, ACCESS, event.message, attempt, role, index, event.data)
+        )
 
     def _on_nodes(self, event: NodesChanged) -> None:
         self.dispatcher.set_nodes(event.nodes)

@@ -178,6 +178,10 @@ class Job:
         return before + int(ref.index)
 
 
+#: the type of a story entry that tells who opened a way into a task, or closed it, perhaps after the job's end
+ACCESS = "access"
+
+
 @dataclass(frozen=True, slots=True)
 class StoryEntry:
     """Something that happened to a job, with its cause. `type` is a stable word, `message` is for people."""

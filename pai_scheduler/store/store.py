@@ -14,16 +14,17 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
+from ..access.public_key import PublicKey
 from ..cluster.definition import VirtualCluster
 from ..core.instructions import Outcome
-from ..core.model import Attempt, Job, StoryEntry, SubState
+from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import migrate
-from .tables import attempts, forgotten, jobs, story, tasks, virtual_clusters
+from .tables import attempts, forgotten, jobs, public_keys, story, tasks, virtual_clusters
 
 __all__ = ["Store", "StoreError", "StoredStory", "describe"]
 
@@ -89,8 +90,8 @@ class Store:
             changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
             self._write(connection, attempts, changed)
             self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
-            if outcome.story:
-                connection.execute(story.insert(), [rows.story_row(entry) for entry in outcome.story])
+            if entries := self._of_known_jobs(connection, outcome.story):
+                connection.execute(story.insert(), [rows.story_row(entry) for entry in entries])
             changed = [
                 rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()
             ]
@@ -120,6 +121,14 @@ class Store:
             update = jobs.update().where(jobs.c.id == sa.bindparam("_id"))
             connection.execute(update.values({name[1:]: sa.bindparam(name) for name in names}), old)
 
+    def _of_known_jobs(self, connection: sa.Connection, entries: Iterable[StoryEntry]) -> list[StoryEntry]:
+        """Leave out what is told of jobs that are deleted: who was in a task may leave it after that."""
+        late = {entry.job_id for entry in entries if entry.type == ACCESS}
+        if not late:
+            return list(entries)
+        there = set(connection.execute(sa.select(jobs.c.id).where(jobs.c.id.in_(late))).scalars())
+        return [entry for entry in entries if entry.type != ACCESS or entry.job_id in there]
+
     def _write(self, connection: sa.Connection, table: sa.Table, changed: list[dict[str, Any]]) -> None:
         if not changed:
             return
@@ -143,6 +152,28 @@ class Store:
         with self._writing() as connection:
             for job_id in {ref.job_id for ref in refs}:
                 connection.execute(forgotten.delete().where(forgotten.c.job_id == job_id))
+
+    def add_public_key(self, user: str, key: PublicKey, now: int, most: int) -> bool:
+        """Keep a user's public key, at `now` (ms since the epoch); False: there are `most` already.
+
+        One that is there already stays as it is.
+        """
+        of_user = public_keys.c.user_name == user
+        with self._writing() as connection:
+            known = set(connection.execute(sa.select(public_keys.c.fingerprint).where(of_user)).scalars())
+            if key.fingerprint in known:
+                return True
+            if len(known) >= most:
+                return False
+            row = {"user_name": user, "fingerprint": key.fingerprint, "line": str(key), "added": now}
+            connection.execute(public_keys.insert(), row)
+        return True
+
+    def remove_public_key(self, user: str, fingerprint: str) -> bool:
+        """Forget a user's public key; False where there is none."""
+        which = (public_keys.c.user_name == user, public_keys.c.fingerprint == fingerprint)
+        with self._writing() as connection:
+            return connection.execute(public_keys.delete().where(*which)).rowcount > 0
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -237,6 +268,26 @@ class Store:
         with self._reading() as connection:
             found = [row._mapping for row in connection.execute(query)]
         return [StoredStory(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found]
+
+    def public_keys(self, user: str) -> list[tuple[PublicKey, int]]:
+        """List the public keys of a user, and when each was added (ms since the epoch), oldest first."""
+        if not _can_be(user):
+            return []
+        query = (
+            sa.select(public_keys.c.line, public_keys.c.added)
+            .where(public_keys.c.user_name == user)
+            .order_by(public_keys.c.added, public_keys.c.fingerprint)
+        )
+        with self._reading() as connection:
+            return [(PublicKey.parse(row.line), row.added) for row in connection.execute(query)]
+
+    def has_public_key(self, user: str, fingerprint: str) -> bool:
+        """Tell whether a public key is one of a user's."""
+        if not _can_be(user):
+            return False
+        which = (public_keys.c.user_name == user, public_keys.c.fingerprint == fingerprint)
+        with self._reading() as connection:
+            return connection.execute(sa.select(public_keys.c.added).where(*which)).first() is not None
 
     def count_by_virtual_cluster(self) -> dict[str, int]:
         """Count the jobs, ended ones too."""

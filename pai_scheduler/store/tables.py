@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0003"
+HEAD = "0004"
 
 metadata = MetaData()
 
@@ -122,4 +122,14 @@ virtual_clusters = Table(
     metadata,
     Column("name", String(255), primary_key=True),
     Column("document", Text),
+)
+
+#: the public keys with which users log into their tasks; `line` is the key as OpenSSH writes it
+public_keys = Table(
+    "public_keys",
+    metadata,
+    Column("user_name", String(255), primary_key=True),
+    Column("fingerprint", String(64), primary_key=True),
+    Column("line", Text, nullable=False),
+    Column("added", BigInteger, nullable=False),
 )

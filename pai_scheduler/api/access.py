@@ -1,0 +1,122 @@
+"""What the SSH gateway asks (`gateway/wire.py`): who logs in, which task is meant; nobody else asks."""
+
+from __future__ import annotations
+
+import hmac
+import math
+from typing import Any, cast, get_args
+
+from ..caller import Caller
+from ..entrance.entrance import Entrance
+from ..errors import RequestError, invalid_parameters
+from ..gateway.wire import Kind, LoginAnswer, Target
+from ..job.messages import choose_locale, msg
+from ..job.validate import SpecError
+from .auth import bearer_token, unauthorized
+from .body import read_object
+from .desk import ApiHandler, Route
+
+#: who asks, as the log has it
+_GATEWAY = Caller("ssh-gateway")
+
+
+class GatewayHandler(ApiHandler):
+    """An address for the gateway alone: no user's token opens it."""
+
+    async def identify(self) -> Caller:
+        """Let the gateway in, by the token that it was started with."""
+        token = bearer_token(self.request.headers.get("Authorization", ""))
+        known = self.entrance.keys.gateway_token()
+        if not hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
+            raise unauthorized(msg("This is for the SSH gateway only."))
+        return _GATEWAY
+
+    @property
+    def entrance(self) -> Entrance:
+        """Give who decides; 404 where nobody can log into tasks."""
+        return self.service.entrance
+
+    def read_fields(self, *names: str) -> dict[str, Any]:
+        """Read a body in which these are texts."""
+        body = read_object(self.request)
+        for name in names:
+            if not isinstance(body.get(name), str):
+                raise _missing(name)
+        return body
+
+
+class LoginHandler(GatewayHandler):
+    """`/access/login`."""
+
+    async def post(self) -> None:
+        """Tell who logs in."""
+        body = self.read_fields("login", "method", "credential", "peer")
+        users = self.desk.authenticator
+        found = await self.entrance.login(users, body["login"], body["method"], body["credential"])
+        if found is None:
+            raise unauthorized(msg("Nobody is let in with this."))
+        who, sealed = found
+        answer: LoginAnswer = {"user": who.user, "by": str(who.by), "passport": sealed}
+        self.answer(answer)
+
+
+class OpenHandler(GatewayHandler):
+    """`/access/open`."""
+
+    async def post(self) -> None:
+        """Tell which task is meant, and how to reach it."""
+        body = self.read_fields("login", "passport")
+        self.language = choose_locale(str(body.get("language", "")))
+        way = await self.entrance.open(self.desk.authenticator, body["login"], body["passport"])
+        target: Target = {
+            "user": way.job.user,
+            "job": way.job.name,
+            "task": way.task.hostname,
+            "host": way.host,
+            "port": way.port,
+            "privateKey": way.identity.private.decode(),
+            "hostKey": way.host_key.public,
+            "forward": list(way.forward),
+            "isolated": way.notice is None,
+        }
+        if way.notice is not None:
+            target["notice"] = self.in_words(way.notice)
+        self.answer(target)
+
+
+class NoteHandler(GatewayHandler):
+    """`/access/note`."""
+
+    async def post(self) -> None:
+        """Write down what was opened or closed."""
+        body = self.read_fields("login", "passport", "peer", "event")
+        what = body.get("what")
+        if not isinstance(what, list) or not set(map(str, what)) <= set(get_args(Kind)):
+            raise _missing("what")
+        seconds = body.get("seconds", 0.0)
+        if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+            raise _missing("seconds")
+        self.entrance.note(
+            body["login"],
+            body["passport"],
+            body["peer"],
+            body["event"],
+            cast(list[str], what),
+            str(body.get("detail", "")),
+            float(seconds),
+        )
+        self.set_status(204)
+        self.finish()
+
+
+def _missing(name: str) -> RequestError:
+    message = msg("{key} is missing.", key=name)
+    return invalid_parameters(message, [SpecError(f"$.{name}", message)])
+
+
+#: below the prefix, not below the API
+INNER_ROUTES: list[Route] = [
+    ("access/login", LoginHandler),
+    ("access/open", OpenHandler),
+    ("access/note", NoteHandler),
+]

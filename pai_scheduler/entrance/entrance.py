@@ -1,0 +1,255 @@
+"""Lets people into tasks, for the SSH gateway: who they are, which task they mean, and what is told of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..access.job_keys import JobKeys, KeyPair
+from ..access.login_name import LoginName, readings
+from ..access.passport import Passport
+from ..access.public_key import PublicKey, PublicKeyError
+from ..caller import Caller
+from ..core.events import Accessed
+from ..core.machine import Core
+from ..core.model import Attempt, Job, State
+from ..core.outlook import waiting_reason
+from ..engine.protocol import Engine, NoWayInError
+from ..errors import RequestError
+from ..job.messages import Message, msg
+from ..job.task import TaskRef
+from ..reading import Reader
+from ..store.store import Store
+from .audit import Audit
+from .choice import choose, named
+
+#: Characters of the longest login name that is looked at: a user, a job, a role and an index.
+_LONGEST_LOGIN = 1000
+#: ms for which somebody who logged in by a token need not be looked up again, and for which one may open.
+_FRESH_MS, _WEEK_MS = 60_000, 7 * 24 * 3_600_000
+#: connections of which the task is remembered, for the note of their end
+_MOST_REMEMBERED = 20_000
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Users(Protocol):
+    """Knows who people are, as `api.auth.Authenticator`; RequestError where nobody can be asked."""
+
+    async def identify(self, token: str) -> Caller | None:
+        """Tell whose token this is; None for nobody's."""
+
+    async def find(self, name: str) -> Caller | None:
+        """Find a user by name; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A task that may be entered: where its SSH server listens, and the keys by which both are known.
+
+    `forward`: the hosts to which it may forward. `notice`: what whoever opens a shell must know.
+    """
+
+    job: Job
+    task: TaskRef
+    host: str
+    port: int
+    identity: KeyPair
+    host_key: KeyPair
+    forward: Sequence[str]
+    notice: Message | None = None
+
+
+class Entrance:
+    """Decides who comes in. `core` gives the jobs of now, `report` takes what goes into their stories."""
+
+    def __init__(
+        self,
+        keys: JobKeys,
+        engine: Engine,
+        store: Store,
+        reader: Reader,
+        core: Callable[[], Core],
+        report: Callable[[Accessed], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self.keys = keys
+        self._engine = engine
+        self._store, self._reader = store, reader
+        self._core = core
+        self._now = clock
+        self._audit = Audit(report)
+        #: which task was opened with which passport
+        self._opened: OrderedDict[str, TaskRef] = OrderedDict()
+
+    async def login(
+        self, users: Users, login: str, method: str, credential: str
+    ) -> tuple[Passport, str] | None:
+        """Tell who logs in with a token or a public key, and give the sealed passport; None: nobody.
+
+        The same for a wrong user, job or key, so that nobody learns which there are. That a public key's
+        owner is there the gateway has made sure of. RequestError: nobody can be asked just now.
+        """
+        if len(login) > _LONGEST_LOGIN or not _is_text(login) or not _is_text(credential):
+            return None
+        names = readings(login)
+        if method == "password":
+            passport = await self._by_token(users, login, names, credential)
+        else:
+            passport = await self._by_key(users, login, names, credential)
+        return None if passport is None else (passport, passport.sealed(self.keys.signature))
+
+    async def open(self, users: Users, login: str, sealed: str) -> Way:
+        """Choose the task that is meant, for somebody who has logged in. RequestError says why not."""
+        passport = self._read(login, sealed)
+        if passport.issued + _WEEK_MS < self._now():
+            raise _nobody()
+        caller = await self._still(users, passport)
+        core = self._core()
+        jobs: Iterable[Job] = core.jobs.values()
+        if passport.proof == "job":
+            jobs = [job for job in jobs if job.id == passport.job]
+            if not any(not job.state.ended for job in jobs):
+                raise RequestError(404, "NoJobError", msg("The job of this key has ended."))
+        names = [name for name in readings(login) if caller.may_act_for(name.user)]
+        job, task = choose(names, jobs, lambda job: waiting_reason(core, job, self._now()))
+        # (the job may be at another attempt once we have waited)
+        attempt, ref = job.attempt, task.ref
+        try:
+            way = await self._engine.way_in(ref)
+        except NoWayInError as error:
+            raise RequestError(409, "NoJobSshInfoError", error.message) from error
+        self._remember(sealed, ref)
+        notice = None if way.isolated else _no_isolation(job.name)
+        identity, host_key = self.keys.identity(job.id), self.keys.host(job.id)
+        return Way(job, ref, way.host, way.port, identity, host_key, _forward(attempt), notice)
+
+    def note(
+        self, login: str, sealed: str, peer: str, event: str, what: Sequence[str], detail: str, seconds: float
+    ) -> None:
+        """Write down what somebody opened, or that all of it was closed; RequestError: it is nobody."""
+        passport = self._read(login, sealed)
+        task = self._opened.get(sealed) or self._meant(passport)
+        if task is None:
+            return
+        if event == "opened":
+            self._audit.opened(passport, task, peer, what, detail, self._now())
+        else:
+            self._opened.pop(sealed, None)
+            self._audit.closed(passport, task, peer, what, seconds, self._now())
+
+    # -- who ------------------------------------------------------------------------------------------------
+
+    async def _by_token(
+        self, users: Users, login: str, names: Sequence[LoginName], token: str
+    ) -> Passport | None:
+        if not token.strip():
+            return None
+        try:
+            caller = await users.identify(token)
+        except RequestError as error:
+            if error.status >= 500:
+                raise
+            return None  # a token that is good for something else
+        if caller is None or not any(caller.may_act_for(name.user) for name in names):
+            return None
+        return Passport(login, caller.name, "token", self._now(), admin=caller.admin)
+
+    async def _by_key(
+        self, users: Users, login: str, names: Sequence[LoginName], line: str
+    ) -> Passport | None:
+        try:
+            key = PublicKey.parse(line)
+        except PublicKeyError:
+            return None
+        for name in names:
+            if job := self._job_of(name, key):
+                return Passport(login, job.user, "job", self._now(), job=job.id)
+        for name in names:
+            if await self._registered(users, name.user, key.fingerprint):
+                return Passport(login, name.user, "key", self._now(), key=key.fingerprint)
+        return None
+
+    def _job_of(self, name: LoginName, key: PublicKey) -> Job | None:
+        """Find the job whose own key this is, among those that a login name may mean."""
+        theirs = [job for job in self._core().jobs.values() if job.user == name.user and not job.state.ended]
+        if name.job:
+            job = named(theirs, name.job)
+            theirs = [] if job is None else [job]
+        own = [job for job in theirs if PublicKey.parse(self.keys.identity(job.id).public).is_same(key)]
+        return own[0] if own else None
+
+    async def _registered(self, users: Users, user: str, fingerprint: str) -> bool:
+        """Tell whether a user, who is still there, registered a key."""
+        if not await self._reader.read(self._store.has_public_key, user, fingerprint):
+            return False
+        try:
+            return await users.find(user) is not None
+        except RequestError:
+            return True  # nobody can be asked, and nobody has said that the user is gone
+
+    async def _still(self, users: Users, passport: Passport) -> Caller:
+        """Give who this is now; RequestError where it is nobody any more."""
+        if passport.proof == "key" and not await self._registered(users, passport.user, passport.key):
+            raise _nobody()
+        if passport.proof != "token":
+            return Caller(passport.user)
+        caller: Caller | None = Caller(passport.user, passport.admin)
+        if passport.issued + _FRESH_MS < self._now():
+            # (where nobody can be asked, who it was is what we know)
+            with suppress(RequestError):
+                caller = await users.find(passport.user)
+        if caller is None:
+            raise _nobody()
+        return caller
+
+    def _read(self, login: str, sealed: str) -> Passport:
+        passport = Passport.opened(sealed, self.keys.signature)
+        if passport is None or passport.login != login:
+            raise _nobody()
+        return passport
+
+    # -- which ----------------------------------------------------------------------------------------------
+
+    def _remember(self, sealed: str, task: TaskRef) -> None:
+        self._opened[sealed] = task
+        if len(self._opened) > _MOST_REMEMBERED:
+            self._opened.popitem(last=False)
+
+    def _meant(self, passport: Passport) -> TaskRef | None:
+        """Find the task again after a restart of ours."""
+        caller = Caller(passport.user, passport.admin)
+        jobs = [job for job in self._core().jobs.values() if passport.job in ("", job.id)]
+        names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]
+        try:
+            return choose(names, jobs, lambda _: None)[1].ref
+        except RequestError:
+            return None
+
+
+def _no_isolation(job: str) -> Message:
+    return msg(
+        "Job {job} runs without a container: this is the scheduler's own machine and account.", job=job
+    )
+
+
+def _forward(attempt: Attempt | None) -> list[str]:
+    """List the hosts of an attempt: names and addresses of its tasks, and each one's own."""
+    tasks = attempt.tasks.values() if attempt is not None else ()
+    names = [task.ref.hostname for task in tasks]
+    addresses = [task.address for task in tasks if task.address and task.state is State.RUNNING]
+    return list(dict.fromkeys([*_LOOPBACK, *names, *addresses]))
+
+
+def _nobody() -> RequestError:
+    return RequestError(401, "UnauthorizedUserError", msg("Nobody is let in with this."))
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text can be written down anywhere."""
+    try:
+        return "\0" not in text and bool(text.encode())
+    except UnicodeEncodeError:
+        return False
