@@ -1,6 +1,7 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
 #             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account)
+# make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
@@ -23,9 +24,9 @@ ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 
 .DELETE_ON_ERROR:
-.PHONY: run test lint docs clean image
+.PHONY: run test lint docs clean image runtime
 
-run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image)
+run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)')
@@ -97,3 +98,7 @@ build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lo
 # builds only what has changed; PAI_BASE_IMAGE names the image to begin from
 image: build/installed
 	@$(bin)/python -m hub_config.images.build
+
+# the same for the runtime that tasks have under /opt/pai
+runtime: build/installed
+	@$(bin)/python -m pai_scheduler.access.runtime.build

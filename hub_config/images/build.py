@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import configparser
-import contextlib
 import hashlib
 import io
 import os
@@ -25,27 +24,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiodocker
-
-from pai_scheduler.engine.docker_api import DockerApi, UnreachableError
+from pai_scheduler.engine.docker_build import (
+    DEFAULT_BASE,
+    BuildError,
+    Plan,
+    add_text,
+    base_image,
+    build_image,
+)
 from pai_scheduler.engine.protocol import EngineError
 
 REPOSITORY = Path(__file__).parents[2]
 RECIPE = Path(__file__).parent / "notebook"
 IMAGE = "pai/notebook"
-DEFAULT_BASE = "debian:bookworm-slim"
-#: What went into an image, so that the same is not built again.
-LABEL = "pai.inputs"
 #: What pip can do in the container with this machine's settings; paths of this machine are of no use there.
 _PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
-_PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
 _NOT_SHIPPED = ("__pycache__", "ui")
 TUTORIALS = REPOSITORY / "notebooks"
-
-
-class BuildError(Exception):
-    """The image cannot be built; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,73 +68,8 @@ class Recipe:
 
 async def build(recipe: Recipe, docker_host: str | None = None) -> str:
     """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
-    api = DockerApi(docker_host)
-    await api.open()
-    try:
-        inputs = recipe.fingerprint(await _base_id(api, recipe.base))
-        name = f"{IMAGE}:{_project()['version']}"
-        before = await _inspect(api, name)
-        if ((before or {}).get("Config", {}).get("Labels") or {}).get(LABEL) != inputs:
-            print(f"building the image {name} from {recipe.base} (minutes the first time)", file=sys.stderr)
-            await _build(api, recipe, name, inputs)
-        await api.docker.images.tag(name, IMAGE, tag="latest")
-        if before:
-            await _tidy(api, str(before["Id"]))
-        return name
-    except (UnreachableError, aiodocker.DockerError) as error:
-        raise BuildError(f"Docker could not build the image: {error}") from error
-    finally:
-        await api.close()
-
-
-async def _base_id(api: DockerApi, base: str) -> str:
-    """Give the id of the base image, which is pulled where it is missing."""
-    if found := await _inspect(api, base):
-        return str(found["Id"])
-    print(f"pulling the base image {base}", file=sys.stderr)
-    try:
-        await api.docker.images.pull(base)
-        return str((await api.docker.images.inspect(base))["Id"])
-    except aiodocker.DockerError as error:
-        raise BuildError(
-            f"The base image {base} could not be pulled: {error.message}. "
-            "Name one that this machine has or can pull, with PAI_BASE_IMAGE or --base."
-        ) from error
-
-
-async def _inspect(api: DockerApi, name: str) -> dict[str, Any] | None:
-    try:
-        return await api.docker.images.inspect(name)
-    except aiodocker.DockerError as error:
-        if error.status == 404:
-            return None
-        raise
-
-
-async def _tidy(api: DockerApi, image_id: str) -> None:
-    """Remove the image that a new one has replaced, unless it still has a name or a container."""
-    found = await _inspect(api, image_id)
-    if found and not found["RepoTags"]:
-        with contextlib.suppress(aiodocker.DockerError):
-            await api.docker.images.delete(image_id)
-
-
-async def _build(api: DockerApi, recipe: Recipe, name: str, inputs: str) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        wheels = Path(folder) / "wheels"
-        _make_wheel(wheels)
-        context = _context(recipe, wheels)
-    steps = api.docker.images.build(
-        fileobj=io.BytesIO(context),
-        encoding="identity",
-        tag=name,
-        buildargs={"BASE": recipe.base} | {key: os.environ[key] for key in _PROXIES if key in os.environ},
-        labels={LABEL: inputs},
-        stream=True,
-    )
-    async for step in steps:
-        if text := step.get("stream"):
-            print(text, end="", file=sys.stderr, flush=True)
+    plan = Plan(IMAGE, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
+    return await build_image(plan, docker_host)
 
 
 def _make_wheel(folder: Path) -> None:
@@ -157,25 +88,20 @@ def _make_wheel(folder: Path) -> None:
         raise BuildError("The project's own package could not be built; pip's messages stand above.")
 
 
-def _context(recipe: Recipe, wheels: Path) -> bytes:
+def _context(recipe: Recipe) -> bytes:
     """Pack what the recipe needs, as Docker takes it."""
     archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w") as tar:
+    with tarfile.open(fileobj=archive, mode="w") as tar, tempfile.TemporaryDirectory() as folder:
+        wheels = Path(folder) / "wheels"
+        _make_wheel(wheels)
         tar.add(RECIPE / "Dockerfile", "Dockerfile")
         tar.add(wheels, "wheels")
         for notebook in _tutorials():
             tar.add(notebook, f"tutorials/{notebook.name}")
-        _add(tar, "requirements.txt", "\n".join(recipe.requirements) + "\n")
+        add_text(tar, "requirements.txt", "\n".join(recipe.requirements) + "\n")
         for name, text in pip_settings(_pip_config(), os.environ).items():
-            _add(tar, f"settings/{name}", text)
+            add_text(tar, f"settings/{name}", text)
     return archive.getvalue()
-
-
-def _add(tar: tarfile.TarFile, name: str, text: str) -> None:
-    data = text.encode()
-    entry = tarfile.TarInfo(name)
-    entry.size = len(data)
-    tar.addfile(entry, io.BytesIO(data))
 
 
 def pip_settings(config: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
@@ -231,9 +157,7 @@ def _sources() -> list[Path]:
 def main() -> None:
     """Build the image and print its name."""
     parser = argparse.ArgumentParser(description="Build the image of notebook servers.")
-    parser.add_argument(
-        "--base", default=os.environ.get("PAI_BASE_IMAGE") or DEFAULT_BASE, help="base image (%(default)s)"
-    )
+    parser.add_argument("--base", default=base_image(), help="base image (%(default)s)")
     parser.add_argument(
         "--package", action="append", default=[], metavar="NAME", help="install this too; may be repeated"
     )

@@ -22,7 +22,7 @@ PORT = "ssh_port"
 STATE, WORK = "@STATE@", "@WORK@"
 #: the one name by which all tasks of a job are known: they have one host key
 HOST_KEY_ALIAS = "pai-job"
-#: The tasks of a job start one after the other: how often, once a second, to try one that does not listen yet.
+#: The tasks of a job start one after the other: how often, once a second, to try one that is not there yet.
 _ATTEMPTS, _CONNECT_SECONDS = 15, 10
 
 

@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from hub_config.images import build as builder
-from hub_config.images.build import LABEL, BuildError, Recipe, build, pip_settings
+from hub_config.images.build import Recipe, build, pip_settings
 from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker_build import LABEL, BuildError
 from tests.scheduler.engine.lab import PATIENCE, Lab
 
 #: What a notebook server says about itself, in one line.
@@ -89,7 +90,7 @@ async def test_what_is_there_already_is_not_built_again(
         raise AssertionError("it was built again")
 
     monkeypatch.setattr(Recipe, "fingerprint", lambda _self, _base: label)
-    monkeypatch.setattr(builder, "_build", never)
+    monkeypatch.setattr(builder, "_context", never)
     assert await build(Recipe("local/debian:bookworm"), docker_host) == notebook_image
 
 

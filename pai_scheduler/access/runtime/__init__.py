@@ -1,1 +1,1 @@
-"""What tasks in containers are logged into with: OpenSSH and small tools in one folder that fits any image."""
+"""What tasks in containers are logged into with: OpenSSH and small tools in a folder that fits any image."""
