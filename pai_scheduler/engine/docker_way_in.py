@@ -174,8 +174,8 @@ def _reason(said: str, port: int) -> Message:
         case "no-privileges" | "no-folder" | "nothing-writable":
             return msg("The task's image leaves no room for an SSH server ({error}).", error=said)
         case "sshd":
-            return msg("The task's SSH server did not start: {error}", error=more)
-    return msg("The task's SSH server did not start: {error}", error=said)
+            return msg("The task's SSH server does not run: {error}", error=more)
+    return msg("The task's SSH server does not run: {error}", error=said)
 
 
 def _silent(way: WayIn) -> Message:
