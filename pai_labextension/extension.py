@@ -14,6 +14,8 @@ from .code import CodeSubmitter
 from .code_handlers import PlanHandler, SubmitHandler
 from .handlers import ForwardHandler
 from .storage_handlers import StorageHandler
+from .task_doors import TaskDoors
+from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
 from .upstream import Upstream
 
 #: Names of the page's options that `ui/src/index.ts` reads.
@@ -47,11 +49,16 @@ class PAIExtension(ExtensionApp):
         self._upstream = Upstream(self.api_url, self.token)
         root = Path(self.serverapp.root_dir if self.serverapp else ".")
         submitter = CodeSubmitter(self.api_url, self.token, root)
+        doors = self._doors = TaskDoors(self.api_url, self.token)
+        terminals = rf"/pai/terminals/{TASK_PATTERN}"
         self.handlers += [
             (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
             (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
             (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
             (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),
+            (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
+            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
+            (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
         ]
 
     def initialize_settings(self) -> None:
@@ -64,5 +71,6 @@ class PAIExtension(ExtensionApp):
         page[STORAGE_OPTION] = (os.environ.get("PAI_DEFAULT_FS_URI") or self.api_url).rstrip("/")
 
     async def stop_extension(self) -> None:
-        """Close the connections to the scheduler."""
+        """Close the connections to the scheduler, and to tasks."""
+        await self._doors.close()
         await self._upstream.close()

@@ -6,7 +6,7 @@ import asyncio
 import codecs
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, suppress
 
 import asyncssh
@@ -47,7 +47,7 @@ class Terminal:
         self._seen_more = asyncio.Event()
         self._reader = asyncio.create_task(self._read())
 
-    async def view(self) -> AsyncIterator[str]:
+    async def view(self) -> AsyncGenerator[str, None]:
         """Give what is kept of the output, then what comes, until the end of the shell.
 
         Whoever is too slow misses what is no longer kept.
@@ -146,7 +146,12 @@ class Terminals:
         async with AsyncExitStack() as stack:
             connection = await stack.enter_async_context(self._connection.use())
             process = await connection.create_process(
-                term_type="xterm-256color", term_size=_SIZE, stderr=asyncssh.STDOUT, encoding=None
+                term_type="xterm-256color",
+                term_size=_SIZE,
+                # a character of several bytes is one to the line that is being edited
+                term_modes={asyncssh.PTY_IUTF8: 1},
+                stderr=asyncssh.STDOUT,
+                encoding=None,
             )
             if name is None or name in self._terminals:
                 name = next(str(number) for number in self._numbers if str(number) not in self._terminals)

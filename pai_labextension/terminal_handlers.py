@@ -1,0 +1,194 @@
+"""`<base_url>/pai/terminals/<user>/<job>/<role>-<index>/…`: JupyterLab's terminals, in a task.
+
+Below that stands what jupyter_server_terminals has below a server's base URL, REST API and WebSockets, so
+that JupyterLab's own client of them works with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import aclosing
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any
+
+import asyncssh
+from jupyter_server.auth.decorator import authorized
+from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.websocket import WebSocketMixin
+from jupyter_server.utils import ensure_async
+from tornado import web
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError, WebSocketHandler
+
+from pai_scheduler.client import ApiError, UnreachableError
+from pai_scheduler.job.messages import Message, choose_locale
+from pai_scheduler.remote.connection import RemoteError
+from pai_scheduler.remote.terminals import Terminal, Terminals
+
+from .handlers import AUTH_RESOURCE
+from .messages import msg
+from .task_doors import NoTaskError, TaskDoors, TaskName
+
+#: The parts of an address that name a task.
+TASK_PATTERN = r"([^/]+)/([^/]+)/([^/]+)"
+#: What a terminal may be called.
+NAME_PATTERN = r"\w{1,64}"
+
+
+class _TaskTerminals(JupyterHandler):
+    auth_resource = AUTH_RESOURCE
+
+    def initialize(self, doors: TaskDoors) -> None:
+        """Take the ways into tasks."""
+        self._doors = doors
+
+    @property
+    def reader(self) -> str:
+        """Give the language of whoever asks."""
+        return choose_locale(self.request.headers.get("Accept-Language", ""))
+
+    def terminals(self, user: str, job: str, task: str) -> Terminals:
+        """Find the terminals of the task in the address."""
+        try:
+            return self._doors.terminals(TaskName.read(user, job, task))
+        except NoTaskError:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND) from None
+
+    def note_activity(self) -> None:
+        """Keep this server from being taken for idle while somebody types."""
+        self.settings["last_activity_times"]["pai_terminals"] = datetime.now(UTC)
+
+
+class TerminalsHandler(_TaskTerminals, APIHandler):
+    """Lists a task's terminals, and opens another one."""
+
+    @web.authenticated
+    @authorized
+    def get(self, user: str, job: str, task: str) -> None:
+        """List those that are open."""
+        self.finish(json.dumps([_model(one) for one in self.terminals(user, job, task).list()]))
+
+    @web.authenticated
+    @authorized
+    async def post(self, user: str, job: str, task: str) -> None:
+        """Open one; with a `name` that is open already, give that one."""
+        name = (self.get_json_body() or {}).get("name")
+        if name is not None and not (isinstance(name, str) and re.fullmatch(NAME_PATTERN, name)):
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, "name: letters, digits and _ only")
+        try:
+            terminal = await self.terminals(user, job, task).create(name)
+        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError) as error:
+            self.set_status(HTTPStatus.BAD_GATEWAY)
+            self.finish({"message": why(error, self.reader)})
+            return
+        self.finish(_model(terminal))
+
+
+class TerminalHandler(_TaskTerminals, APIHandler):
+    """One terminal of a task."""
+
+    @web.authenticated
+    @authorized
+    def get(self, user: str, job: str, task: str, name: str) -> None:
+        """Tell that it is open."""
+        self.finish(_model(self._terminal(user, job, task, name)))
+
+    @web.authenticated
+    @authorized
+    async def delete(self, user: str, job: str, task: str, name: str) -> None:
+        """Hang up."""
+        await self._terminal(user, job, task, name).close()
+        self.set_status(HTTPStatus.NO_CONTENT)
+        self.finish()
+
+    def _terminal(self, user: str, job: str, task: str, name: str) -> Terminal:
+        terminal = self.terminals(user, job, task).get(name)
+        if terminal is None:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND, f"There is no terminal {name}.")
+        return terminal
+
+
+class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
+    """Looks at a terminal, and types into it. Messages are JSON lists, the first item says what it is."""
+
+    _terminal: Terminal
+    _viewing: asyncio.Task[None] | None = None
+
+    async def get(self, user: str, job: str, task: str, name: str) -> None:
+        """Refuse, or become a WebSocket."""
+        person = self.current_user
+        if not person or not await ensure_async(
+            self.authorizer.is_authorized(self, person, "execute", self.auth_resource)
+        ):
+            raise web.HTTPError(HTTPStatus.FORBIDDEN)
+        terminal = self.terminals(user, job, task).get(name)
+        if terminal is None:
+            raise web.HTTPError(HTTPStatus.NOT_FOUND)
+        self._terminal = terminal
+        await super().get(user, job, task, name)
+
+    def open(self, *args: Any, **kwargs: Any) -> None:
+        """Begin to show what was, and what comes."""
+        super().open(*args, **kwargs)
+        self._viewing = asyncio.create_task(self._view())
+
+    async def on_message(self, message: str | bytes) -> None:
+        """Type, or resize; what is neither is not for us."""
+        self.note_activity()
+        match _parsed(message):
+            case ["stdin", str() as text, *_]:
+                await self._terminal.write(text)
+            case ["set_size", int() as rows, int() as columns, *_]:
+                self._terminal.resize(columns, rows)
+
+    def on_close(self) -> None:
+        """Look no more; the shell goes on."""
+        if self._viewing is not None:
+            self._viewing.cancel()
+
+    async def _view(self) -> None:
+        try:
+            await self._say("setup", {})
+            async with aclosing(self._terminal.view()) as pieces:
+                async for piece in pieces:
+                    await self._say("stdout", piece)
+            if self._terminal.farewell is not None:
+                await self._say("stdout", f"\r\n{self._terminal.farewell.in_locale(self.reader)}\r\n")
+            await self._say("disconnect", 1)
+            self.close()
+        except (WebSocketClosedError, StreamClosedError):
+            pass
+
+    async def _say(self, kind: str, content: object) -> None:
+        # waits until the browser has taken it, so that a slow one is no burden
+        await self.write_message(json.dumps([kind, content]))
+
+
+def why(error: Exception, locale: str) -> str:
+    """Say in a sentence why a task cannot be reached."""
+    if isinstance(error, RemoteError):
+        return error.message.in_locale(locale)
+    message: Message
+    if isinstance(error, ApiError):
+        message = msg("The scheduler refuses: {reason}", reason=error.message)
+    elif isinstance(error, UnreachableError):
+        message = msg("The scheduler does not answer: {reason}", reason=str(error))
+    else:
+        reason = str(error) or type(error).__name__
+        message = msg("The task cannot be reached: {reason}", reason=reason)
+    return message.in_locale(locale)
+
+
+def _model(terminal: Terminal) -> dict[str, str]:
+    time = datetime.fromtimestamp(terminal.last_activity, UTC)
+    return {"name": terminal.name, "last_activity": time.isoformat().replace("+00:00", "Z")}
+
+
+def _parsed(message: str | bytes) -> object:
+    try:
+        return json.loads(message)
+    except ValueError:
+        return None
