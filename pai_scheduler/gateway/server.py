@@ -1,0 +1,164 @@
+"""One process of the gateway: takes connections while the scheduler is there, keeps those that are open."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Sequence
+
+import asyncssh
+
+from .connection import Connection
+from .guard import Credential, Guard
+from .notes import Notes
+from .service import ServiceClient, UnavailableError
+from .settings import Settings
+from .visit import Visit, Visitor
+from .waiting import WaitingRoom
+from .wire import LoginAnswer
+
+#: Seconds for logging in, and between the signs of life that are asked of clients, so many times.
+_LOGIN_SECONDS, _KEEPALIVE_SECONDS, _KEEPALIVE_TIMES = 60.0, 30.0, 3
+#: Seconds until no more is taken where the system gives nothing, and between two sums in the log.
+_BREATH_SECONDS, _SUM_SECONDS = 1.0, 60.0
+#: Seconds for which somebody may wait for their turn to be asked about.
+_MOST_PATIENCE_SECONDS = 45.0
+#: quick ones: OpenSSH's client would else take chacha20, which costs four times as much here
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Takes connections from `sockets`, and lets people in as the service says."""
+
+    def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+        self._sockets = list(sockets)
+        self._service = ServiceClient(settings.service, settings.token)
+        self._notes = Notes(self._service)
+        self._guard = Guard()
+        self._waiting = WaitingRoom()
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._nobody_left = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._options = asyncssh.SSHServerConnectionOptions(
+            server_host_keys=[asyncssh.import_private_key(settings.host_key)],
+            server_version="PAI",
+            encryption_algs=_CIPHERS,
+            # what is compressed grows when it is unpacked
+            compression_algs=["none"],
+            login_timeout=_LOGIN_SECONDS,
+            keepalive_interval=_KEEPALIVE_SECONDS,
+            keepalive_count_max=_KEEPALIVE_TIMES,
+            gss_host=None,
+            allow_pty=True,
+            agent_forwarding=True,
+        )
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Take connections until that happens, then wait for the last one's end."""
+        for listening in self._sockets:
+            listening.setblocking(False)
+            self._loop.add_reader(listening, self._accept, listening)
+        summing = asyncio.create_task(self._sum_up())
+        await until.wait()
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        self._sockets.clear()
+        for connection in self._connections:
+            if connection.visit is None:
+                connection.abort()
+        if self._connections:
+            _log.info("the scheduler is gone; %d connections stay open", len(self._connections))
+            self._nobody_left.clear()
+            await self._nobody_left.wait()
+        await self._notes.close()
+        await self._service.close()
+        summing.cancel()
+
+    # what connections ask
+
+    async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
+        """Ask the service whom that proves, unless it is known to be nobody."""
+        peer, (login, method, secret) = connection.peer, credential
+        if self._guard.refuses(peer, credential):
+            self._guard.refused(peer, credential, asked=False)
+            return None
+        wait = self._guard.wait(peer, credential)
+        if wait > _MOST_PATIENCE_SECONDS:
+            self._guard.refused(peer, credential, asked=False)
+            return None
+        await asyncio.sleep(wait)
+        try:
+            answer = await self._service.login(
+                {
+                    "login": login,
+                    "method": "password" if method == "password" else "publickey",
+                    "credential": secret,
+                    "peer": peer,
+                }
+            )
+        except UnavailableError as error:
+            _log.warning("%s", error)
+            connection.send_auth_banner("The scheduler does not answer just now; try again in a minute.\n")
+            return None
+        if answer is None:
+            self._guard.refused(peer, credential, asked=True)
+        else:
+            self._guard.let_in(credential)
+        return answer
+
+    def enter(self, connection: Connection, login: str, answer: LoginAnswer) -> Visit:
+        """Begin a visit."""
+        self._waiting.leave(connection)
+        return Visit(Visitor(login, connection.peer, answer), connection, self._service, self._notes)
+
+    def gone(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._waiting.leave(connection)
+        self._connections.discard(connection)
+        if not self._connections:
+            self._nobody_left.set()
+
+    # how they come
+
+    def _accept(self, listening: socket.socket) -> None:
+        # one at a time: the other processes take theirs
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                raise
+            _log.error("no more connections can be taken for now: %s", error.strerror)
+            self._loop.remove_reader(listening)
+            self._loop.call_later(_BREATH_SECONDS, self._go_on, listening)
+            return
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._take(accepted))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _go_on(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    async def _take(self, accepted: socket.socket) -> None:
+        connection = Connection(self._loop, self._options, self)
+        try:
+            await self._loop.connect_accepted_socket(lambda: connection, accepted)
+        except OSError:
+            accepted.close()
+            return
+        self._connections.add(connection)
+        self._waiting.come(connection, connection.peer)
+
+    async def _sum_up(self) -> None:
+        while True:
+            await asyncio.sleep(_SUM_SECONDS)
+            self._guard.sum_up()

@@ -1,0 +1,27 @@
+"""What a process of the gateway is told at its start, on its standard input: it is secret."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`service`: the URL under which `/access/…` is; `host_key`: OpenSSH's PEM; `sockets`: what listens."""
+
+    service: str
+    token: str = field(repr=False)
+    host_key: str = field(repr=False)
+    sockets: list[int] = field(default_factory=list)
+    log_level: str = "info"
+    log_format: str = "text"
+
+    def to_line(self) -> bytes:
+        """Write them as one line."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> Settings:
+        """Read them again."""
+        return cls(**json.loads(line))

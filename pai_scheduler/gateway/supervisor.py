@@ -1,0 +1,155 @@
+"""Keeps the gateway's processes running while the scheduler runs; they outlive it while somebody is in."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from tornado.netutil import bind_sockets
+
+from .settings import Settings
+
+#: Seconds: the pause after a process that died, at first and at most, and after which one has lasted.
+_FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS, _LASTED_SECONDS = 0.1, 30.0, 60.0
+#: the processes of a scheduler that has just ended let go of the port within this time
+_TAKEN_TRIES, _TAKEN_SECONDS = 20, 0.1
+_MOST_PROCESSES = 4
+
+_log = logging.getLogger(__name__)
+
+
+class PortTakenError(Exception):
+    """The port that was asked for is another program's; `port` says which."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(f"port {port} of {host} is taken")
+        self.host, self.port = host, port
+
+
+class GatewaySupervisor:
+    """Starts the processes at one address. `port` is where they listen, once `start` has been awaited.
+
+    `asked`: that port or none; otherwise a taken one is given up for a free one. `sockets` of `settings` are
+    filled in here.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        host: str,
+        port: int,
+        *,
+        asked: bool = False,
+        processes: int | None = None,
+    ) -> None:
+        self.port = port
+        self._settings = settings
+        self._host = host
+        self._asked = asked
+        self._count = processes or min(_MOST_PROCESSES, os.cpu_count() or 1)
+        self._sockets: Sequence[socket.socket] = ()
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._keepers: list[asyncio.Task[None]] = []
+
+    @property
+    def process_ids(self) -> list[int]:
+        """The processes that run now."""
+        return sorted(process.pid for process in self._processes)
+
+    async def start(self) -> None:
+        """Listen, and start the processes. PortTakenError, OSError where that address cannot be had."""
+        self._sockets = await self._listen()
+        self.port = int(self._sockets[0].getsockname()[1])
+        self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._count)]
+        _log.info("SSH gateway at %s, port %d", self._host, self.port)
+
+    async def close(self) -> None:
+        """Let go of the processes: they take nobody any more, and end with the last who is in."""
+        for keeper in self._keepers:
+            keeper.cancel()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+        for listening in self._sockets:
+            listening.close()
+        self._sockets = ()
+
+    async def _listen(self) -> list[socket.socket]:
+        for left in reversed(range(_TAKEN_TRIES)):
+            try:
+                return bind_sockets(self.port, self._host, reuse_port=False)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                if left:
+                    await asyncio.sleep(_TAKEN_SECONDS)
+        if self._asked:
+            raise PortTakenError(self._host, self.port)
+        _log.warning("port %d of %s is taken: the SSH gateway takes a free one", self.port, self._host)
+        return bind_sockets(0, self._host)
+
+    async def _keep(self) -> None:
+        pause = _FIRST_PAUSE_SECONDS
+        while True:
+            begun = asyncio.get_running_loop().time()
+            code = await self._run()
+            if asyncio.get_running_loop().time() - begun > _LASTED_SECONDS:
+                pause = _FIRST_PAUSE_SECONDS
+            _log.error("a process of the SSH gateway ended with %d; another one starts in %g s", code, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _MOST_PAUSE_SECONDS)
+
+    async def _run(self) -> int:
+        """Run one process to its end; when this is cancelled, it is told that the scheduler is gone."""
+        process = self._spawn()
+        self._processes.add(process)
+        ended = os.pidfd_open(process.pid)
+        try:
+            await _readable(ended)
+        finally:
+            self._processes.discard(process)
+            if process.stdin is not None:
+                process.stdin.close()
+            # it ends in its own time, and is nobody's zombie
+            asyncio.get_running_loop().add_reader(ended, _reap, process, ended)
+        return process.wait()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        numbers = [listening.fileno() for listening in self._sockets]
+        # asyncio's own would kill it when it goes away itself
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter, our own module
+            [sys.executable, "-P", "-m", str(__package__)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            pass_fds=numbers,
+            # ^C in the scheduler's terminal is not for it
+            start_new_session=True,
+            cwd="/",
+        )
+        if process.stdin is not None:
+            with suppress(BrokenPipeError):
+                process.stdin.write(replace(self._settings, sockets=numbers).to_line())
+                process.stdin.flush()
+        return process
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(descriptor, readable.set)
+    try:
+        await readable.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+def _reap(process: subprocess.Popen[bytes], ended: int) -> None:
+    asyncio.get_running_loop().remove_reader(ended)
+    os.close(ended)
+    process.wait()

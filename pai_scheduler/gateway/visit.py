@@ -1,0 +1,156 @@
+"""One client who has logged in: which task is theirs, the way to it, what they did there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from ..job.messages import Message, msg
+from .guard import shown
+from .notes import Notes
+from .service import RefusedError, ServiceClient, UnavailableError
+from .upstream import Client, UnreachableError, Upstream, reach
+from .wire import Kind, LoginAnswer, Note, Target
+
+_log = logging.getLogger(__name__)
+
+
+class NoWayError(Exception):
+    """The task cannot be reached; the text is a sentence for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who logged in as `login`, from the address `peer`."""
+
+    login: str
+    peer: str
+    answer: LoginAnswer
+
+
+class Visit:
+    """What one client's connection does in a task."""
+
+    def __init__(self, visitor: Visitor, client: Client, service: ServiceClient, notes: Notes) -> None:
+        self.visitor = visitor
+        #: as the last session has it
+        self.language = "en"
+        self.target: Target | None = None
+        self.upstream: Upstream | None = None
+        self._client, self._service, self._notes = client, service, notes
+        self._opening = asyncio.Lock()
+        self._kinds: list[Kind] = []
+        self._since = 0.0
+        self._over = False
+
+    async def way(self) -> tuple[Upstream, Target]:
+        """Give the connection to the task, made when first needed; NoWayError says why there is none."""
+        async with self._opening:
+            if self.upstream is not None and self.upstream.usable and self.target is not None:
+                return self.upstream, self.target
+            self.target = await self._ask()
+            try:
+                self.upstream = await reach(self.target, self._client, self._lost)
+            except UnreachableError as error:
+                _log.warning(
+                    "the SSH server of %s of %s cannot be reached: %s",
+                    self.target["task"],
+                    self.target["job"],
+                    error,
+                    extra={"user": self.target["user"]},
+                )
+                raise self._no_way(
+                    msg(
+                        "The SSH server of {task} cannot be reached. Has the task just ended?",
+                        task=self.target["task"],
+                    )
+                ) from error
+            if self._over:
+                self.upstream.finish()
+                raise NoWayError("the client is gone")
+            return self.upstream, self.target
+
+    def used(self, kind: Kind, detail: str = "") -> None:
+        """Have it noted that something was opened, the first time."""
+        if kind in self._kinds or self._over:
+            return
+        if not self._kinds:
+            self._since = time.monotonic()
+        self._kinds.append(kind)
+        note = self._note("opened", [kind])
+        if detail:
+            note["detail"] = detail
+        self._notes.add(note)
+        _log.info("%s opens %s", self._who(), kind, extra=self._about())
+
+    def refused(self, what: str) -> None:
+        """Log what was tried and is not allowed."""
+        _log.warning("%s: %s", self._who(), what, extra=self._about())
+
+    def end(self) -> None:
+        """Let go of the task: the client is gone."""
+        if self._over:
+            return
+        self._over = True
+        if self.upstream is not None:
+            self.upstream.finish()
+        if self._kinds:
+            seconds = time.monotonic() - self._since
+            note = self._note("closed", list(self._kinds))
+            note["seconds"] = round(seconds, 3)
+            self._notes.add(note)
+            _log.info("%s is gone after %.0f s", self._who(), seconds, extra=self._about())
+
+    def lost(self) -> str:
+        """Say that the connection to the task was lost."""
+        task = self.target["task"] if self.target else "?"
+        return msg(
+            "The connection to {task} was lost: the task has ended, or its SSH server.", task=task
+        ).in_locale(self.language)
+
+    async def _ask(self) -> Target:
+        visitor = self.visitor
+        try:
+            return await self._service.open(
+                {
+                    "login": visitor.login,
+                    "passport": visitor.answer["passport"],
+                    "language": self.language,
+                }
+            )
+        except RefusedError as error:
+            raise NoWayError(str(error)) from error
+        except UnavailableError as error:
+            _log.warning("%s", error)
+            raise self._no_way(
+                msg("The scheduler does not answer just now. What is open stays open; try again in a minute.")
+            ) from error
+
+    def _no_way(self, message: Message) -> NoWayError:
+        return NoWayError(message.in_locale(self.language))
+
+    def _lost(self) -> None:
+        if not self._over:
+            _log.info("%s: the way to the task is lost", self._who(), extra=self._about())
+
+    def _note(self, event: Literal["opened", "closed"], what: list[Kind]) -> Note:
+        visitor = self.visitor
+        return {
+            "passport": visitor.answer["passport"],
+            "login": visitor.login,
+            "peer": visitor.peer,
+            "event": event,
+            "what": what,
+        }
+
+    def _who(self) -> str:
+        visitor = self.visitor
+        return f"{shown(visitor.answer['user'])} as {shown(visitor.login)} from {visitor.peer}"
+
+    def _about(self) -> dict[str, str]:
+        target = self.target
+        user = self.visitor.answer["user"]
+        return {"user": user, **({"jobName": target["job"], "task": target["task"]} if target else {})}
