@@ -34,6 +34,7 @@ from .process_files import Sight
 from .process_messages import cause_and_reason
 from .process_spawn import Spawner
 from .process_usage import TaskUsage
+from .process_way_in import open_way
 from .protocol import (
     EndCause,
     Ended,
@@ -69,6 +70,8 @@ class _Task:
     ref: TaskRef
     folder: TaskFolder
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: held by whoever asks for its SSH server
+    door: asyncio.Lock = field(default_factory=asyncio.Lock)
     launch: Launch | None = None
     #: the zygote that was asked to supervise it
     generation: int = 0
@@ -244,9 +247,13 @@ class ProcessEngine:
         for folders in (self._folders, self._ended_folders):
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
-    async def way_in(self, task: TaskRef) -> WayIn:  # noqa: ARG002
-        """Give where a task's SSH server listens."""
-        raise NoWayInError(msg("This scheduler has no SSH server for tasks yet."))
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""
+        known = self._tasks.get(task)
+        if known is None or not known.started or known.ended:
+            raise NoWayInError(msg("The task does not run."))
+        async with known.door:
+            return await open_way(known.folder, ADDRESS, self._in_thread)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task: processor time since the last measurement, memory without mere cache."""
@@ -368,6 +375,8 @@ class ProcessEngine:
             "code": str(launch.code) if launch.code is not None else None,
             "mounts": [(str(mount.source), mount.target) for mount in launch.mounts],
             "home": launch.home,
+            "ports": list(self._ports.get(launch.task, ())),
+            "ssh_port": launch.ssh_port,
         }
 
     # who tells that something happened

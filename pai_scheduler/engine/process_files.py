@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from . import procfs
+from . import procfs, task_door
 from .machine import taken_port
 from .task_folder import (
     COOKIE,
@@ -133,7 +133,7 @@ def release(folder: TaskFolder, ended: Path) -> bool:
     if sight.phase is Phase.LAUNCHED:
         return False
     group(folder).remove()
-    for name in ("launch.json", "control", SUPERVISOR_ERROR, "prepared"):
+    for name in ("launch.json", "control", SUPERVISOR_ERROR, "prepared", task_door.FILE):
         (folder.path / name).unlink(missing_ok=True)
     for tree in (folder.work, folder.private):
         _remove_tree(tree)

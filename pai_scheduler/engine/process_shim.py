@@ -20,10 +20,10 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from . import procfs
+from . import procfs, task_door
 from .code_copy import copy_folder
 from .log_writer import DEFAULT_LIMIT, TaskLogWriter
-from .task_folder import DISK_ORDER, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
+from .task_folder import DISK_ORDER, SSH_ORDER, Failure, LaunchSpec, Phase, Record, TaskFolder, ring
 from .task_group import TaskGroup
 
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
@@ -76,6 +76,7 @@ class _Task:
         self._over_storage = False  # that is why it was asked to
         self._pipes: dict[int, int] = {}  # descriptor: stream
         self._group = TaskGroup([])
+        self._ssh_server = 0
 
     def run(self) -> None:
         try:
@@ -196,11 +197,18 @@ class _Task:
             self._reap()
 
     def _obey(self, orders: bytes) -> None:
-        """Each line is a grace in seconds: SIGTERM now, SIGKILL when it is over; the shortest counts.
+        """Start the SSH server, or end the task.
+
+        A line is a grace in seconds then: SIGTERM now, SIGKILL when it is over; the shortest counts.
 
         A task beyond its storage has none. The first order says why the task ended.
         """
         for line in orders.decode().split():
+            if line == SSH_ORDER:
+                if not self._ssh_server:
+                    with contextlib.suppress(OSError):  # no process to spare: whoever waits for it is told
+                        self._ssh_server = task_door.start(self._files.path)
+                continue
             asked_before = self._kill_at is not None
             if line == DISK_ORDER and not asked_before:
                 self._over_storage = True
@@ -229,9 +237,13 @@ class _Task:
                 return
             if pid == self._pid:
                 self._status = status
+            if pid == self._ssh_server:
+                self._ssh_server = 0
 
     def _end_tree(self) -> None:
         """End all that is left: whose parent ends becomes our child, so in the end there is nobody."""
+        if self._ssh_server:
+            task_door.dismiss(self._ssh_server)
         if self._group.processes():
             self._group.end(patience=1.0)
         while True:

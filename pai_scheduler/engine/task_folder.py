@@ -27,8 +27,9 @@ COOKIE = "PAI_PROCESS_ENGINE_TASK"
 
 
 #: What the supervisor is told through `control`, a line each: the seconds that the task has for its end, or
-#: that it is ended at once because it wrote more than it may.
-DISK_ORDER = "disk"
+#: that it is ended at once because it wrote more than it may, or that its SSH server is wanted (this one only
+#: where the launch has an `ssh_port`: supervisors that an earlier version started do not know it).
+DISK_ORDER, SSH_ORDER = "disk", "ssh"
 
 #: Where a supervisor that fails before it takes the task says why.
 SUPERVISOR_ERROR = "supervisor-error"
@@ -88,7 +89,8 @@ class LaunchSpec(TypedDict):
     `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
     the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
     `code`: the folder that is copied into the working folder. `mounts`: folders, and the names by which the
-    working folder has links to them. `home`: where the task wants its user's home, if it does.
+    working folder has links to them. `home`: where the task wants its user's home, if it does. `ports`: those
+    that it was given. `ssh_port`: where its SSH server is to listen, if it is to have one.
     """
 
     argv: list[str]
@@ -102,6 +104,8 @@ class LaunchSpec(TypedDict):
     code: NotRequired[str | None]
     mounts: NotRequired[list[tuple[str, str]]]
     home: NotRequired[str]
+    ports: NotRequired[list[int]]
+    ssh_port: NotRequired[int | None]
 
 
 class TaskFolder:

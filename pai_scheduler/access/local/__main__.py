@@ -1,0 +1,5 @@
+"""`python -m pai_scheduler.access.local <task folder>`."""
+
+from .program import main
+
+main()

@@ -1,0 +1,51 @@
+"""The task that a server is for: what its folder says of it, and which processes are its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from ...engine import procfs
+from ...engine.task_folder import COOKIE, TaskFolder
+from ...engine.task_group import TaskGroup
+from ..task_files import AUTHORIZED_KEYS, HOST_KEY
+
+
+class LocalTask:
+    """A launched task. OSError, ValueError where its folder cannot be read."""
+
+    def __init__(self, path: Path) -> None:
+        folder = TaskFolder(path)
+        spec = folder.launch_spec()
+        port = spec.get("ssh_port")
+        if not port:
+            raise ValueError("the task has no port for an SSH server")
+        self.port = port
+        #: those that it was given
+        self.ports = frozenset(spec.get("ports", ()))
+        self.work = folder.work
+        #: the whole environment of its command
+        self.env = dict(spec["env"])
+        self.group = TaskGroup(spec["groups"])
+        self.host_key = (folder.private / HOST_KEY).read_bytes()
+        self.authorized_keys = (folder.private / AUTHORIZED_KEYS).read_text()
+        self._folder = folder
+
+    def shell(self) -> str:
+        """Give the shell that a person of this task gets: $SHELL, else bash or sh."""
+        own = self.env.get("SHELL", "")
+        path = self.env.get("PATH", os.defpath)
+        # an account without log-in has a shell that only says so
+        usable = own.startswith("/") and os.access(own, os.X_OK) and not own.endswith(("/nologin", "/false"))
+        return (
+            own if usable else shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
+        )
+
+    def processes(self) -> set[int]:
+        """List the task's processes: in its cgroups, with its mark, or below its supervisor. Not this one."""
+        _, record = self._folder.read()
+        found = self.group.processes()
+        found.update(procfs.with_variable(COOKIE, self.env.get(COOKIE, "")))
+        found.update(process.pid for process in procfs.tree(record.get("supervisor", 0)))
+        return found - {os.getpid()}
