@@ -94,37 +94,60 @@ export class Api {
     await this.send('PUT', ['user', user, 'jobs', name, 'queue'], {}, to);
   }
 
-  private async send(
+  private send(
     method: string,
     path: readonly string[],
     parameters: Record<string, string> = {},
     body?: unknown
   ): Promise<unknown> {
-    const url =
-      URLExt.join(this.settings.baseUrl, 'pai/api/v1', ...path.map(encodeURIComponent)) +
-      URLExt.objectToQueryString(parameters);
-    const headers: Record<string, string> = { 'Accept-Language': this.language.replace('_', '-') };
-    if (body !== undefined) {
-      headers['Content-Type'] = 'application/json';
-    }
-    const response = await ServerConnection.makeRequest(
-      url,
-      { method, headers, body: body === undefined ? null : JSON.stringify(body) },
-      this.settings
-    ).catch((error: Error) => {
-      throw new ApiError(0, 'ServerUnreachable', error.message);
-    });
-    const text = await response.text();
-    const answer = parse(text);
-    if (!response.ok) {
-      throw new ApiError(
-        response.status,
-        answer?.code ?? 'UnknownError',
-        answer?.message ?? `${response.status} ${response.statusText}`
-      );
-    }
-    return answer;
+    const url = URLExt.join('pai/api/v1', ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(parameters);
+    return ask(this.settings, this.language, method, url, body);
   }
+}
+
+/**
+ * Ask the notebook server for JSON; `ApiError` where it refuses, or does not answer.
+ *
+ * @param path - below its base URL, encoded
+ */
+export async function ask(
+  settings: ServerConnection.ISettings,
+  language: string,
+  method: string,
+  path: string,
+  body?: unknown
+): Promise<unknown> {
+  return parse(await (await request(settings, language, method, path, body)).text());
+}
+
+/** As `ask`, for what is no JSON. */
+export async function request(
+  settings: ServerConnection.ISettings,
+  language: string,
+  method: string,
+  path: string,
+  body?: unknown
+): Promise<Response> {
+  const headers: Record<string, string> = { 'Accept-Language': language.replace('_', '-') };
+  if (body !== undefined) {
+    headers['Content-Type'] = 'application/json';
+  }
+  const response = await ServerConnection.makeRequest(
+    URLExt.join(settings.baseUrl, path),
+    { method, headers, body: body === undefined ? null : JSON.stringify(body) },
+    settings
+  ).catch((error: Error) => {
+    throw new ApiError(0, 'ServerUnreachable', error.message);
+  });
+  if (!response.ok) {
+    const answer = parse(await response.text());
+    throw new ApiError(
+      response.status,
+      answer?.code ?? 'UnknownError',
+      answer?.message ?? `${response.status} ${response.statusText}`
+    );
+  }
+  return response;
 }
 
 function jobPath(job: IJob): string[] {

@@ -1,4 +1,4 @@
-// The plugins: the person's jobs, "New PAI job", the status-bar item and the list, the storage.
+// The plugins: the person's jobs, "New PAI job", the status-bar item and the list, the storage, the ways into tasks.
 
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, MainAreaWidget, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
@@ -7,6 +7,10 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { accessPlugin, IAccess } from './access/access';
+import { connectPlugin } from './access/connectPlugin';
+import { JobPorts } from './access/jobPorts';
+import { terminalPlugin } from './access/terminalPlugin';
 import { Api, IJob } from './api';
 import { openCell } from './cell';
 import { paiIcon } from './icon';
@@ -101,11 +105,12 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:jobs',
   description: 'Lists the jobs, and counts them in the status bar.',
   autoStart: true,
-  requires: [IJobsModel],
+  requires: [IJobsModel, IAccess],
   optional: [ICommandPalette, IStatusBar, ILayoutRestorer, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     model: IJobsModel,
+    access: IAccess,
     palette: ICommandPalette | null,
     statusBar: IStatusBar | null,
     restorer: ILayoutRestorer | null,
@@ -128,8 +133,21 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
           const onNewJob = () => void commands.execute(CommandIDs.newJob);
           const onWatch = ({ name, username }: IJob) =>
             void commands.execute(CommandIDs.watchJob, { name, user: username });
-          const content = new JobsPanel({ model, queue, trans, language, onNewJob, onWatch });
-          content.disposed.connect(() => queue.dispose());
+          const ports = new JobPorts(model, access.door);
+          const doWith =
+            (id: string) =>
+            ({ name, username }: IJob) =>
+              void commands.execute(id, { job: name, user: username });
+          const onTerminal = doWith('pai:open-terminal');
+          const onConnect = doWith('pai:connect');
+          const content = new JobsPanel({
+            ...{ model, queue, ports, trans, language },
+            ...{ onNewJob, onWatch, onTerminal, onConnect }
+          });
+          content.disposed.connect(() => {
+            queue.dispose();
+            ports.dispose();
+          });
           widget = new MainAreaWidget({ content });
           widget.id = 'pai-jobs';
           widget.title.label = trans.__('PAI jobs');
@@ -155,4 +173,13 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [modelPlugin, newJobPlugin, jobsPlugin, storagePlugin, submitPlugin];
+export default [
+  modelPlugin,
+  newJobPlugin,
+  jobsPlugin,
+  storagePlugin,
+  submitPlugin,
+  accessPlugin,
+  terminalPlugin,
+  connectPlugin
+];

@@ -2,10 +2,12 @@
 
 import { Dialog, ReactWidget, showDialog, showErrorMessage, UseSignal } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
+import { addIcon, refreshIcon, terminalIcon } from '@jupyterlab/ui-components';
 import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { JobPorts } from './access/jobPorts';
+import { JobPortsView } from './access/jobPortsView';
 import { IJob } from './api';
 import { isActive, key } from './jobs';
 import { IJobsModel } from './model';
@@ -20,8 +22,13 @@ interface IListProps {
   /** Of dates, as browsers name it ("zh-CN"). */
   language: string;
   onNewJob: () => void;
+  ports: JobPorts;
   /** Show more of a job. */
   onWatch: (job: IJob) => void;
+  /** Open a terminal in one of its tasks. */
+  onTerminal: (job: IJob) => void;
+  /** Show how to reach one of its tasks. */
+  onConnect: (job: IJob) => void;
 }
 
 /** What the panel shows. */
@@ -55,12 +62,16 @@ export class JobsPanel extends ReactWidget {
   }
 
   protected render(): React.ReactElement {
-    const { model, queue } = this.props;
+    const { model, queue, ports } = this.props;
     return (
       <UseSignal signal={model.changed}>
         {() => (
           <UseSignal signal={queue.changed}>
-            {() => <JobsView {...this.props} page={this.page} onPage={page => this.turnTo(page)} />}
+            {() => (
+              <UseSignal signal={ports.changed}>
+                {() => <JobsView {...this.props} page={this.page} onPage={page => this.turnTo(page)} />}
+              </UseSignal>
+            )}
           </UseSignal>
         )}
       </UseSignal>
@@ -76,6 +87,7 @@ export class JobsPanel extends ReactWidget {
   /** Only what is in view is asked for. */
   private setShown(shown: boolean): void {
     this.props.model.setListed(shown && this.page === 'jobs');
+    this.props.ports.setShown(shown && this.page === 'jobs');
     this.props.queue.setShown(shown && this.page === 'queue');
   }
 
@@ -188,13 +200,15 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
   );
 }
 
-function JobRow({ job, model, trans, language, onWatch }: IListProps & { job: IJob }): React.ReactElement {
+function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
+  const { job, model, ports, trans, language } = props;
   const created = new Date(job.createdTime);
   return (
     <tr>
       <th scope="row">
         {job.name}
         {model.isOwnServer(job) && <span className="pai-Jobs-own">{trans.__('this notebook server')}</span>}
+        {job.state === 'RUNNING' && <JobPortsView job={job} ports={ports} trans={trans} />}
       </th>
       <td className="pai-Jobs-state">
         <span className="pai-State" data-state={job.state}>
@@ -212,29 +226,58 @@ function JobRow({ job, model, trans, language, onWatch }: IListProps & { job: IJ
       <td className="pai-mod-number">{job.appExitCode ?? ''}</td>
       <td className="pai-Jobs-reason">{model.reason(job) ?? ''}</td>
       <td>
-        <span className="pai-Jobs-actions">
+        <JobButtons {...props} />
+      </td>
+    </tr>
+  );
+}
+
+function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
+  const { job, model, trans, onWatch, onTerminal, onConnect } = props;
+  return (
+    <span className="pai-Jobs-actions">
+      <button
+        type="button"
+        className="jp-Button jp-mod-styled pai-Jobs-button"
+        aria-label={trans.__('Show “%1”', job.name)}
+        title={trans.__('Its attempts, logs and what it uses, in a notebook')}
+        onClick={() => onWatch(job)}
+      >
+        {trans.__('Show')}
+      </button>
+      {job.state === 'RUNNING' && (
+        <>
           <button
             type="button"
             className="jp-Button jp-mod-styled pai-Jobs-button"
-            aria-label={trans.__('Show “%1”', job.name)}
-            title={trans.__('Its attempts, logs and what it uses, in a notebook')}
-            onClick={() => onWatch(job)}
+            aria-label={trans.__('Open a terminal in “%1”', job.name)}
+            title={trans.__('Open a terminal in “%1”', job.name)}
+            onClick={() => onTerminal(job)}
           >
-            {trans.__('Show')}
+            <terminalIcon.react tag="span" />
           </button>
-          {isActive(job) && (
-            <button
-              type="button"
-              className="jp-Button jp-mod-styled pai-Jobs-button"
-              aria-label={trans.__('Stop “%1”', job.name)}
-              onClick={() => void stop(job, model, trans)}
-            >
-              {trans.__('Stop')}
-            </button>
-          )}
-        </span>
-      </td>
-    </tr>
+          <button
+            type="button"
+            className="jp-Button jp-mod-styled pai-Jobs-button"
+            aria-label={trans.__('Connect to “%1”', job.name)}
+            title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
+            onClick={() => onConnect(job)}
+          >
+            {trans.__('Connect')}
+          </button>
+        </>
+      )}
+      {isActive(job) && (
+        <button
+          type="button"
+          className="jp-Button jp-mod-styled pai-Jobs-button"
+          aria-label={trans.__('Stop “%1”', job.name)}
+          onClick={() => void stop(job, model, trans)}
+        >
+          {trans.__('Stop')}
+        </button>
+      )}
+    </span>
   );
 }
 

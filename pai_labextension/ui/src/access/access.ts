@@ -1,0 +1,67 @@
+// What all ways into tasks share: whom to ask, and which task is meant.
+
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/translation';
+import { JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ReadonlyPartialJSONObject, Token } from '@lumino/coreutils';
+
+import { IJobsModel } from '../model';
+import { chooseTask, tasksOf } from './choose';
+import { AccessDoor } from './door';
+import { RecentTasks } from './recent';
+import { ITask } from './tasks';
+
+export interface IAccess {
+  readonly door: AccessDoor;
+  /**
+   * Find the task that a command means: the one its arguments name, or the only one, or the one that the person
+   * chooses (`title` and `accept` are words of the dialog); `null` where they choose none. Error: none runs.
+   */
+  find(args: ReadonlyPartialJSONObject, title: string, accept: string): Promise<ITask | null>;
+}
+
+export const IAccess = new Token<IAccess>('pai-labextension:IAccess', 'The ways into the tasks of running jobs.');
+
+class Access implements IAccess {
+  constructor(
+    readonly door: AccessDoor,
+    private readonly jobs: IJobsModel,
+    private readonly recent: RecentTasks,
+    private readonly trans: TranslationBundle
+  ) {}
+
+  async find(args: ReadonlyPartialJSONObject, title: string, accept: string): Promise<ITask | null> {
+    const { user, job, task } = args;
+    if (typeof user === 'string' && typeof job === 'string') {
+      if (typeof task === 'string') {
+        return { user, job, task };
+      }
+      const tasks = await this.door.tasks({ username: user, name: job });
+      if (tasks.length === 0) {
+        throw new Error(this.trans.__('No task of “%1” runs.', job));
+      }
+      return chooseTask(tasks, this.recent, title, accept, this.trans);
+    }
+    await this.jobs.refresh();
+    if (this.jobs.error) {
+      throw new Error(this.jobs.error);
+    }
+    const running = (this.jobs.jobs ?? []).filter(({ state }) => state === 'RUNNING');
+    return chooseTask(await tasksOf(running, this.door), this.recent, title, accept, this.trans);
+  }
+}
+
+export const accessPlugin: JupyterFrontEndPlugin<IAccess> = {
+  id: 'pai-labextension:access',
+  description: 'The ways into the tasks of running jobs.',
+  autoStart: true,
+  requires: [IJobsModel],
+  optional: [IStateDB, ITranslator],
+  provides: IAccess,
+  activate: (app, jobs: IJobsModel, state: IStateDB | null, someTranslator: ITranslator | null) => {
+    const translator = someTranslator ?? nullTranslator;
+    const trans = translator.load('pai_labextension');
+    const door = new AccessDoor(app.serviceManager.serverSettings, translator.languageCode);
+    return new Access(door, jobs, new RecentTasks(state), trans);
+  }
+};

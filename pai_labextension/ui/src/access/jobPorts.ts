@@ -1,0 +1,90 @@
+// Which tasks of the listed jobs have ports, asked while the list is in view.
+
+import { IDisposable } from '@lumino/disposable';
+import { Poll } from '@lumino/polling';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { key } from '../jobs';
+import { IJobsModel } from '../model';
+import { AccessDoor } from './door';
+import { IRunningTask } from './tasks';
+
+/** ms between two questions, and at most after failed ones. */
+const INTERVAL = 15_000;
+const MAX_INTERVAL = 120_000;
+/** Of how many running jobs the tasks are asked for, each a request. */
+const JOBS = 20;
+
+/** Knows the ports of the running jobs. */
+export class JobPorts implements IDisposable {
+  constructor(
+    private readonly jobs: IJobsModel,
+    private readonly door: AccessDoor
+  ) {
+    this.poll = new Poll({
+      name: 'pai-labextension:ports',
+      auto: false,
+      factory: () => this.ask(),
+      frequency: { interval: INTERVAL, backoff: true, max: MAX_INTERVAL },
+      standby: 'when-hidden'
+    });
+    jobs.changed.connect(this.compare, this);
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this.poll.isDisposed;
+  }
+
+  /** List the running tasks of a job that have ports, as far as they are known. */
+  of(job: Parameters<typeof key>[0]): readonly IRunningTask[] {
+    return this.tasks.get(key(job)) ?? [];
+  }
+
+  /** Give the link to a port. */
+  url(task: IRunningTask, label: string): string {
+    return this.door.portUrl(task, label);
+  }
+
+  /** Say that the list came into view, or went. */
+  setShown(shown: boolean): void {
+    this.shown = shown;
+    void (shown ? this.poll.start() : this.poll.stop());
+  }
+
+  dispose(): void {
+    this.jobs.changed.disconnect(this.compare, this);
+    this.poll.dispose();
+    Signal.clearData(this);
+  }
+
+  private get running() {
+    return (this.jobs.jobs ?? []).filter(({ state }) => state === 'RUNNING').slice(0, JOBS);
+  }
+
+  /** A job that has begun to run is asked about at once. */
+  private compare(): void {
+    if (this.shown && this.running.some(job => !this.tasks.has(key(job)))) {
+      void this.poll.refresh();
+    }
+  }
+
+  private async ask(): Promise<void> {
+    const { running } = this;
+    const answers = await Promise.allSettled(running.map(job => this.door.tasks(job)));
+    // of a job that could not be asked about nothing is known: not asked again before its turn
+    const found = answers.map(answer => (answer.status === 'fulfilled' ? answer.value : []));
+    this.tasks = new Map(running.map((job, index) => [key(job), found[index]!.filter(({ ports }) => ports.length > 0)]));
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  private readonly poll: Poll;
+  private readonly _changed = new Signal<this, void>(this);
+  private tasks = new Map<string, readonly IRunningTask[]>();
+  private shown = false;
+}

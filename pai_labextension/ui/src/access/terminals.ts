@@ -1,0 +1,132 @@
+// The shells of tasks: who lists, starts and ends those of one task, for as long as somebody uses them.
+
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection, Terminal, TerminalAPI, TerminalManager } from '@jupyterlab/services';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ask } from '../api';
+import { ITask, keyOf, pathOf } from './tasks';
+
+/** JupyterLab's calls for terminals, on a task; in its language, and where this server has no terminals of its own. */
+class TaskTerminalClient implements Terminal.ITerminalAPIClient {
+  readonly isAvailable = true;
+
+  constructor(
+    readonly serverSettings: ServerConnection.ISettings,
+    private readonly language: string
+  ) {}
+
+  async startNew(): Promise<TerminalAPI.IModel> {
+    return (await this.ask('POST', 'api/terminals', {})) as TerminalAPI.IModel;
+  }
+
+  async listRunning(): Promise<TerminalAPI.IModel[]> {
+    return (await this.ask('GET', 'api/terminals')) as TerminalAPI.IModel[];
+  }
+
+  async shutdown(name: string): Promise<void> {
+    await this.ask('DELETE', `api/terminals/${encodeURIComponent(name)}`);
+  }
+
+  private ask(method: string, path: string, body?: unknown): Promise<unknown> {
+    return ask(this.serverSettings, this.language, method, path, body);
+  }
+}
+
+/** A shell that runs in a task. */
+export interface IShell {
+  readonly task: ITask;
+  readonly name: string;
+}
+
+/** By what the shells of one task are reached; `client` tells why it could not, `manager` keeps them. */
+export interface ITaskShells {
+  readonly manager: TerminalManager;
+  readonly client: Terminal.ITerminalAPIClient;
+}
+
+/** Hands out one manager per task; it asks for the task's shells while there are any, or somebody holds it. */
+export class TaskTerminals {
+  /**
+   * @param settings - the notebook server
+   * @param language - of the sentences that come back, as JupyterLab names it
+   */
+  constructor(
+    private readonly settings: ServerConnection.ISettings,
+    private readonly language: string
+  ) {}
+
+  /** Emitted when shells came or went. */
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  /** List the shells of all tasks that were opened here. */
+  get shells(): IShell[] {
+    return [...this.held.values()].flatMap(({ manager, task }) =>
+      [...manager.running()].map(({ name }) => ({ task, name }))
+    );
+  }
+
+  /** Take what a task's shells are reached by; give it back with `release`. */
+  take(task: ITask): ITaskShells {
+    const held = this.held.get(keyOf(task)) ?? this.make(task);
+    held.users += 1;
+    return held;
+  }
+
+  release(task: ITask): void {
+    const held = this.held.get(keyOf(task));
+    if (held) {
+      held.users -= 1;
+      this.drop(task);
+    }
+  }
+
+  /** Ask for all shells again. */
+  async refresh(): Promise<void> {
+    await Promise.allSettled([...this.held.values()].map(({ manager }) => manager.refreshRunning()));
+  }
+
+  async shutdown({ task, name }: IShell): Promise<void> {
+    await this.held.get(keyOf(task))?.manager.shutdown(name);
+  }
+
+  private make(task: ITask): IHeld {
+    const path = `pai/terminals/${pathOf(task)}/`;
+    const { settings, language } = this;
+    const serverSettings = {
+      ...settings,
+      baseUrl: URLExt.join(settings.baseUrl, path),
+      wsUrl: URLExt.join(settings.wsUrl, path)
+    };
+    const terminalAPIClient = new TaskTerminalClient(serverSettings, language);
+    const manager = new TerminalManager({ serverSettings, terminalAPIClient });
+    const held = { manager, client: terminalAPIClient, task, users: 0 };
+    held.manager.runningChanged.connect(() => {
+      this.drop(task);
+      this._changed.emit();
+    });
+    // who waits for it hears why it is not
+    held.manager.ready.catch(() => undefined);
+    this.held.set(keyOf(task), held);
+    return held;
+  }
+
+  /** A task without shells whose terminals were all closed is asked about no more. */
+  private drop(task: ITask): void {
+    const held = this.held.get(keyOf(task));
+    if (held && held.users === 0 && [...held.manager.running()].length === 0) {
+      this.held.delete(keyOf(task));
+      held.manager.dispose();
+    }
+  }
+
+  private readonly held = new Map<string, IHeld>();
+  private readonly _changed = new Signal<this, void>(this);
+}
+
+interface IHeld extends ITaskShells {
+  readonly task: ITask;
+  users: number;
+}
