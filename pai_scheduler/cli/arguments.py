@@ -7,6 +7,7 @@ import argparse
 from ..client import DEFAULT_URL
 from ..job.messages import Message, msg
 from .fs_arguments import add_fs
+from .ssh_arguments import CommandParser, add_keys, add_ssh
 
 
 def make_parser(locale: str) -> argparse.ArgumentParser:
@@ -15,7 +16,7 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     def words(message: Message) -> str:
         return message.in_locale(locale)
 
-    common = argparse.ArgumentParser(add_help=False)
+    common = CommandParser(add_help=False)
     common.add_argument(
         "--url",
         default=argparse.SUPPRESS,
@@ -34,14 +35,14 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     common.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help=words(msg("print the answer as JSON"))
     )
-    whose = argparse.ArgumentParser(add_help=False)
+    whose = CommandParser(add_help=False)
     whose.add_argument(
         "--user",
         metavar="U",
         default=None,
         help=words(msg("whose job it is (default: yours; for administrators)")),
     )
-    named = argparse.ArgumentParser(add_help=False)
+    named = CommandParser(add_help=False)
     named.add_argument("name", metavar="NAME", help=words(msg("the job's name")))
 
     parser = argparse.ArgumentParser(
@@ -51,9 +52,11 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
         parents=[common],
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
 
-    def command(name: str, about: Message, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    def command(name: str, about: Message, *parents: CommandParser) -> CommandParser:
         text = words(about)
         return commands.add_parser(name, help=text, description=text, parents=[*parents, common])
 
@@ -69,7 +72,7 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     jobs = command("jobs", msg("list jobs, newest first"))
     jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
     command("show", msg("show a job and its tasks"), named, whose)
-    one_task = argparse.ArgumentParser(add_help=False)
+    one_task = CommandParser(add_help=False)
     one_task.add_argument(
         "task", metavar="ROLE-INDEX", nargs="?", help=words(msg("which task, for example worker-0"))
     )
@@ -125,6 +128,13 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     )
     _add_file(
         command("validate", msg("say what is wrong with a job, or whether it fits now")), words(FILE_HELP)
+    )
+    add_ssh(command, named, whose, locale)
+    add_keys(
+        command("keys", msg("list and change the public keys with which you log into tasks")),
+        common,
+        whose,
+        locale,
     )
     add_fs(command("fs", msg("look at, upload, download and change files of the storage")), common, locale)
     return parser
@@ -212,7 +222,8 @@ EXIT_CODES = msg(
     "  1  refused: a wrong job, a job or file that is not there, no permission\n"
     "  2  wrong usage, or a file that cannot be read\n"
     "  3  the scheduler does not answer\n"
-    "  4  submit --watch: the job has failed or was stopped"
+    "  4  submit --watch: the job has failed or was stopped\n"
+    "  255  ssh, exec: there was no way in, or it broke off; otherwise they end as the command did"
 )
 
 

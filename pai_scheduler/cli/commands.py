@@ -14,6 +14,11 @@ from .logs import copy_log, pick_task
 from .queue import move, priority, queue
 from .session import OK, REFUSED, Session
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
+from .ssh import exec_, ssh
+from .ssh_config import ssh_config
+from .ssh_copy import cp
+from .ssh_forward import port_forward
+from .ssh_keys import keys_add, keys_list, keys_remove, ssh_info, ssh_key
 from .submit import submit
 from .tables import printable_lines
 from .transfers import fs_get, fs_put
@@ -177,6 +182,16 @@ COMMANDS: dict[str, Command] = {
     "vc stop": vc_stop,
     "vc start": vc_start,
     "validate": validate,
+    "ssh": ssh,
+    "exec": exec_,
+    "cp": cp,
+    "port-forward": port_forward,
+    "ssh-config": ssh_config,
+    "ssh-info": ssh_info,
+    "ssh-key": ssh_key,
+    "keys list": keys_list,
+    "keys add": keys_add,
+    "keys remove": keys_remove,
     "fs ls": fs_ls,
     "fs put": fs_put,
     "fs get": fs_get,

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 from ..client import ApiError, Client, UnreachableError
 from ..job.messages import choose_locale, msg
+from ..remote.connection import RemoteError, UnreachableGatewayError
+from ..remote.sftp import RemoteFileError
 from ..webhdfs.client import FilesClient
 from ..webhdfs.code import CodeError, SubmitRefusedError
 from ..webhdfs.errors import FilesError
@@ -17,11 +19,23 @@ from .arguments import make_parser
 from .commands import COMMANDS
 from .files import FileError
 from .session import Session
+from .ssh import NO_WAY
 from .tables import printable_lines
 
 REFUSED, USAGE, UNREACHABLE = 1, 2, 3
-#: What a shell reports of a program that was ended by ^C.
-INTERRUPTED = 130
+#: What a shell reports of a program that was ended by ^C, and by being told to end.
+INTERRUPTED, TERMINATED = 130, 143
+#: What a command raises where something is not as it should be; everything else is our mistake.
+_EXPECTED = (
+    ApiError,
+    FilesError,
+    CodeError,
+    RemoteError,
+    RemoteFileError,
+    LocalFileError,
+    FileError,
+    UnreachableError,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,6 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return asyncio.run(_run(locale, **vars(options)))
     except KeyboardInterrupt:
         return INTERRUPTED
+    except asyncio.CancelledError:
+        return TERMINATED
     except BrokenPipeError:
         # whoever read us has had enough; Python must not complain when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -59,40 +75,53 @@ async def _run(
     try:
         async with client, files:
             return await COMMANDS[command](Session(client, files, locale, json), **options)
-    except ApiError as error:
-        _complain(error.message)
-        # where there is only one, the sentence above has it
-        for field in error.errors if len(error.errors) > 1 else ():
-            _complain(f"  {field['path']}: {field['message']}")
-        if isinstance(error, SubmitRefusedError):
-            there = msg(
-                "The code is uploaded to {folder}; the job is not submitted.", folder=error.code_folder
+    except _EXPECTED as error:
+        url = (files if command.startswith("fs ") else client).url
+        code = _tell(error, url, locale)
+        # 1 and 3 may be what the command there ended with
+        return NO_WAY if command in ("ssh", "exec") else code
+
+
+def _tell(error: Exception, url: str, locale: str) -> int:
+    """Say what has gone wrong; give the exit code."""
+    match error:
+        case ApiError():
+            _complain(error.message)
+            # where there is only one, the sentence above has it
+            for field in error.errors if len(error.errors) > 1 else ():
+                _complain(f"  {field['path']}: {field['message']}")
+            if isinstance(error, SubmitRefusedError):
+                there = msg(
+                    "The code is uploaded to {folder}; the job is not submitted.", folder=error.code_folder
+                )
+                _complain(there.in_locale(locale))
+            _explain(error.status, locale)
+            return REFUSED
+        case FilesError():
+            _complain(error.in_locale(locale))
+            _explain(error.status, locale)
+            return REFUSED
+        case UnreachableGatewayError():
+            _complain(error.message.in_locale(locale))
+            return UNREACHABLE
+        case CodeError() | RemoteError() | RemoteFileError():
+            _complain(error.message.in_locale(locale))
+            return REFUSED
+        case LocalFileError():
+            _complain(error.message.in_locale(locale))
+            return USAGE
+        case FileError():
+            _complain(error.message.in_locale(locale))
+            return REFUSED if error.readable else USAGE
+        case _:
+            _complain(
+                msg(
+                    "The scheduler at {url} does not answer: {reason}",
+                    url=url,
+                    reason=error.__cause__ or error,
+                ).in_locale(locale)
             )
-            _complain(there.in_locale(locale))
-        _explain(error.status, locale)
-        return REFUSED
-    except FilesError as error:
-        _complain(error.in_locale(locale))
-        _explain(error.status, locale)
-        return REFUSED
-    except CodeError as error:
-        _complain(error.message.in_locale(locale))
-        return REFUSED
-    except LocalFileError as error:
-        _complain(error.message.in_locale(locale))
-        return USAGE
-    except FileError as error:
-        _complain(error.message.in_locale(locale))
-        return REFUSED if error.readable else USAGE
-    except UnreachableError as error:
-        _complain(
-            msg(
-                "The scheduler at {url} does not answer: {reason}",
-                url=(files if command.startswith("fs ") else client).url,
-                reason=error.__cause__ or error,
-            ).in_locale(locale)
-        )
-        return UNREACHABLE
+            return UNREACHABLE
 
 
 def _explain(status: int, locale: str) -> None:

@@ -27,9 +27,9 @@ async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
     code = OK
     for source in map(Path, sources):
         remote = await _place(session.files, folder, target, source, several=len(sources) > 1)
-        with _told_how_to_go_on(session), shown_progress(session.locale) as tell:
+        with told_how_to_go_on(session), shown_progress(session.locale) as tell:
             outcome = await upload(session.files, source, remote, tell)
-        code = max(code, _tell(session, outcome, str(source), remote))
+        code = max(code, tell_outcome(session, outcome, str(source), remote))
     return code
 
 
@@ -42,11 +42,11 @@ async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
         name, is_folder = posixpath.basename(remote), (await session.files.status(remote)).is_folder
         local = Path(target)
         into = len(sources) > 1 or target.endswith("/") or await asyncio.to_thread(local.is_dir)
-        if into and not (is_folder and await asyncio.to_thread(_name_of, local) == name):
+        if into and not (is_folder and await asyncio.to_thread(name_of, local) == name):
             local /= name
-        with _told_how_to_go_on(session), shown_progress(session.locale) as tell:
+        with told_how_to_go_on(session), shown_progress(session.locale) as tell:
             outcome = await download(session.files, remote, local, tell)
-        code = max(code, _tell(session, outcome, remote, str(local.absolute())))
+        code = max(code, tell_outcome(session, outcome, remote, str(local.absolute())))
     return code
 
 
@@ -59,13 +59,13 @@ async def _place(files: FilesClient, folder: str, written: str, source: Path, *,
     if not into:
         there = await files.find(folder)
         into = there is not None and there.is_folder
-    name, is_folder = await asyncio.to_thread(lambda: (_name_of(source), source.is_dir()))
+    name, is_folder = await asyncio.to_thread(lambda: (name_of(source), source.is_dir()))
     itself = is_folder and written and posixpath.basename(folder) == name
     return f"{folder.rstrip('/')}/{name}" if into and not itself else folder
 
 
 @contextmanager
-def _told_how_to_go_on(session: Session) -> Iterator[None]:
+def told_how_to_go_on(session: Session) -> Iterator[None]:
     """Tell whoever ends a transfer (^C) that nothing of it is lost."""
     try:
         yield
@@ -75,11 +75,13 @@ def _told_how_to_go_on(session: Session) -> Iterator[None]:
         raise
 
 
-def _name_of(path: Path) -> str:
+def name_of(path: Path) -> str:
+    """Give what a path is called, also where it is written as `.` or `..`."""
     return path.name if path.name not in ("", "..") else path.resolve().name
 
 
-def _tell(session: Session, outcome: Outcome, source: str, target: str) -> int:
+def tell_outcome(session: Session, outcome: Outcome, source: str, target: str) -> int:
+    """Tell what came of a transfer; give the exit code."""
     for item in outcome.left_out:
         print(printable(f"{item.path}: {item.in_locale(session.locale)}"), file=sys.stderr)
     if session.as_json:

@@ -29,7 +29,7 @@ _UNQUOTABLE = frozenset('"\\%$`')
 
 
 class UnwritableNameError(ValueError):
-    """A name that no OpenSSH configuration can carry safely."""
+    """A name that no OpenSSH configuration can carry safely; it is the error's text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncssh
@@ -32,9 +33,15 @@ class Way:
         """The task's name, `<role>-<index>`."""
         return self.login.task
 
-    async def connect(self, token: str) -> asyncssh.SSHClientConnection:
-        """Log in with a token; RemoteError, UnreachableGatewayError."""
-        return await connect(self.gateway, str(self.login), token)
+    @asynccontextmanager
+    async def opened(self, token: str) -> AsyncIterator[asyncssh.SSHClientConnection]:
+        """Log in with a token, and out again; RemoteError, UnreachableGatewayError."""
+        connection = await connect(self.gateway, str(self.login), token)
+        try:
+            yield connection
+        finally:
+            connection.close()
+            await connection.wait_closed()
 
 
 async def find_way(client: Client, user: str, job: str, task: str | None) -> Way:

@@ -1,0 +1,104 @@
+"""`pai port-forward`: ports of a task at ports of this machine."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import asyncssh
+
+from ..job.messages import Message, msg
+from ..remote.connection import RemoteError, connect
+from ..remote.forward import keep_open, listening
+from ..remote.shared import SharedConnection
+from ..remote.way import Way, find_way, is_task_name
+from .session import Session
+from .tables import printable_lines
+
+_LAST_PORT = 65535
+_WRITTEN = re.compile(r"(?:(?P<local>[0-9]{1,5}):)?(?P<remote>[^:\s]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A port as somebody wrote it. `local` None: the same number as there, or a free one."""
+
+    local: int | None
+    remote: str
+
+
+async def port_forward(
+    session: Session, *, name: str, user: str | None, task: str | None, ports: Sequence[str]
+) -> int:
+    """Forward ports until it is ended (^C), or the task has."""
+    owner = await session.owner(user)
+    if task is not None and not is_task_name(task):
+        # there is but one task: it need not be named
+        ports = [task, *ports]
+        task = None
+    way = await find_way(session.client, owner, name, task)
+    numbers = await _ports_of(session, way)
+    wanted = [_read(port) for port in ports]
+    remotes = [_number(each.remote, numbers) for each in wanted]
+
+    async def open_again() -> asyncssh.SSHClientConnection:
+        # another attempt of the job may run by now, or none
+        now = await find_way(session.client, owner, name, way.task)
+        return await connect(now.gateway, str(now.login), session.client.token)
+
+    def complain(message: Message) -> None:
+        print(printable_lines(message.in_locale(session.locale)), file=sys.stderr, flush=True)
+
+    async with AsyncExitStack() as stack:
+        shared = SharedConnection(open_again)
+        stack.push_async_callback(shared.close)
+        async with shared.use():
+            # what is wrong with the way is said before any port is
+            pass
+        for each, remote in zip(wanted, remotes, strict=True):
+            local = await stack.enter_async_context(listening(shared, each.local, remote, complain))
+            shown = each.remote if each.remote == str(remote) else f"{remote} ({each.remote})"
+            session.say("127.0.0.1:{local} is port {port} of {task}.", local=local, port=shown, task=way.task)
+        sys.stdout.flush()
+        await keep_open(shared, complain)
+    return 0
+
+
+def _read(written: str) -> Wanted:
+    match = _WRITTEN.fullmatch(written)
+    if match is None:
+        raise RemoteError(msg("{port} is no port: write 8888, http, or 8080:http.", port=written))
+    return Wanted(int(match["local"]) if match["local"] else None, match["remote"])
+
+
+def _number(written: str, labels: Mapping[str, Sequence[int]]) -> int:
+    """Give the number of a task's port: as written, of a label, or of its second one (`label.1`)."""
+    if written.isascii() and written.isdigit() and 0 < int(written) <= _LAST_PORT:
+        return int(written)
+    label, _, place = written.rpartition(".")
+    if written in labels:
+        return labels[written][0]
+    if label in labels and place.isascii() and place.isdigit() and int(place) < len(labels[label]):
+        return labels[label][int(place)]
+    raise RemoteError(
+        msg(
+            "The task has no port {port}. Its ports have the labels {labels}.",
+            port=written,
+            labels=", ".join(labels) or "-",
+        )
+    )
+
+
+async def _ports_of(session: Session, way: Way) -> Mapping[str, Sequence[int]]:
+    detail = await session.client.job(way.login.user, way.login.job)
+    role, _, index = way.task.rpartition("-")
+    for task in detail["taskRoles"][role]["taskStatuses"]:
+        if task["taskIndex"] == int(index):
+            ports = task["containerPorts"].items()
+            return {
+                label: [int(number) for number in numbers.split(",")] for label, numbers in ports if numbers
+            }
+    return {}
