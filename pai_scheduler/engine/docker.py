@@ -97,7 +97,7 @@ class DockerEngine:
         #: networks of the gangs that are under way; None: not known before the adoption
         self._gangs: set[str] | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._bringing_runtime: asyncio.Task[str | None] | None = None
+        self._bringing_runtime: asyncio.Task[None] | None = None
         self._around: Surroundings | None = None
         self._healthy = True
 
@@ -142,7 +142,7 @@ class DockerEngine:
             emit=self._queue.put_nowait,
             is_local=self._is_local,
         )
-        self._bringing_runtime = asyncio.create_task(self._runtime.volume())
+        self._bringing_runtime = asyncio.create_task(self._runtime.bring())
         await self._doors.open(self._networks.gateway)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))

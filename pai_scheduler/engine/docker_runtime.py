@@ -8,12 +8,15 @@ exit code 0 says that all of it is there, and a volume that a container has is n
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import logging
 from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 import aiodocker
+from aiodocker.volumes import DockerVolume
 
 from ..job.messages import Message, msg
 from .docker_api import DockerApi, UnreachableError
@@ -39,6 +42,7 @@ _FILL = (
     "[ -e /volume/.complete ] || "
     f"{{ {_BUSYBOX} cp -a {FOLDER}/. /volume/ && {_BUSYBOX} sync && : > /volume/.complete; }}"
 )
+_LABEL = "pai.runtime"
 _TRIES = 3
 #: How long a fill may take; it takes a second or two.
 _FILL_SECONDS = 120.0
@@ -83,6 +87,30 @@ class Runtime:
             self._filled.add(name)
         self._why = None
         return name
+
+    async def bring(self) -> None:
+        """Fill the volume before a task asks for it, and remove older ones that no container has any more."""
+        name = await self.volume()
+        if name is None:
+            return
+        try:
+            for older in await self._api.containers(f"{_LABEL}={self.image}"):
+                if (other := str(older["Names"][0]).removeprefix("/")) != name:
+                    await self._tidy(other, str(older["ImageID"]))
+        except (UnreachableError, aiodocker.DockerError) as error:
+            _log.warning("older runtimes cannot be removed: %s", error)
+
+    async def _tidy(self, name: str, image: str) -> None:
+        docker = self._api.docker
+        filters = json.dumps({"volume": [name]})
+        users = await self._api.persist(lambda: docker.containers.list(all=1, filters=filters))
+        if len(users) > 1:  # tasks run with it
+            return
+        await self._api.remove(name)
+        volume = DockerVolume(docker, name)  # type: ignore[no-untyped-call]
+        await self._api.persist(volume.delete)
+        with contextlib.suppress(aiodocker.DockerError):  # somebody has given it a name
+            await self._api.persist(lambda: docker.images.delete(image))
 
     def doubt(self) -> None:
         """Look again before the next task whether the volume is as it should be."""
@@ -132,7 +160,7 @@ class Runtime:
             "Image": self.image,
             "Entrypoint": [_BUSYBOX, "sh", "-c", _FILL],
             "Cmd": [],
-            "Labels": {"pai.runtime": self.image},
+            "Labels": {_LABEL: self.image},
             "HostConfig": {
                 "NetworkMode": "none",
                 "LogConfig": {"Type": "json-file"},

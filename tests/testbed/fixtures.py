@@ -13,6 +13,7 @@ import aiodocker
 import pytest
 
 from hub_config.images.build import Recipe, build
+from pai_scheduler.access.runtime.build import build as build_runtime
 from pai_scheduler.engine.docker import DockerEngine
 from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
@@ -73,6 +74,13 @@ def notebook_image(docker_host: str, debian_image: str) -> str:
     """Give the name of the image of notebook servers, built by the product's own recipe."""
     with locked("notebook-image"):
         return asyncio.run(build(Recipe(debian_image), docker_host))
+
+
+@pytest.fixture(scope="session")
+def runtime_image(docker_host: str, debian_image: str) -> str:
+    """Give the name of the image with which containers are logged into, built by the product's own recipe."""
+    with locked("runtime-image"):
+        return asyncio.run(build_runtime(debian_image, docker_host))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,71 @@
+"""Tasks that are logged into: what the scheduler gives them, and a client that checks whom it reaches."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+from typing import Any
+
+import asyncssh
+
+from pai_scheduler.access.job_keys import JobKeys, KeyPair
+from pai_scheduler.access.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
+from pai_scheduler.engine.protocol import Engine, Launch, WayIn
+
+KEYS = JobKeys(b"a secret of the tests")
+
+
+def free_port() -> int:
+    """Find a port that nobody has on this machine just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def with_ssh(*launches: Launch) -> list[Launch]:
+    """Give the tasks of one gang, prepared, what the scheduler gives them: keys, peers, and a port each."""
+    ports = {launch.task: free_port() for launch in launches}
+    job_id = launches[0].task.job_id
+    peers = {launch.task.hostname: Peer(launch.address, ports[launch.task]) for launch in launches}
+    files = ssh_files(KEYS.identity(job_id), KEYS.host(job_id), peers)
+    return [
+        replace(
+            launch,
+            files={**launch.files, **files, **own_port(ports[launch.task])},
+            ssh_port=ports[launch.task],
+        )
+        for launch in launches
+    ]
+
+
+async def log_in(
+    way: WayIn,
+    job_id: str,
+    *,
+    user: str = "root",
+    identity: KeyPair | None = None,
+    host: KeyPair | None = None,
+) -> asyncssh.SSHClientConnection:
+    """Log in with the job's key where only its host key is accepted, unless told otherwise."""
+    known = f"{HOST_KEY_ALIAS} {(host or KEYS.host(job_id)).public}\n"
+    async with asyncio.timeout(30):
+        return await asyncssh.connect(
+            way.host,
+            way.port,
+            username=user,
+            client_keys=[asyncssh.import_private_key((identity or KEYS.identity(job_id)).private)],
+            known_hosts=known.encode(),
+            host_key_alias=HOST_KEY_ALIAS,
+            agent_path=None,
+            config=None,
+        )
+
+
+async def run_in(
+    engine: Engine, launch: Launch, command: str, **options: Any
+) -> asyncssh.SSHCompletedProcess:
+    """Run a command in a running task over SSH."""
+    way = await engine.way_in(launch.task)
+    async with await log_in(way, launch.task.job_id) as connection:
+        return await connection.run(command, timeout=30, **options)
