@@ -66,11 +66,16 @@ async def keys_list(session: Session, *, user: str | None) -> int:
 async def keys_add(session: Session, *, user: str | None, file: str) -> int:
     """Register a public key."""
     text = await asyncio.to_thread(_read, file)
-    key = await session.client.add_public_key(await session.owner(user), text.strip())
+    owner = await session.owner(user)
+    key = await session.client.add_public_key(owner, text.strip())
     if session.as_json:
         session.print_json(key)
     else:
-        session.say("{fingerprint} opens every task of yours from now on.", fingerprint=key["fingerprint"])
+        session.say(
+            "{fingerprint} opens every task of {user} from now on.",
+            fingerprint=key["fingerprint"],
+            user=owner,
+        )
     return OK
 
 
