@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import getpass
-import ipaddress
 import logging
 import os
 import resource
@@ -13,7 +12,7 @@ import signal
 import socket
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -22,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 from tornado.httpserver import HTTPServer
 
-from . import journal
+from . import journal, ssh_door
 from .access.job_keys import JobKeys
 from .api.app import make_app
 from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
@@ -40,6 +39,7 @@ from .opening import (
     StartError,
     claim_folder,
     database_url,
+    is_loopback,
     listen,
     lock_folder,
     no_database,
@@ -52,6 +52,7 @@ from .storage.errors import StorageError
 from .storage.protocol import Storage
 from .store.lease import Lease
 from .store.store import Store, StoreError
+from .wire import SshGateway
 
 CANNOT_START, OVERTAKEN = 2, 3
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
@@ -126,6 +127,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="with --engine docker: the port of this machine that containers may reach (default: the "
         "scheduler's own; with a Hub, its proxy's)",
     )
+    ssh_door.add_options(parser)
     parser.add_argument(
         "--storage",
         metavar="WHERE",
@@ -176,13 +178,14 @@ async def _run(options: argparse.Namespace) -> None:
     place = hub_place(os.environ)
     host = options.host or place.host or DEFAULT_HOST
     port = options.port if options.port is not None else place.port or DEFAULT_PORT
-    if options.engine == "process" and not _is_loopback(host):
+    if options.engine == "process" and not is_loopback(host):
         raise StartError(
             msg(
                 "The process engine runs everybody's tasks as this user, so it listens on this machine only "
                 "(--host 127.0.0.1). Use --engine docker to serve others."
             )
         )
+    ssh_door.check_options(options)
     authenticator = _authenticator(options)
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
@@ -195,10 +198,17 @@ async def _run(options: argparse.Namespace) -> None:
         port = _port(sockets)
         address = f"http://{_reachable(host)}:{port}{place.prefix}"
         # containers reach what listens on loopback by a door only
-        door = options.front_door_port or (port if _is_loopback(host) else None)
+        door = options.front_door_port or (port if is_loopback(host) else None)
         stopping = _on_signals()
 
-        async def lead(engine: Engine, store: Store) -> None:
+        async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
+            keys = JobKeys.in_folder(data_dir)
+            async with ssh_door.open_gateway(options, keys, address) as gateway:
+                doors = () if gateway is None else (gateway["port"],)
+                engine = make_engine(_engine(options, data_dir, definition.logs, door, doors))
+                await serve_with(engine, store, keys, gateway)
+
+        async def serve_with(engine: Engine, store: Store, keys: JobKeys, gateway: SshGateway | None) -> None:
             service = Service(
                 engine,
                 store,
@@ -206,7 +216,7 @@ async def _run(options: argparse.Namespace) -> None:
                 default_fs_uri=options.default_fs_uri or "",
                 address=address,
                 job_files=JobFiles(storage, data_dir, authenticator.find),
-                keys=JobKeys.in_folder(data_dir),
+                keys=keys,
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),
             )
@@ -220,7 +230,13 @@ async def _run(options: argparse.Namespace) -> None:
                 ) from error
             streams = Streams(definition.streams_per_user)
             desk = Desk(
-                service, authenticator, place.prefix, monitoring_token, streams, options.openpai_compat
+                service,
+                authenticator,
+                place.prefix,
+                monitoring_token,
+                streams,
+                options.openpai_compat,
+                gateway,
             )
             if desk.openpai_compat:
                 _log.warning(
@@ -235,7 +251,7 @@ async def _run(options: argparse.Namespace) -> None:
             await _shut_down(server, service)
 
         if url is None:
-            await lead(_engine(options, data_dir, definition.logs, door), open_embedded(data_dir))
+            await lead(lambda engine: engine, open_embedded(data_dir))
             return
         try:
             lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
@@ -244,9 +260,7 @@ async def _run(options: argparse.Namespace) -> None:
             async with kept_alive(lease):
                 claim_folder(data_dir, await asyncio.to_thread(lease.database_name))
                 store = await asyncio.to_thread(Store, url, lease)
-                own = _engine(options, data_dir, definition.logs, door)
-                engine = LeasedEngine(own, lambda: lease.assured)
-                await lead(cast(Engine, engine), store)
+                await lead(lambda own: cast(Engine, LeasedEngine(own, lambda: lease.assured)), store)
             lease.close()
         except StoreError as error:
             raise no_database(url, error) from error
@@ -330,7 +344,13 @@ def _monitoring_token(path: Path | None) -> MonitoringToken | None:
     return token
 
 
-def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping, front_door: int | None) -> Engine:
+def _engine(
+    options: argparse.Namespace,
+    data_dir: Path,
+    logs: LogKeeping,
+    front_door: int | None,
+    other_doors: Sequence[int],
+) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from .engine.docker import DockerEngine
@@ -339,7 +359,15 @@ def _engine(options: argparse.Namespace, data_dir: Path, logs: LogKeeping, front
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         asked = options.front_door_port is not None
-        return DockerEngine(data_dir, front_door=front_door, needs_door=asked, logs=logs)
+        return DockerEngine(
+            data_dir,
+            front_door=front_door,
+            needs_door=asked,
+            logs=logs,
+            publish_ssh=options.publish_ssh,
+            # containers reach what listens on loopback by a door only
+            other_doors=other_doors if is_loopback(options.ssh_host) else (),
+        )
     from .engine.process import ProcessEngine
 
     return ProcessEngine(data_dir, logs=logs)
@@ -374,13 +402,6 @@ async def _shut_down(server: HTTPServer, service: Service) -> None:
 def _default_data_dir() -> Path:
     base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(base) / "pai-scheduler"
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _reachable(host: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import ipaddress
 import os
 import socket
 from collections.abc import Mapping
@@ -113,6 +114,14 @@ def refuse_other_database(folder: Path) -> None:
             folder=folder,
         )
         raise StartError(message)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches what listens at an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

@@ -130,7 +130,7 @@ class Service:
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
         )
         self._entrance = (
-            Entrance(keys, engine, store, self._reader, lambda: self._core, self._writer.report, clock)
+            Entrance(keys, engine, store, self._reader, self._writer, clock)
             if keys is not None
             else None
         )

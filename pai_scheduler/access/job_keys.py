@@ -10,6 +10,7 @@ import hashlib
 import hmac
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -61,7 +62,10 @@ class JobKeys:
                 file.write(secrets.token_bytes(_SECRET_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.rename(path)
+            # (another service may have been quicker)
+            with suppress(FileExistsError):
+                os.link(fresh, path)
+            fresh.unlink()
         return cls(path.read_bytes())
 
     def identity(self, job_id: str) -> KeyPair:

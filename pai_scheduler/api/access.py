@@ -54,7 +54,9 @@ class LoginHandler(GatewayHandler):
         users = self.desk.authenticator
         found = await self.entrance.login(users, body["login"], body["method"], body["credential"])
         if found is None:
-            raise unauthorized(msg("Nobody is let in with this."))
+            # (without the challenge that says that the gateway itself is not known)
+            self.answer(self.error_body(unauthorized(msg("Nobody is let in with this."))), 401)
+            return
         who, sealed = found
         answer: LoginAnswer = {"user": who.user, "by": str(who.by), "passport": sealed}
         self.answer(answer)

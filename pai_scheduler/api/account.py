@@ -24,6 +24,7 @@ class AboutHandler(ApiHandler):
                 "version": version("pai-for-jupyter"),
                 "engine": self.service.engine_name,
                 "frontDoor": self.service.front_door_url,
+                "ssh": self.desk.ssh,
             }
         )
 

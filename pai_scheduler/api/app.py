@@ -7,7 +7,19 @@ import re
 
 from tornado.web import Application, RequestHandler
 
-from . import access, account, cluster, events, jobs, logs, monitoring, openapi, queue
+from . import (
+    access,
+    access_info,
+    access_keys,
+    account,
+    cluster,
+    events,
+    jobs,
+    logs,
+    monitoring,
+    openapi,
+    queue,
+)
 from .desk import ApiHandler, Desk, Route, UnknownPath
 from .server import STREAMED
 from .webhdfs import BASE, OPENPAI_BASE, WebHdfsHandler
@@ -17,7 +29,7 @@ _access_log = logging.getLogger("pai_scheduler.access")
 #: Every address below `/api/v1`; openapi.yaml describes each.
 ROUTES: tuple[Route, ...] = tuple(
     route
-    for part in (account, openapi, jobs, queue, events, logs, monitoring, cluster)
+    for part in (account, openapi, jobs, access_info, access_keys, queue, events, logs, monitoring, cluster)
     for route in part.ROUTES
 )
 

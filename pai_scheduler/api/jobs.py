@@ -107,18 +107,6 @@ class ConfigHandler(ApiHandler):
             self.answer(config)
 
 
-class SshHandler(ApiHandler):
-    """`…/ssh`: how to reach a job's containers; none of them can be reached so far."""
-
-    public_in_openpai = True
-
-    async def get(self, user: str, name: str) -> None:
-        """Refuse, for a job that there is with its own reason."""
-        job = await self.service.job(self.caller, user, name)
-        message = msg("The containers of job {name} cannot be reached by SSH.", name=job.name)
-        raise RequestError(404, "NoJobSshInfoError", message)
-
-
 class ExecutionTypeHandler(ApiHandler):
     """`…/executionType`: stop a job."""
 
@@ -182,7 +170,6 @@ ROUTES: list[Route] = [
     (r"/user/([^/]+)/jobs", UserJobsHandler),
     (r"/user/([^/]+)/jobs/([^/]+)", JobHandler),
     (r"/user/([^/]+)/jobs/([^/]+)/config", ConfigHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/ssh", SshHandler),
     (r"/user/([^/]+)/jobs/([^/]+)/executionType", ExecutionTypeHandler),
     (r"/user/([^/]+)/jobs/([^/]+)/attempts", AttemptsHandler),
     (r"/validate", ValidateHandler),

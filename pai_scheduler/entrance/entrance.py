@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -9,22 +10,27 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..access.job_keys import JobKeys, KeyPair
+from ..access.key_link import is_good, sign_link
 from ..access.login_name import LoginName, readings
 from ..access.passport import Passport
+from ..access.ppk import ppk
 from ..access.public_key import PublicKey, PublicKeyError
 from ..caller import Caller
-from ..core.events import Accessed
-from ..core.machine import Core
 from ..core.model import Attempt, Job, State
 from ..core.outlook import waiting_reason
 from ..engine.protocol import Engine, NoWayInError
-from ..errors import RequestError
+from ..errors import RequestError, forbidden, invalid_parameters
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
+from ..job.validate import SpecError
 from ..reading import Reader
 from ..store.store import Store
+from ..writer import Writer
 from .audit import Audit
 from .choice import choose, named
+from .doors import Door, doors
+
+_log = logging.getLogger(__name__)
 
 #: Characters of the longest login name that is looked at: a user, a job, a role and an index.
 _LONGEST_LOGIN = 1000
@@ -32,6 +38,8 @@ _LONGEST_LOGIN = 1000
 _FRESH_MS, _WEEK_MS = 60_000, 7 * 24 * 3_600_000
 #: connections of which the task is remembered, for the note of their end
 _MOST_REMEMBERED = 20_000
+#: public keys that one user may register
+_MOST_KEYS = 50
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -63,7 +71,7 @@ class Way:
 
 
 class Entrance:
-    """Decides who comes in. `core` gives the jobs of now, `report` takes what goes into their stories."""
+    """Decides who comes in. `clock` gives ms since the epoch."""
 
     def __init__(
         self,
@@ -71,16 +79,15 @@ class Entrance:
         engine: Engine,
         store: Store,
         reader: Reader,
-        core: Callable[[], Core],
-        report: Callable[[Accessed], None],
+        writer: Writer,
         clock: Callable[[], int],
     ) -> None:
         self.keys = keys
         self._engine = engine
         self._store, self._reader = store, reader
-        self._core = core
+        self._writer = writer
         self._now = clock
-        self._audit = Audit(report)
+        self._audit = Audit(writer.report)
         #: which task was opened with which passport
         self._opened: OrderedDict[str, TaskRef] = OrderedDict()
 
@@ -107,7 +114,7 @@ class Entrance:
         if passport.issued + _WEEK_MS < self._now():
             raise _nobody()
         caller = await self._still(users, passport)
-        core = self._core()
+        core = self._writer.core
         jobs: Iterable[Job] = core.jobs.values()
         if passport.proof == "job":
             jobs = [job for job in jobs if job.id == passport.job]
@@ -139,6 +146,57 @@ class Entrance:
         else:
             self._opened.pop(sealed, None)
             self._audit.closed(passport, task, peer, what, seconds, self._now())
+
+    async def doors(self, job: Job) -> list[Door]:
+        """List the running tasks of a job, and where they are reached."""
+        return await doors(self._engine, self._writer.core.jobs.get(job.id, job))
+
+    def key(self, job_id: str, form: str, comment: str) -> bytes:
+        """Give the key of a job as a file: "openssh", "ppk" or "public"."""
+        pair = self.keys.identity(job_id)
+        if form == "openssh":
+            return pair.private
+        return (ppk(pair, comment) if form == "ppk" else f"{pair.public} {comment}\n").encode()
+
+    def key_link(self, job_id: str) -> dict[str, str]:
+        """Give the parameters of a link to the key of a job."""
+        return sign_link(job_id, self._now(), self.keys.signature)
+
+    def is_key_link(self, job_id: str, expires: str, signature: str) -> bool:
+        """Tell whether these are such parameters, for this job and of now."""
+        return is_good(job_id, expires, signature, self._now(), self.keys.signature)
+
+    async def public_keys(self, caller: Caller, user: str) -> list[tuple[PublicKey, int]]:
+        """List the public keys that a user registered, and when (ms since the epoch)."""
+        _check(caller, user)
+        return await self._reader.read(self._store.public_keys, user)
+
+    async def add_public_key(self, caller: Caller, user: str, line: str) -> tuple[PublicKey, int]:
+        """Register a public key, durably: it opens every task of the user's from now on.
+
+        Gives it and when it was registered first. RequestError: it is none, or there are too many.
+        """
+        _check(caller, user)
+        try:
+            key = PublicKey.parse(line)
+        except PublicKeyError as error:
+            raise invalid_parameters(error.message, [SpecError("$.key", error.message)]) from error
+        added = await self._writer.keep(self._store.add_public_key, user, key, self._now(), _MOST_KEYS)
+        if added is None:
+            text = msg("There may be {most} public keys at most: remove one first.", most=_MOST_KEYS)
+            raise RequestError(429, "TooManyKeysError", text)
+        _log.info(
+            "a public key was registered", extra={"user": user, "by": caller.name, "key": key.fingerprint}
+        )
+        return key, added
+
+    async def remove_public_key(self, caller: Caller, user: str, fingerprint: str) -> None:
+        """Forget a public key, durably: who logged in with it opens nothing more. RequestError: none such."""
+        _check(caller, user)
+        if not await self._writer.keep(self._store.remove_public_key, user, fingerprint):
+            text = msg("User {user} has no public key {fingerprint}.", user=user, fingerprint=fingerprint)
+            raise RequestError(404, "NoPublicKeyError", text)
+        _log.info("a public key was removed", extra={"user": user, "by": caller.name, "key": fingerprint})
 
     # -- who ------------------------------------------------------------------------------------------------
 
@@ -174,7 +232,9 @@ class Entrance:
 
     def _job_of(self, name: LoginName, key: PublicKey) -> Job | None:
         """Find the job whose own key this is, among those that a login name may mean."""
-        theirs = [job for job in self._core().jobs.values() if job.user == name.user and not job.state.ended]
+        theirs = [
+            job for job in self._writer.core.jobs.values() if job.user == name.user and not job.state.ended
+        ]
         if name.job:
             job = named(theirs, name.job)
             theirs = [] if job is None else [job]
@@ -221,12 +281,17 @@ class Entrance:
     def _meant(self, passport: Passport) -> TaskRef | None:
         """Find the task again after a restart of ours."""
         caller = Caller(passport.user, passport.admin)
-        jobs = [job for job in self._core().jobs.values() if passport.job in ("", job.id)]
+        jobs = [job for job in self._writer.core.jobs.values() if passport.job in ("", job.id)]
         names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]
         try:
             return choose(names, jobs, lambda _: None)[1].ref
         except RequestError:
             return None
+
+
+def _check(caller: Caller, user: str) -> None:
+    if not caller.may_act_for(user):
+        raise forbidden(msg("Only an administrator may see and change the keys of user {user}.", user=user))
 
 
 def _no_isolation(job: str) -> Message:

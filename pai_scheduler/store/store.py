@@ -153,21 +153,23 @@ class Store:
             for job_id in {ref.job_id for ref in refs}:
                 connection.execute(forgotten.delete().where(forgotten.c.job_id == job_id))
 
-    def add_public_key(self, user: str, key: PublicKey, now: int, most: int) -> bool:
-        """Keep a user's public key, at `now` (ms since the epoch); False: there are `most` already.
+    def add_public_key(self, user: str, key: PublicKey, now: int, most: int) -> int | None:
+        """Keep a user's public key, at `now` (ms since the epoch); None: there are `most` already.
 
-        One that is there already stays as it is.
+        Gives when it was added, as one that is there already stays as it is.
         """
         of_user = public_keys.c.user_name == user
         with self._writing() as connection:
-            known = set(connection.execute(sa.select(public_keys.c.fingerprint).where(of_user)).scalars())
+            columns = (public_keys.c.fingerprint, public_keys.c.added)
+            found = connection.execute(sa.select(*columns).where(of_user))
+            known: dict[str, int] = {row.fingerprint: row.added for row in found}
             if key.fingerprint in known:
-                return True
+                return known[key.fingerprint]
             if len(known) >= most:
-                return False
+                return None
             row = {"user_name": user, "fingerprint": key.fingerprint, "line": str(key), "added": now}
             connection.execute(public_keys.insert(), row)
-        return True
+        return now
 
     def remove_public_key(self, user: str, fingerprint: str) -> bool:
         """Forget a user's public key; False where there is none."""

@@ -39,6 +39,7 @@ class RunningScheduler:
     """`pai-scheduler --engine process` on a folder of its own, or as a standby on another one's `data_dir`.
 
     `url` has no slash at its end.
+    `ssh`: with an SSH gateway at 2222, or a free port where that is taken; `about` of the API tells.
     `environ`: the variables that a Hub sets for its service, whose users it then serves instead of `TOKENS`.
     """
 
@@ -49,6 +50,7 @@ class RunningScheduler:
         cluster: str = CLUSTER,
         environ: dict[str, str] | None = None,
         data_dir: Path | None = None,
+        ssh: bool = False,
     ) -> None:
         self.folder = folder
         self.data_dir = data_dir or folder / "data"
@@ -58,6 +60,7 @@ class RunningScheduler:
         self.log = folder / "scheduler.log"
         (folder / "cluster.yaml").write_text(cluster)
         self._options = options
+        self._ssh = ssh
         self._environ = environ or {}
         self._port = 0
         self.start()
@@ -104,6 +107,7 @@ class RunningScheduler:
             *("--port", str(self._port)),
             *(() if self._environ else ("--tokens", str(self.tokens))),
             *("--cluster", str(self.folder / "cluster.yaml")),
+            *(() if self._ssh else ("--ssh-port", "0")),
             *self._options,
         )
 

@@ -17,6 +17,7 @@ async def test_the_service_tells_what_it_is(alice: Client) -> None:
         "version": version("pai-for-jupyter"),
         "engine": "process",
         "frontDoor": None,
+        "ssh": None,
     }
 
 
