@@ -89,7 +89,10 @@ export class TaskTerminals {
   }
 
   async shutdown({ task, name }: IShell): Promise<void> {
-    await this.held.get(keyOf(task))?.manager.shutdown(name);
+    const held = this.held.get(keyOf(task));
+    await held?.client.shutdown(name);
+    // when this hears that it was the last one, the manager is gone
+    await held?.manager.refreshRunning().catch(() => undefined);
   }
 
   private make(task: ITask): IHeld {

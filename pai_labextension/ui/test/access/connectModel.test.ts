@@ -1,0 +1,72 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { ConnectModel } from '../../src/access/connectModel';
+import { AccessDoor } from '../../src/access/door';
+import { Door } from '../door';
+
+const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
+const CONNECT = '/user/alice/pai/connect/alice/train/worker-0';
+
+describe('what is known of a way in', () => {
+  let door: Door;
+  let model: ConnectModel;
+
+  beforeEach(async () => {
+    door = await Door.open();
+    model = new ConnectModel(TASK, new AccessDoor(door.settings, 'zh_CN'));
+  });
+
+  afterEach(() => door.close());
+
+  it('is the address, or why it is not known, and then the last one', async () => {
+    door.answers[`GET ${CONNECT}`] = [200, { ...TASK, off: null }];
+    await model.refresh();
+    expect(model.connect).toMatchObject(TASK);
+    expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');
+    door.answers[`GET ${CONNECT}`] = [502, { message: '调度器没有响应' }];
+    await model.refresh();
+    expect(model.error).toBe('调度器没有响应');
+    expect(model.connect).toMatchObject(TASK);
+  });
+
+  it('is what came of trying it', async () => {
+    const seen: boolean[] = [];
+    model.changed.connect(() => seen.push(model.isChecking));
+    door.answers[`POST ${CONNECT}/check`] = [200, { ok: true, message: 'alice logged in', milliseconds: 12.4 }];
+    await model.check();
+    expect(model.checked).toEqual({ ok: true, message: 'alice logged in', milliseconds: 12.4 });
+    expect(seen).toEqual([true, false]);
+    door.answers[`POST ${CONNECT}/check`] = [500, 'oops'];
+    await model.check();
+    expect(model.checked).toMatchObject({ ok: false, message: '500 Internal Server Error' });
+  });
+
+  it('has the keys of the owner: added, removed, refused', async () => {
+    const key = { fingerprint: 'SHA256:a/b+c', type: 'ssh-ed25519', comment: 'me@laptop', addedTime: 1 };
+    door.answers['GET user/alice/ssh-keys'] = [200, [key]];
+    door.answers['POST user/alice/ssh-keys'] = [201, key];
+    expect(await model.addKey('ssh-ed25519 AAAA')).toBe(true);
+    expect(model.keys).toEqual([key]);
+    expect(door.asked[0]!.body).toBe('{"key":"ssh-ed25519 AAAA"}');
+    door.answers['DELETE user/alice/ssh-keys/SHA256%3Aa%2Fb%2Bc'] = [204, ''];
+    door.answers['GET user/alice/ssh-keys'] = [200, []];
+    expect(await model.removeKey(key)).toBe(true);
+    expect(model.keys).toEqual([]);
+    door.answers['POST user/alice/ssh-keys'] = [400, { code: 'InvalidParametersError', message: 'This is a private key.' }];
+    expect(await model.addKey('-----BEGIN')).toBe(false);
+    expect(model.keysError).toBe('This is a private key.');
+    expect(model.keys).toEqual([]);
+  });
+
+  it('has the key of the job as a file', async () => {
+    door.answers['GET user/alice/jobs/train/ssh/key'] = [200, '-----BEGIN OPENSSH PRIVATE KEY-----'];
+    expect(await (await model.key('ppk')).text()).toContain('BEGIN OPENSSH');
+    expect(door.asked[0]!.url).toContain('format=ppk');
+  });
+
+  it('has links that are the notebook server’s', async () => {
+    door.answers[`POST ${CONNECT}/code-server`] = [200, { url: '/user/alice/pai/ports/alice/train/worker-0/8080/' }];
+    const { host } = new URL(door.settings.baseUrl);
+    expect(await model.codeServer()).toBe(`http://${host}/user/alice/pai/ports/alice/train/worker-0/8080/`);
+  });
+});

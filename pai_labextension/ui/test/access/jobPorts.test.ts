@@ -1,0 +1,63 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { AccessDoor } from '../../src/access/door';
+import { JobPorts } from '../../src/access/jobPorts';
+import { Api } from '../../src/api';
+import { JobsModel } from '../../src/model';
+import { Door, job } from '../door';
+
+function detail(labels: string[]) {
+  const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));
+  return { taskRoles: { worker: { taskStatuses: [{ taskIndex: 0, taskState: 'RUNNING', containerPorts }] } } };
+}
+
+describe('the ports of the listed jobs', () => {
+  let door: Door;
+  let jobs: JobsModel;
+  let ports: JobPorts;
+
+  beforeEach(async () => {
+    door = await Door.open();
+    door.answers['GET user'] = [200, { username: 'alice' }];
+    door.answers['GET jobs'] = [200, [job(), job({ name: 'over', state: 'SUCCEEDED' })]];
+    door.answers['GET user/alice/jobs/train'] = [200, detail(['tensorboard'])];
+    jobs = new JobsModel(new Api(door.settings, 'en'));
+    ports = new JobPorts(jobs, new AccessDoor(door.settings, 'en'));
+  });
+
+  afterEach(async () => {
+    ports.dispose();
+    jobs.dispose();
+    await door.close();
+  });
+
+  function changed(): Promise<void> {
+    return new Promise(resolve => ports.changed.connect(() => resolve()));
+  }
+
+  it('are asked for when the list is in view, of jobs that run', async () => {
+    await jobs.refresh();
+    expect(door.requests.some(request => request.includes('jobs/'))).toBe(false);
+    const heard = changed();
+    ports.setShown(true);
+    await heard;
+    const [task] = ports.of(job());
+    expect(task).toMatchObject({ task: 'worker-0', ports: ['tensorboard'] });
+    expect(ports.url(task!, 'a b')).toMatch(/\/user\/alice\/pai\/ports\/alice\/train\/worker-0\/a%20b\/$/);
+    expect(ports.of(job({ name: 'over' }))).toEqual([]);
+    expect(door.requests).not.toContain('GET user/alice/jobs/over');
+  });
+
+  it('are asked for at once when another job begins to run', async () => {
+    await jobs.refresh();
+    const heard = changed();
+    ports.setShown(true);
+    await heard;
+    door.answers['GET jobs'] = [200, [job({ name: 'second' }), job()]];
+    door.answers['GET user/alice/jobs/second'] = [200, detail(['jupyter'])];
+    const again = changed();
+    await jobs.refresh();
+    await again;
+    expect(ports.of(job({ name: 'second' }))[0]!.ports).toEqual(['jupyter']);
+  });
+});

@@ -1,0 +1,33 @@
+import { describe, expect, it } from 'vitest';
+
+import { IJobDetail, pathOf, runningTasks } from '../../src/access/tasks';
+import { job } from '../door';
+
+const detail: IJobDetail = {
+  taskRoles: {
+    master: { taskStatuses: [status(0, 'SUCCEEDED', {})] },
+    worker: {
+      taskStatuses: [
+        status(0, 'RUNNING', { http: '30000', ssh: '30001', jupyter: '30002,30003' }),
+        status(1, 'RUNNING', { http: '30000', ssh: '30001' })
+      ]
+    }
+  }
+};
+
+function status(taskIndex: number, taskState: 'RUNNING' | 'SUCCEEDED', containerPorts: Record<string, string>) {
+  return { taskIndex, taskState, containerPorts };
+}
+
+describe('the tasks of a job', () => {
+  it('are those that run, with the ports that their roles list', () => {
+    expect(runningTasks(job(), detail)).toEqual([
+      { user: 'alice', job: 'train', task: 'worker-0', ports: ['jupyter'] },
+      { user: 'alice', job: 'train', task: 'worker-1', ports: [] }
+    ]);
+  });
+
+  it('have addresses, whoever their owner is', () => {
+    expect(pathOf({ user: '王 小/明', job: 'x~1', task: 'a-0' })).toBe('%E7%8E%8B%20%E5%B0%8F%2F%E6%98%8E/x~1/a-0');
+  });
+});
