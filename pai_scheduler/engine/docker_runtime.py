@@ -38,12 +38,17 @@ if [ -x {BOOT} ]; then
 fi
 """
 
-_FILL = (
-    "[ -e /volume/.complete ] || "
-    f"{{ {_BUSYBOX} cp -a {FOLDER}/. /volume/ && {_BUSYBOX} sync && : > /volume/.complete; }}"
-)
+#: (what was broken off may have left links, which are not written over)
+_FILL = f"""\
+[ ! -e /volume/.complete ] || exit 0
+set -e
+{_BUSYBOX} rm -rf /volume/*
+{_BUSYBOX} cp -a {FOLDER}/. /volume/
+{_BUSYBOX} sync
+: >/volume/.complete
+"""
 _LABEL = "pai.runtime"
-_TRIES = 3
+_TRIES, _MAKING_SECONDS = 3, 0.1
 #: How long a fill may take; it takes a second or two.
 _FILL_SECONDS = 120.0
 #: How long a fill that failed is not tried again: no task is to wait for one that will fail again.
@@ -141,11 +146,15 @@ class Runtime:
         container = self._api.docker.containers.container(name)
         state: Mapping[str, Any] = {}
         for _ in range(_TRIES):
-            found = await self._api.inspect(name) or await self._create(name)
+            found = await self._made(name)
             state = found["State"]
             if state["Status"] == "exited" and state["ExitCode"] == 0:
                 return
-            await self._api.persist(container.start)
+            try:
+                await self._api.persist(container.start)
+            except aiodocker.DockerError:
+                await self._api.remove(name)
+                raise
             await self._api.persist(container.wait)
             ended = await self._api.inspect(name)
             state = ended["State"] if ended is not None else {}
@@ -155,7 +164,8 @@ class Runtime:
         await self._api.remove(name)
         raise _NotFilledError(" ".join((said or str(state.get("Error") or state)).split()))
 
-    async def _create(self, name: str) -> dict[str, Any]:
+    async def _made(self, name: str) -> dict[str, Any]:
+        """Make the container that fills the volume, or find it."""
         config: dict[str, Any] = {
             "Image": self.image,
             "Entrypoint": [_BUSYBOX, "sh", "-c", _FILL],
@@ -168,14 +178,13 @@ class Runtime:
                 "Mounts": [_volume(name, "/volume", read_only=False)],
             },
         }
-        try:
-            await self._api.persist(lambda: self._api.docker.containers.create(config, name=name))
-        except aiodocker.DockerError as error:
-            if error.status != 409:  # another scheduler was faster
-                raise
-        found = await self._api.inspect(name)
-        if found is None:
-            raise _NotFilledError("somebody removed the container")
+        while (found := await self._api.inspect(name)) is None:
+            try:
+                await self._api.persist(lambda: self._api.docker.containers.create(config, name=name))
+            except aiodocker.DockerError as error:
+                if error.status != 409:
+                    raise
+                await asyncio.sleep(_MAKING_SECONDS)  # another scheduler makes it just now
         return found
 
     def _missing(self, error: aiodocker.DockerError) -> Message:
