@@ -80,8 +80,9 @@ class Relay:
             self._waiting.clear()
             self._input_ends = True
         self._loop.remove_writer(stdin)
+        # which may bring more at once, and the end of it
         self._channel.resume_reading()
-        if self._input_ends:
+        if self._input_ends and not self._waiting:
             self._close_input()
 
     def _close_input(self) -> None:
