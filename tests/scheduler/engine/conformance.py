@@ -17,11 +17,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import asyncssh
 import pytest
 
-from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Mount, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Mount, NoWayInError, Started
 
 from .lab import Lab, eventually, make_gang, make_task, new_job_id, processes_running, processes_with
+from .ssh_tasks import KEYS, log_in, with_ssh
 
 Reopen = Callable[[], Awaitable[Engine]]
 
@@ -189,6 +191,40 @@ class EngineConformance:
         await lab.engine.kill(task, 0)
         await lab.ended(task)
         assert lab.output(task) == "data\nready\n"
+
+    # the way in
+
+    async def test_a_running_task_is_logged_into_with_its_jobs_key(self, lab: Lab, tmp_path: Path) -> None:
+        env = {"GREETING": "it's\n$HOME 你好"}
+        (launch,) = with_ssh(*await lab.prepare(lab.make(FOREVER, env=env)))
+        await lab.engine.launch(launch)
+        await lab.printed(launch.task, "ready")
+        way = await lab.engine.way_in(launch.task)
+        async with await log_in(way, launch.task.job_id) as connection:
+            done = await connection.run('printf %s "$GREETING"; echo bad >&2; exit 7', timeout=30)
+            assert (done.stdout, done.stderr, done.exit_status) == (env["GREETING"], "bad\n", 7)
+            (tmp_path / "file").write_bytes(bytes(range(256)) * 4096)
+            async with connection.start_sftp_client() as sftp:
+                await sftp.put(str(tmp_path / "file"), "sent")
+                await sftp.get("sent", str(tmp_path / "back"))
+            assert (tmp_path / "back").read_bytes() == (tmp_path / "file").read_bytes()
+            # relative paths and commands begin in the same place, the task's own
+            assert (await connection.run("wc -c < sent; pwd", timeout=30)).stdout == (
+                f"{256 * 4096}\n{lab.engine.work_dir(launch.task)}\n"
+            )
+        for wrong in (KEYS.identity("another"), KEYS.host(launch.task.job_id)):
+            with pytest.raises(asyncssh.PermissionDenied):
+                await log_in(way, launch.task.job_id, identity=wrong)
+        await lab.engine.kill(launch.task, 0)
+        await lab.ended(launch.task)
+        with pytest.raises(NoWayInError):
+            await lab.engine.way_in(launch.task)
+
+    async def test_a_task_without_a_port_for_it_has_no_way_in(self, lab: Lab) -> None:
+        task = await lab.start(FOREVER)
+        await lab.printed(task, "ready")
+        with pytest.raises(NoWayInError):
+            await lab.engine.way_in(task)
 
     # logs
 

@@ -31,8 +31,8 @@ class TestDockerEngine(EngineConformance):
         return open_docker
 
     @pytest.fixture
-    async def engine(self, open_docker: OpenDocker) -> DockerEngine:
-        return await open_docker()
+    async def engine(self, open_docker: OpenDocker, runtime_image: str) -> DockerEngine:
+        return await open_docker(runtime_image=runtime_image)
 
     @pytest.fixture
     def image(self, debian_image: str) -> str:
