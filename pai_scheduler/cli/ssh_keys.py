@@ -26,12 +26,13 @@ async def ssh_info(session: Session, *, name: str, user: str | None) -> int:
     rows = [[container["task"], _command(session, name, info, container)] for container in info["containers"]]
     print(table([title.in_locale(session.locale) for title in header], rows))
     print()
-    words = {
-        msg("Key"): f"pai ssh-key {name} -o {_key_file(name)}",
-        msg("In the storage"): f"{info['keyPair']['folderPath']}/{info['keyPair']['privateKeyFileName']}",
-        msg("Gateway's key"): info["gateway"]["hostKey"] if info["gateway"] else "",
-    }
-    print(pairs((title.in_locale(session.locale), value) for title, value in words.items()))
+    files, gateway = info["keyPair"], info["gateway"]
+    about = [
+        (msg("Key"), f"pai ssh-key {name} -o {_key_file(name)}"),
+        (msg("In the storage"), f"{files['folderPath']}/{files['privateKeyFileName']}"),
+        (msg("Gateway's key"), gateway["hostKey"] if gateway else ""),
+    ]
+    print(pairs((title.in_locale(session.locale), value) for title, value in about))
     return OK
 
 

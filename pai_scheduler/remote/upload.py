@@ -18,7 +18,7 @@ from asyncssh.sftp import SFTPClient
 from ..job.messages import Message, msg
 from ..webhdfs.local_tree import LocalFile, look_at, look_through
 from ..webhdfs.transfer import LeftOut, LocalFileError, Meter, Outcome, Tell, part_name, side_by_side
-from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, make_folder, offsets
+from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, make_folder, offsets
 
 
 async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None = None) -> Outcome:
@@ -29,6 +29,9 @@ async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None 
     if not await asyncio.to_thread(local.is_dir):
         folder, name = posixpath.split(remote)
         file = replace(await asyncio.to_thread(look_at, local), name=name)
+        there = await attributes(files, folder or ".")
+        if there is None or not is_folder(there):
+            raise RemoteFileError(msg("There is no folder {path} in the task.", path=folder))
         upload = _Upload(files, folder, Meter(1, file.length, tell))
         await upload.one(file)
         return upload.outcome
