@@ -35,6 +35,7 @@ from .core.outlook import (
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
 from .entrance.entrance import Entrance
+from .entrance.key_files import KeyFiles
 from .errors import forbidden, no_attempt, no_entrance, no_job, no_storage, no_task, no_virtual_cluster
 from .health import Health, Readiness
 from .job.messages import Message, msg
@@ -130,9 +131,10 @@ class Service:
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
         )
         self._entrance = (
-            Entrance(keys, engine, store, self._reader, self._writer, clock)
-            if keys is not None
-            else None
+            Entrance(keys, engine, store, self._reader, self._writer, clock) if keys is not None else None
+        )
+        self._key_files = (
+            KeyFiles(keys, lambda: job_files.files) if keys is not None and job_files is not None else None
         )
         self._pump: asyncio.Task[None] | None = None
 
@@ -157,6 +159,8 @@ class Service:
         self._meters.start(jobs, self._nodes)
         if self._inputs is not None:
             await self._inputs.start({job.id for job in jobs})
+        if self._key_files is not None:
+            self._key_files.start(jobs)
         for job in jobs:
             self._launcher.remember(job)
         await self._engine.adopt(
@@ -182,6 +186,8 @@ class Service:
         await self._launcher.close()
         await self._writer.close()
         await self._engine.close()
+        if self._key_files is not None:
+            await self._key_files.close()
         if self._job_files is not None:
             await self._job_files.close()
         self._reader.close()
@@ -432,6 +438,8 @@ class Service:
         for job in committed.outcome.jobs.values():
             if job.sub_state is SubState.ENDED:
                 self._launcher.end(job)
+        if self._key_files is not None:
+            self._key_files.follow(committed.outcome.jobs.values())
         self._forget(committed.deleted)
         self._stories.wake(committed.outcome)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..caller import Caller
-from ..job.folders import OUTPUT, PUBLIC, SHARED, folder_name
+from ..job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
 from ..job.messages import msg
 from .errors import Problem, StorageError
 from .names import StorageNames
@@ -22,6 +22,8 @@ from .trees import ROOT, Right, Tree, check, may, tree_of
 
 #: Bytes of the largest file that the scheduler reads for itself.
 SMALL = 64 * 1024
+#: Permissions of what is for one user alone.
+_OWN_FOLDER, _OWN_FILE = 0o700, 0o600
 
 
 class Files:
@@ -180,6 +182,33 @@ class Files:
         await self._enter(caller, path, Right.READ)
         return await self._storage.checksum(path, _actor(caller, path))
 
+    async def deliver(self, user: str, path: StoragePath, contents: bytes) -> None:
+        """Put a small file where a user reads what the service puts: nobody else reads it, or the folder."""
+        tree = Tree(StoragePath((CONTAINER, folder_name(user))), owner=folder_name(user))
+        if not (_is_delivered(path) and path.is_within(tree.root)):
+            raise ValueError(f"{path} is not where something is put for {user}")
+        await self._make(tree)
+        await self._storage.mkdirs(path.parent, user, _OWN_FOLDER)
+        await self._storage.create(path, user, _once(contents), overwrite=True, permission=_OWN_FILE)
+
+    async def withdraw(self, path: StoragePath) -> None:
+        """Remove what was put there; nothing happens where it is gone."""
+        if not _is_delivered(path):
+            raise ValueError(f"nothing was put at {path}")
+        await self._storage.delete(path, "", recursive=True)
+
+    async def delivered(self) -> list[StoragePath]:
+        """List what was put there for all users: what is in the roots of their trees."""
+        shelf = StoragePath((CONTAINER,))
+        try:
+            trees = (await self._storage.list(shelf, "")).entries
+            listings = [await self._storage.list(tree.path, "") for tree in trees if tree.is_folder]
+        except StorageError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return []
+            raise
+        return [entry.path for listing in listings for entry in listing.entries]
+
     @asynccontextmanager
     async def _open(
         self, caller: Caller, path: StoragePath, offset: int, length: int | None
@@ -216,6 +245,18 @@ class Files:
         if tree.root not in self._made:
             await self._storage.make_tree(tree.root, tree.owner, tree.group, tree.permission)
             self._made.add(tree.root)
+
+
+async def _once(contents: bytes) -> AsyncIterator[bytes]:
+    yield contents
+
+
+def _is_delivered(path: StoragePath) -> bool:
+    """Tell whether a path is within one of the trees of CONTAINER."""
+    match path.parts:
+        case (first, _, _, *_):
+            return first == CONTAINER
+    return False
 
 
 def _user(caller: Caller) -> Caller:

@@ -171,7 +171,7 @@ async def test_nobody_but_the_gateway_is_answered(house: House) -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"login": 1}, {"login": "alice", "method": "password"}])
-async def test_what_is_no_question_is_refused(house: House, body: dict[str, object]) -> None:
+async def test_what_is_no_question_is_refused(house: House, body: dict[str, Any]) -> None:
     for call in ("login", "open", "note"):
         assert (await house.ask(call, **body)).status_code == 400
 
