@@ -44,18 +44,23 @@ def couplet_image(host: str) -> str:
     """Make the image of the documents' couplet job, of `DEBIAN` and this Python's `hdfs` library."""
     debian_image(host)
     with locked("images"):
-        context = io.BytesIO()
         dockerfile = f"FROM {DEBIAN}\nADD libraries.tar /usr/lib/python3/dist-packages/\n".encode()
-        with tarfile.open(fileobj=context, mode="w") as tar:
-            for name, contents in (("Dockerfile", dockerfile), ("libraries.tar", _libraries_of("hdfs"))):
-                entry = tarfile.TarInfo(name)
-                entry.size = len(contents)
-                tar.addfile(entry, io.BytesIO(contents))
-        context.seek(0)
-        status, answer = _ask(host, "POST", f"/build?{urlencode({'t': COUPLET})}", context)
-        if status != http.client.OK or "error" in answer:
-            raise CannotError(f"Docker did not build the image {COUPLET}: {answer}")
+        build_image(host, COUPLET, {"Dockerfile": dockerfile, "libraries.tar": _libraries_of("hdfs")})
     return COUPLET
+
+
+def build_image(host: str, name: str, files: dict[str, bytes]) -> None:
+    """Build an image from a Dockerfile and other files; what Docker has built before costs little."""
+    context = io.BytesIO()
+    with tarfile.open(fileobj=context, mode="w") as tar:
+        for file, contents in files.items():
+            entry = tarfile.TarInfo(file)
+            entry.size = len(contents)
+            tar.addfile(entry, io.BytesIO(contents))
+    context.seek(0)
+    status, answer = _ask(host, "POST", f"/build?{urlencode({'t': name})}", context)
+    if status != http.client.OK or "error" in answer:
+        raise CannotError(f"Docker did not build the image {name}: {answer}")
 
 
 def _libraries_of(*names: str) -> bytes:
