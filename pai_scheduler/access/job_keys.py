@@ -56,7 +56,7 @@ class JobKeys:
         path = folder / "job-keys.key"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            fresh = folder / f"job-keys.{os.getpid()}.new"
+            fresh = folder / f"job-keys.{secrets.token_hex(8)}.new"
             descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(secrets.token_bytes(_SECRET_BYTES))

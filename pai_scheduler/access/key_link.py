@@ -17,6 +17,8 @@ def sign_link(job_id: str, now: int, sign: Callable[[str], str]) -> dict[str, st
 
 def is_good(job_id: str, expires: str, signature: str, now: int, sign: Callable[[str], str]) -> bool:
     """Tell whether a link is for this job, ours, and not too old."""
+    if not (expires.isascii() and expires.isdecimal()):
+        return False
     genuine = sign(_text(job_id, expires)).encode()
     if not hmac.compare_digest(genuine, signature.encode("utf-8", "surrogatepass")):
         return False
