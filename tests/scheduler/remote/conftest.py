@@ -1,0 +1,34 @@
+"""A real OpenSSH server, and a connection to it, as the gateway would give one to a task."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from tests.testbed.sshd import RunningSshd
+
+
+@pytest.fixture
+def sshd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSshd]:
+    """Run a server."""
+    running = RunningSshd(tmp_path_factory.mktemp("sshd"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+async def connection(sshd: RunningSshd) -> AsyncIterator[asyncssh.SSHClientConnection]:
+    """Be logged in."""
+    async with await sshd.connect() as connection:
+        yield connection
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """Give a folder that stands for one in a task."""
+    folder = tmp_path / "there"
+    folder.mkdir()
+    return folder
