@@ -32,6 +32,8 @@ public_port = int(os.environ.get("PAI_PORT", "8000"))
 hub_port = int(os.environ.get("PAI_HUB_PORT", "8081"))
 proxy_api_port = int(os.environ.get("PAI_PROXY_API_PORT", "8001"))
 scheduler_port = int(os.environ.get("PAI_SCHEDULER_PORT", "9186"))
+#: Port of the SSH gateway, on the loopback address unless told otherwise; empty: 2222, or a free one.
+ssh_port = os.environ.get("PAI_SSH_PORT", "")
 #: The spawner's own token for the scheduler. It must stay the same over restarts.
 spawner_token = os.environ["PAI_SPAWNER_TOKEN"]
 
@@ -72,6 +74,10 @@ scheduler_command = [
     # whose token may submit and stop jobs for others: the spawner's
     *("--admin-service", "pai-spawner"),
 ]
+if ssh_port:
+    # To let users of other machines log into their tasks, add --ssh-host 0.0.0.0 and --ssh-public-host NAME;
+    # tasks must be containers for that.
+    scheduler_command += ["--ssh-port", ssh_port]
 if cluster_file:
     scheduler_command += ["--cluster", cluster_file]
 if storage:

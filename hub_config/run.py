@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -113,18 +113,20 @@ def _run(settings: Settings) -> int:
         lock.truncate(0)
         lock.write(f"{hub.pid} {settings.url}")
         lock.flush()
-        inner = f"http://127.0.0.1:{environment['PAI_SCHEDULER_PORT']}"
-        return _watch(hub, settings, inner, log_start)
+        return _watch(hub, settings, environment, log_start)
 
 
-def _watch(hub: subprocess.Popen[bytes], settings: Settings, scheduler: str, log_start: int) -> int:
+def _watch(
+    hub: subprocess.Popen[bytes], settings: Settings, environment: Mapping[str, str], log_start: int
+) -> int:
+    scheduler = f"http://127.0.0.1:{environment['PAI_SCHEDULER_PORT']}"
     log = settings.folder / "hub" / "hub.log"
     print(f"Starting JupyterHub … (log: {_short(log)})", flush=True)
     try:
         # the scheduler itself first: asked too early, the proxy fills the log with complaints
         for address in (scheduler, settings.url):
             _wait_for(f"{address}/services/pai/api/v1", hub, log, log_start)
-        print(_welcome(settings), flush=True)
+        print(_welcome(settings, environment["PAI_SSH_PORT"]), flush=True)
         status = hub.wait()
         print(
             f"The Hub ended with status {status}. The last lines of its log:\n{_tail(log, log_start)}",
@@ -164,12 +166,13 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _welcome(settings: Settings) -> str:
+def _welcome(settings: Settings, ssh_port: str) -> str:
     lines = [
         "",
         f"    JupyterHub is at   {settings.url}",
         "    user name          any name you like",
         f"    password           {settings.password}",
+        f"    into a task        ssh -p {ssh_port} NAME+JOB@127.0.0.1 (JupyterLab says how)",
         "",
     ]
     if settings.cluster:

@@ -13,8 +13,14 @@ from pathlib import Path
 LEAST_PASSWORD = 8
 #: None that is easily taken for another.
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
-#: The ports of the Hub's inner parts, tried first; nothing that outlives the Hub knows them.
-_USUAL_PORTS = {"PAI_HUB_PORT": 8081, "PAI_PROXY_API_PORT": 8001, "PAI_SCHEDULER_PORT": 9186}
+#: The ports tried first: those of the Hub's inner parts, which nothing that outlives the Hub knows, and the
+#: SSH gateway's, which users write down.
+_USUAL_PORTS = {
+    "PAI_HUB_PORT": 8081,
+    "PAI_PROXY_API_PORT": 8001,
+    "PAI_SCHEDULER_PORT": 9186,
+    "PAI_SSH_PORT": 2222,
+}
 
 
 @dataclass(frozen=True, slots=True)

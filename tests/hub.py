@@ -232,7 +232,7 @@ def _children(pid: int) -> list[int]:
 def use_own_ports(folder: Path) -> None:
     """Keep an installation away from the usual inner ports, which another test's Hub may take meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT")
+    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT", "PAI_SSH_PORT")
     (folder / "ports.json").write_text(json.dumps({name: free_port() for name in names}))
 
 

@@ -65,3 +65,14 @@ def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
     assert scheduler["command"][-4:] == ["--storage", "http://n:1", "--storage-user", "pai"]
     (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE_USER="").JupyterHub.services
     assert "--storage-user" not in scheduler["command"]
+
+
+def test_the_ssh_gateway_is_at_the_port_that_was_chosen_for_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    chosen = _settings(["--folder", str(tmp_path)]).environment()["PAI_SSH_PORT"]
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SSH_PORT=chosen).JupyterHub.services
+    place = scheduler["command"].index("--ssh-port")
+    assert scheduler["command"][place : place + 2] == ["--ssh-port", chosen]
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SSH_PORT="").JupyterHub.services
+    assert "--ssh-port" not in scheduler["command"]

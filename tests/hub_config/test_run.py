@@ -1,4 +1,4 @@
-"""What `make run` says when it cannot start."""
+"""What `make run` says, above all when it cannot start."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hub_config.leftovers import end_leftovers
-from hub_config.run import main
-from hub_config.settings import port_is_free
+from hub_config.run import _welcome, main
+from hub_config.settings import Settings, port_is_free
 from tests.hub import free_port, use_own_ports
 
 
@@ -49,6 +49,10 @@ def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture
     with pytest.raises(SystemExit):
         main(["--cluster", "no-such.yaml"])
     assert "there is no cluster file no-such.yaml" in capsys.readouterr().err
+
+
+def test_the_welcome_says_how_to_log_into_a_task(tmp_path: Path) -> None:
+    assert "ssh -p 2022 NAME+JOB@127.0.0.1" in _welcome(Settings(tmp_path, "docker", None, 8000, "p"), "2022")
 
 
 def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behind(
