@@ -13,6 +13,8 @@ from pai_scheduler.client import DEFAULT_URL
 from .code import CodeSubmitter
 from .code_handlers import PlanHandler, SubmitHandler
 from .handlers import ForwardHandler
+from .port_handlers import PortHandler
+from .ports import Ports
 from .storage_handlers import StorageHandler
 from .task_doors import TaskDoors
 from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
@@ -51,6 +53,8 @@ class PAIExtension(ExtensionApp):
         submitter = CodeSubmitter(self.api_url, self.token, root)
         doors = self._doors = TaskDoors(self.api_url, self.token)
         terminals = rf"/pai/terminals/{TASK_PATTERN}"
+        ports = self._ports = Ports(doors)
+        port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
         self.handlers += [
             (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
             (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
@@ -59,6 +63,8 @@ class PAIExtension(ExtensionApp):
             (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
             (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
             (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
+            (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
+            (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
         ]
 
     def initialize_settings(self) -> None:
@@ -72,5 +78,6 @@ class PAIExtension(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Close the connections to the scheduler, and to tasks."""
+        await self._ports.close()
         await self._doors.close()
         await self._upstream.close()

@@ -151,18 +151,18 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
 
     async def _view(self) -> None:
         try:
-            await self._say("setup", {})
+            await self._send("setup", {})
             async with aclosing(self._terminal.view()) as pieces:
                 async for piece in pieces:
-                    await self._say("stdout", piece)
+                    await self._send("stdout", piece)
             if self._terminal.farewell is not None:
-                await self._say("stdout", f"\r\n{self._terminal.farewell.in_locale(self.reader)}\r\n")
-            await self._say("disconnect", 1)
+                await self._send("stdout", f"\r\n{self._terminal.farewell.in_locale(self.reader)}\r\n")
+            await self._send("disconnect", 1)
             self.close()
         except (WebSocketClosedError, StreamClosedError):
             pass
 
-    async def _say(self, kind: str, content: object) -> None:
+    async def _send(self, kind: str, content: object) -> None:
         # waits until the browser has taken it, so that a slow one is no burden
         await self.write_message(json.dumps([kind, content]))
 

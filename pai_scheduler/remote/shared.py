@@ -30,16 +30,29 @@ class SharedConnection:
     @asynccontextmanager
     async def use(self) -> AsyncIterator[asyncssh.SSHClientConnection]:
         """Keep the connection open for a while; whatever `open_connection` raises."""
+        connection = await self.take()
+        try:
+            yield connection
+        finally:
+            self.give_back()
+
+    async def take(self) -> asyncssh.SSHClientConnection:
+        """Keep the connection open until it is given back; whatever `open_connection` raises."""
         self._users += 1
         if self._closing is not None:
             self._closing.cancel()
             self._closing = None
         try:
-            yield await self._get()
-        finally:
-            self._users -= 1
-            if self._users == 0:
-                self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_now)
+            return await self._get()
+        except BaseException:
+            self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Need the connection no more; once for each `take`."""
+        self._users -= 1
+        if self._users == 0:
+            self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_now)
 
     async def close(self) -> None:
         """Close the connection, whoever uses it."""
