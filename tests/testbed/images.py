@@ -25,6 +25,8 @@ TINY = "local/tiny"
 DEBIAN = "local/debian:bookworm"
 #: What the documents' couplet job runs in.
 COUPLET = "vzich/poet:tensorflow"
+#: What training on several machines needs: Open MPI, and PyTorch as Debian builds it, for CPUs.
+TRAINING = "local/training:bookworm"
 _JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 
 
@@ -47,6 +49,23 @@ def couplet_image(host: str) -> str:
         dockerfile = f"FROM {DEBIAN}\nADD libraries.tar /usr/lib/python3/dist-packages/\n".encode()
         build_image(host, COUPLET, {"Dockerfile": dockerfile, "libraries.tar": _libraries_of("hdfs")})
     return COUPLET
+
+
+def training_image(host: str) -> str:
+    """Make the image of jobs that train in several tasks: `DEBIAN` with Open MPI and PyTorch, without SSH."""
+    debian_image(host)
+    with locked("images"):
+        packages = "openmpi-bin python3-torch"
+        dockerfile = (
+            f"FROM {DEBIAN}\n"
+            "RUN apt-get -q update && DEBIAN_FRONTEND=noninteractive"
+            f" apt-get -q -y install --no-install-recommends {packages} && rm -rf /var/lib/apt/lists/*"
+            # (which Debian's Open MPI insists on)
+            " && rm /usr/bin/ssh /usr/bin/scp /usr/bin/sftp\n"
+        )
+        say(f"making the image {TRAINING}, unless it is there (about a minute)")
+        build_image(host, TRAINING, {"Dockerfile": dockerfile.encode()})
+    return TRAINING
 
 
 def build_image(host: str, name: str, files: dict[str, bytes]) -> None:
