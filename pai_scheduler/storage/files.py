@@ -6,7 +6,7 @@ through here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -197,7 +197,7 @@ class Files:
             raise ValueError(f"nothing was put at {path}")
         await self._storage.delete(path, "", recursive=True)
 
-    async def delivered(self) -> list[StoragePath]:
+    async def delivered(self) -> Sequence[StoragePath]:
         """List what was put there for all users: what is in the roots of their trees."""
         shelf = StoragePath((CONTAINER,))
         try:

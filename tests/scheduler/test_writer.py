@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import IntegrityError
 
+from pai_scheduler.access.job_keys import KeyPair
+from pai_scheduler.access.public_key import PublicKey
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, StopRequested, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome, ReleaseAttempt
@@ -291,3 +293,16 @@ async def test_whether_the_database_takes_writes_is_asked_between_two_commits(de
     assert not check.done()
     desk.store.may_go_on.set()
     await asyncio.gather(submission, check)
+
+
+async def test_what_the_core_need_not_know_is_kept_or_refused_in_words(desk: Desk) -> None:
+    key = PublicKey.parse(KeyPair.from_seed(b"a" * 32).public)
+    assert await desk.writer.keep(desk.store.add_public_key, "alice", key, 5, 50) == 5
+    assert desk.store.has_public_key("alice", key.fingerprint)
+
+    def full() -> None:
+        raise StoreError("database or disk is full")
+
+    with pytest.raises(RequestError, match="Nothing was accepted") as refused:
+        await desk.writer.keep(full)
+    assert refused.value.status == 507

@@ -162,20 +162,6 @@ async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house
     assert (await house.ask("open", login="alice+one", passport=passport)).status_code == 200
 
 
-async def test_nobody_but_the_gateway_is_answered(house: House) -> None:
-    passport = await house.passport("alice", "token-a")
-    for token in ("token-a", "token-root", "x", house.keys.gateway_token()[:-1], passport):
-        for call in ("login", "open", "note"):
-            answer = await house.ask(call, token, login="alice", passport=passport)
-            assert answer.status_code == 401, (token, call)
-
-
-@pytest.mark.parametrize("body", [{}, {"login": 1}, {"login": "alice", "method": "password"}])
-async def test_what_is_no_question_is_refused(house: House, body: dict[str, Any]) -> None:
-    for call in ("login", "open", "note"):
-        assert (await house.ask(call, **body)).status_code == 400
-
-
 # -- which task
 
 

@@ -484,3 +484,43 @@ async def test_what_is_ones_own_can_be_used_in_every_way(files: Files) -> None:
     assert (await files.list(ALICE, at("/alice"), "a", 1)).entries[0].path == at("/alice/copy")
     assert await files.delete(ALICE, at("/alice/a"), recursive=True)
     assert await names(files, ALICE, "/alice") == ["copy"]
+
+
+# what the service puts there for a user
+
+
+async def test_what_is_delivered_is_its_users_to_read_and_nobodys_to_change(files: Files) -> None:
+    path = at("/Container/alice/alice~one/ssh/keyFiles/alice~one")
+    await files.deliver("alice", path, b"key")
+    assert await read(files, ALICE, str(path)) == b"key"
+    status = await files.status(ALICE, path)
+    assert (status.permission, status.owner) == (0o600, "alice")
+    assert (await files.status(ALICE, path.parent)).permission == 0o700
+    await files.deliver("alice", path, b"another")
+    assert await read(files, ALICE, str(path)) == b"another"
+    with refuses(Problem.DENIED):
+        await files.delete(ALICE, path)
+    with refuses(Problem.DENIED):
+        await files.read_small(BOB, path)
+
+
+async def test_what_was_delivered_is_listed_and_withdrawn(files: Files) -> None:
+    assert await files.delivered() == []
+    for user in ("alice", "bob"):
+        await files.deliver(user, at(f"/Container/{user}/{user}~one/key"), b"key")
+    found = await files.delivered()
+    assert sorted(map(str, found)) == ["/Container/alice/alice~one", "/Container/bob/bob~one"]
+    await files.withdraw(at("/Container/alice/alice~one"))
+    await files.withdraw(at("/Container/alice/alice~one"))
+    assert [str(path) for path in await files.delivered()] == ["/Container/bob/bob~one"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/alice/x/y", "/Container/bob/x/y", "/Container/alice", "/Container", "/", "/Public/x/y"]
+)
+async def test_nothing_is_put_or_removed_elsewhere(files: Files, path: str) -> None:
+    with pytest.raises(ValueError, match="put"):
+        await files.deliver("alice", at(path), b"x")
+    if not path.startswith("/Container/bob"):
+        with pytest.raises(ValueError, match="put"):
+            await files.withdraw(at(path))
