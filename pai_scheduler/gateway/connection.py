@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import asyncssh
@@ -20,10 +21,10 @@ from . import forwarding
 from .forwarding import Listeners, NotForwardedError
 from .guard import Credential
 from .relay import PassedOn, handled
-from .session import Session, Start
-from .upstream import WAITING_BYTES
+from .session import Session
+from .upstream import WAITING_BYTES, Upstream
 from .visit import NoWayError, Visit
-from .wire import LoginAnswer, Target
+from .wire import Kind, LoginAnswer, Target
 
 #: how many keys (an agent may hold many) and tokens one connection may try
 _MOST_KEYS, _MOST_TOKENS = 20, 6
@@ -186,7 +187,7 @@ class Connection(asyncssh.SSHServerConnection):
     def _process_session_open(self, packet: SSHPacket) -> tuple[Any, Any]:
         packet.check_end()
         self._check_room()
-        return handled(Session(self, self._start))
+        return handled(Session(self, self))
 
     def _process_direct_tcpip_open(self, packet: SSHPacket) -> tuple[Any, Any]:
         details = packet.get_remaining_payload()
@@ -210,18 +211,18 @@ class Connection(asyncssh.SSHServerConnection):
         raise asyncssh.ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, "networks are not forwarded")
 
     def _process_tcpip_forward_global_request(self, packet: SSHPacket) -> None:
-        self._answer_later(self._listen(packet.get_remaining_payload()))
+        self._answer_later(partial(self._listen, packet.get_remaining_payload()))
 
     def _process_cancel_tcpip_forward_global_request(self, packet: SSHPacket) -> None:
-        self._answer_later(self._listen_no_more(packet.get_remaining_payload()))
+        self._answer_later(partial(self._listen_no_more, packet.get_remaining_payload()))
 
     def _process_streamlocal_forward_at_openssh_dot_com_global_request(self, packet: SSHPacket) -> None:
-        self._answer_later(self._listen_at_path(packet.get_remaining_payload()))
+        self._answer_later(partial(self._listen_at_path, packet.get_remaining_payload()))
 
     def _process_cancel_streamlocal_forward_at_openssh_dot_com_global_request(
         self, packet: SSHPacket
     ) -> None:
-        self._answer_later(self._listen_at_path_no_more(packet.get_remaining_payload()))
+        self._answer_later(partial(self._listen_at_path_no_more, packet.get_remaining_payload()))
 
     # how they get it
 
@@ -235,26 +236,31 @@ class Connection(asyncssh.SSHServerConnection):
         if len(self._channels) >= _MOST_CHANNELS:
             raise asyncssh.ChannelOpenError(OPEN_RESOURCE_SHORTAGE, f"{_MOST_CHANNELS} channels are open")
 
-    def _start(self, session: Session, start: Start) -> None:
-        self.create_task(self._start_in_task(session, start))
+    def session_wanted(self, session: Session) -> None:
+        """Open a session in the task."""
+        self.create_task(self._begin(session))
 
-    async def _start_in_task(self, session: Session, start: Start) -> None:
+    def session_starts(self, kind: Kind) -> None:
+        """Have it noted."""
+        self._visit.used(kind)
+
+    def agent_lent(self) -> None:
+        """Let the task's server ask for it."""
+        self.lends_agent = True
+        self._visit.used("agent")
+
+    async def _begin(self, session: Session) -> None:
         visit = self._visit
-        visit.language = start.language
+        visit.language = session.language
         try:
             upstream, target = await visit.way()
             session.notice = target.get("notice", "")
             session.lost = visit.lost
-            self.lends_agent = self.lends_agent or start.agent
             session.begin(upstream)
         except NoWayError as error:
             session.fail(str(error))
         except asyncssh.ChannelOpenError:
             session.fail(visit.lost())
-        else:
-            visit.used(start.kind)
-            if start.agent:
-                visit.used("agent")
 
     def _pass_on(
         self, kind: bytes, details: bytes, check: Callable[[Target], None], detail: str
@@ -278,48 +284,54 @@ class Connection(asyncssh.SSHServerConnection):
 
         return handled(PassedOn(self, decide))
 
-    def _answer_later(self, answer: Coroutine[Any, Any, bytes | None]) -> None:
-        async def give() -> None:
+    def _answer_later(self, ask: Callable[[Upstream], None]) -> None:
+        """Do something in the task that `_answer`s the oldest global request that has no answer yet."""
+
+        async def go() -> None:
             try:
-                given = await answer
+                upstream, _ = await self._visit.way()
+                ask(upstream)
             except (NoWayError, NotForwardedError) as error:
                 self._visit.refused(f"nothing listens for them in the task: {error}")
-                given = None
-            # to asyncssh an answer without anything in it is `True`
-            self._report_global_response(given is not None and (given or True))
+                self._answer(None)
 
-        self.create_task(give())
+        self.create_task(go())
 
-    async def _listen(self, details: bytes) -> bytes | None:
+    def _answer(self, given: bytes | None) -> None:
+        # to asyncssh an answer without anything in it is `True`
+        self._report_global_response(given is not None and (given or True))
+
+    def _listen(self, details: bytes, upstream: Upstream) -> None:
         host, port = Listeners.wanted(details)
-        upstream, _ = await self._visit.way()
-        given = await upstream.ask(b"tcpip-forward", Listeners.asked(port))
-        if given is not None:
-            port = port or int.from_bytes(given[:4], "big")
-            upstream.listeners.add(host, port)
-            self._visit.used("remote-forward", str(port))
-        return given
 
-    async def _listen_no_more(self, details: bytes) -> bytes | None:
+        def answered(given: bytes | None) -> None:
+            if given is not None:
+                chosen = port or int.from_bytes(given[:4], "big")
+                upstream.listeners.add(host, chosen)
+                self._visit.used("remote-forward", str(chosen))
+            self._answer(given)
+
+        upstream.ask(b"tcpip-forward", Listeners.asked(port), answered)
+
+    def _listen_no_more(self, details: bytes, upstream: Upstream) -> None:
         _, port = Listeners.wanted(details)
-        upstream, _ = await self._visit.way()
         upstream.listeners.remove(port)
-        return await upstream.ask(b"cancel-tcpip-forward", Listeners.asked(port))
+        upstream.ask(b"cancel-tcpip-forward", Listeners.asked(port), self._answer)
 
-    async def _listen_at_path(self, details: bytes) -> bytes | None:
+    def _listen_at_path(self, details: bytes, upstream: Upstream) -> None:
         path = forwarding.unix_path(details)
-        upstream, _ = await self._visit.way()
-        given = await upstream.ask(b"streamlocal-forward@openssh.com", details)
-        if given is not None:
-            upstream.listeners.add_path(path.encode())
-            self._visit.used("remote-forward", path[:200])
-        return given
 
-    async def _listen_at_path_no_more(self, details: bytes) -> bytes | None:
-        path = forwarding.unix_path(details)
-        upstream, _ = await self._visit.way()
-        upstream.listeners.remove_path(path.encode())
-        return await upstream.ask(b"cancel-streamlocal-forward@openssh.com", details)
+        def answered(given: bytes | None) -> None:
+            if given is not None:
+                upstream.listeners.add_path(path)
+                self._visit.used("remote-forward", path[:200])
+            self._answer(given)
+
+        upstream.ask(b"streamlocal-forward@openssh.com", details, answered)
+
+    def _listen_at_path_no_more(self, details: bytes, upstream: Upstream) -> None:
+        upstream.listeners.remove_path(forwarding.unix_path(details))
+        upstream.ask(b"cancel-streamlocal-forward@openssh.com", details, self._answer)
 
 
 def _line(key_data: bytes) -> str:

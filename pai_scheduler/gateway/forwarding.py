@@ -47,7 +47,7 @@ class Listeners:
 
     def __init__(self) -> None:
         self._hosts: dict[int, bytes] = {}
-        self._paths: set[bytes] = set()
+        self._paths: set[str] = set()
 
     @staticmethod
     def wanted(details: bytes) -> tuple[bytes, int]:
@@ -74,11 +74,11 @@ class Listeners:
         """Forget it again."""
         self._hosts.pop(port, None)
 
-    def add_path(self, path: bytes) -> None:
+    def add_path(self, path: str) -> None:
         """Remember a socket file."""
         self._paths.add(path)
 
-    def remove_path(self, path: bytes) -> None:
+    def remove_path(self, path: str) -> None:
         """Forget it again."""
         self._paths.discard(path)
 
@@ -97,8 +97,8 @@ class Listeners:
     def connected_path(self, details: bytes) -> bytes:
         """Check a `forwarded-streamlocal@openssh.com` in the same way."""
         try:
-            known = SSHPacket(details).get_string() in self._paths
-        except PacketDecodeError:
+            known = unix_path(details) in self._paths
+        except NotForwardedError:
             known = False
         if not known:
             raise NotForwardedError("nobody asked for that socket")

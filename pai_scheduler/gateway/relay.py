@@ -155,9 +155,10 @@ class End(SSHPacketHandler):
     def received(self, pkttype: int, rest: bytes) -> None:
         """Handle what came from the peer; `rest`: all after the channel's number."""
         other = self.other
-        if other is not None:
+        if other is not None and not other.ended:
+            # an end is answered by the other peer, who may have more to say before it: an exit code
             other.send(pkttype, rest)
-        if self._got_close:
+        elif self._got_close:
             self.close()
 
     def send(self, pkttype: int, *rest: bytes) -> None:

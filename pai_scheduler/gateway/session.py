@@ -1,8 +1,8 @@
-"""The sessions of clients (shells, commands, SFTP), held back until they start something, then passed on.
+"""The sessions of clients (shells, commands, SFTP), held back until they ask for something, then passed on.
 
-A client's session is taken at once, and opened in the task when it starts something; what it asked before
-that (a terminal, its language) is kept until then. So what stands in the way is said in their language,
-where a person sees it: on the error stream of what they tried to open, which then ends with 255.
+A client's session is taken at once, and opened in the task when it asks for something; what came before (its
+language) is kept until then. So what stands in the way is said in the client's language, where a person sees
+it: on the error stream of what they start, which then ends with 255.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import asyncssh
 from asyncssh.constants import (
@@ -36,15 +37,21 @@ _ROOM = 4096
 #: What a client may ask before it starts anything: more than any does.
 _MOST_KEPT, _MOST_KEPT_BYTES = 256, 256 * 1024
 _MOST_OF_WINDOW = 2**32 - 1
+#: the requests that start something
+_STARTS = (b"shell", b"exec", b"subsystem")
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a session starts, in the client's `language`; `agent`: it forwards its agent."""
+class Watcher(Protocol):
+    """The connection that a session is in, as far as the session tells it anything."""
 
-    kind: Kind
-    language: str
-    agent: bool
+    def session_wanted(self, session: Session) -> None:
+        """Have the session opened in the task (`begin`), or say why not (`fail`)."""
+
+    def session_starts(self, kind: Kind) -> None:
+        """Hear what is started in the task."""
+
+    def agent_lent(self) -> None:
+        """Hear that the client lends its agent."""
 
 
 @dataclass(slots=True)
@@ -64,22 +71,31 @@ class _Kept:
 
 
 class Session(End):
-    """A client's end of a session. `when_started` is called once, and answers with `open` or `fail`."""
+    """A client's end of a session."""
 
-    def __init__(self, carrier: Carrier, when_started: Callable[[Session, Start], None]) -> None:
+    def __init__(self, carrier: Carrier, watcher: Watcher) -> None:
         super().__init__(carrier)
-        self.start: Start | None = None
         #: what is said when a terminal's shell has opened
         self.notice = ""
         #: gives the sentence for a way that was lost
         self.lost: Callable[[], str] = lambda: "The connection to the task was lost."
-        self._when_started = when_started
+        self._watcher = watcher
         self._environment: dict[bytes, bytes] = {}
-        self._terminal = self._agent = False
+        self._terminal = self._wanted = self._begun = False
         self._kept: _Kept | None = _Kept()
         self._asked: deque[_Asked] = deque()
+        #: why nothing comes of it, as long as nothing was started that could say so
+        self._failure: str | None = None
         self._exit_said = False
         self._room = self._owed = 0
+
+    @property
+    def language(self) -> str:
+        """The client's language, "en" or "zh_CN", as far as it has said."""
+        for name in (b"LC_ALL", b"LC_MESSAGES", b"LANG"):
+            if value := self._environment.get(name):
+                return choose_locale(value[:64].decode("ascii", "replace"))
+        return "en"
 
     def opened(self) -> None:
         """Take it; nothing can be sent to it yet but requests."""
@@ -87,6 +103,7 @@ class Session(End):
 
     def begin(self, carrier: Carrier) -> None:
         """Open it in the task. `asyncssh.ChannelOpenError` where that connection is closed."""
+        self._begun = True
         self._room = _ROOM if self.window >= 2 * _ROOM else 0
         End(carrier).open(b"session", self, self.window - self._room)
 
@@ -113,15 +130,28 @@ class Session(End):
             self.fail(self.lost())
 
     def fail(self, words: str) -> None:
-        """Say why nothing comes of it, and end it."""
+        """Say why nothing comes of it, and end it; before anything was started, when it is."""
         kept, self._kept = self._kept, None
-        for pkttype, rest in kept.packets if kept else ():
-            if pkttype == MSG_CHANNEL_REQUEST and _request(rest)[1]:
-                self.send(MSG_CHANNEL_SUCCESS)
-        for _ in range(len(self._asked)):
-            self.send(MSG_CHANNEL_FAILURE)
         # once it was passed on, how much of the client's window is left beside our part is not known here
         room = self._room if kept is None else self.window
+        started = kept is None
+        for pkttype, rest in kept.packets if kept else ():
+            started = (pkttype == MSG_CHANNEL_REQUEST and self._promise(rest)) or started
+        for _ in range(len(self._asked)):
+            self.send(MSG_CHANNEL_FAILURE)
+        if started:
+            self._end_with(words, room)
+        else:
+            self._failure = words
+
+    def _promise(self, rest: bytes) -> bool:
+        """Answer a request that nothing comes of with a yes, so that more is asked; say whether it starts."""
+        name, answered, _ = _request(rest)
+        if answered:
+            self.send(MSG_CHANNEL_SUCCESS)
+        return name in _STARTS
+
+    def _end_with(self, words: str, room: int) -> None:
         self._say(words, MSG_CHANNEL_EXTENDED_DATA, UInt32(EXTENDED_DATA_STDERR), room)
         self.send(MSG_CHANNEL_REQUEST, String("exit-status"), Boolean(False), UInt32(FAILED))
         self.send(MSG_CHANNEL_EOF)
@@ -132,8 +162,15 @@ class Session(End):
         if self._kept is not None:
             self._keep(self._kept, pkttype, rest)
             return
+        if self._failure is not None:
+            if pkttype == MSG_CHANNEL_REQUEST and self._promise(rest):
+                self._end_with(self._failure, self.window)
+            elif pkttype == MSG_CHANNEL_CLOSE:
+                self.close()
+            return
         if pkttype == MSG_CHANNEL_REQUEST:
-            name, answered, _ = _request(rest)
+            name, answered, details = _request(rest)
+            self._heed(name, details)
             notice = self.notice if name == b"shell" and self._terminal else ""
             if answered:
                 self._asked.append(_Asked(name, notice))
@@ -163,35 +200,36 @@ class Session(End):
             self._kept = None
             self.close()
             return
-        if pkttype == MSG_CHANNEL_WINDOW_ADJUST and self.start is None:
+        if pkttype == MSG_CHANNEL_WINDOW_ADJUST and not self._begun:
             self.window = min(self.window + int.from_bytes(rest[:4], "big"), _MOST_OF_WINDOW)
             return
         kept.packets.append((pkttype, rest))
         kept.size += len(rest)
         if len(kept.packets) > _MOST_KEPT or kept.size > _MOST_KEPT_BYTES:
             raise asyncssh.ProtocolError("Too many requests before the session started anything")
-        if pkttype == MSG_CHANNEL_REQUEST and self.start is None:
-            self._heed(*_request(rest))
+        if pkttype != MSG_CHANNEL_REQUEST:
+            return
+        name, answered, details = _request(rest)
+        if name == b"env":
+            self._environment[details.get_string()] = details.get_string()
+        elif name == b"pty-req":
+            self._terminal = True
+        # some wait for each answer before they ask for more
+        if (answered or name in _STARTS) and not self._wanted:
+            self._wanted = True
+            self._watcher.session_wanted(self)
 
-    def _heed(self, name: bytes, _answered: bool, details: SSHPacket) -> None:
+    def _heed(self, name: bytes, details: SSHPacket) -> None:
         if name == b"pty-req":
             self._terminal = True
         elif name == b"auth-agent-req@openssh.com":
-            self._agent = True
-        elif name == b"env":
-            self._environment[details.get_string()] = details.get_string()
-        elif name in (b"shell", b"exec", b"subsystem"):
-            kind: Kind = "shell" if name == b"shell" else "exec"
-            if name == b"subsystem" and details.get_string() == b"sftp":
-                kind = "sftp"
-            self.start = Start(kind, self._language(), self._agent)
-            self._when_started(self, self.start)
-
-    def _language(self) -> str:
-        for name in (b"LC_ALL", b"LC_MESSAGES", b"LANG"):
-            if value := self._environment.get(name):
-                return choose_locale(value[:64].decode("ascii", "replace"))
-        return "en"
+            self._watcher.agent_lent()
+        elif name == b"shell":
+            self._watcher.session_starts("shell")
+        elif name == b"subsystem" and details.get_string() == b"sftp":
+            self._watcher.session_starts("sftp")
+        elif name in _STARTS:
+            self._watcher.session_starts("exec")
 
     def _say(self, words: str, pkttype: int, prefix: bytes, room: int) -> None:
         """Write a sentence into the client's stream, as much as its window has room for."""

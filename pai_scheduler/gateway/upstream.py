@@ -87,10 +87,18 @@ class Upstream(asyncssh.SSHClientConnection):
         # whoever takes nothing any more is cut off
         self._loop.call_later(_FLUSH_SECONDS, transport.abort)
 
-    async def ask(self, request: bytes, details: bytes) -> bytes | None:
-        """Make a global request; give what the answer says, None: refused."""
-        pkttype, packet = await self._make_global_request(request, details)
-        return packet.get_remaining_payload() if pkttype == MSG_REQUEST_SUCCESS else None
+    def ask(self, request: bytes, details: bytes, answered: Callable[[bytes | None], None]) -> None:
+        """Make a global request; `answered` gets what the answer says, None: refused."""
+
+        def tell(answer: tuple[int, SSHPacket]) -> None:
+            pkttype, packet = answer
+            answered(packet.get_remaining_payload() if pkttype == MSG_REQUEST_SUCCESS else None)
+
+        if not self.usable:
+            answered(None)
+            return
+        self._global_request_waiters.append(_AtOnce(tell, loop=self._loop))
+        self._send_global_request(request, details, want_reply=True)
 
     def send_packet(self, pkttype: int, *args: bytes, handler: Any = None) -> None:
         """Send, less the empty packets against a weakness of CBC, which is not used here."""
@@ -124,6 +132,21 @@ class Upstream(asyncssh.SSHClientConnection):
             raise asyncssh.ChannelOpenError(OPEN_ADMINISTRATIVELY_PROHIBITED, str(error)) from error
         client = self._client
         return handled(PassedOn(self, lambda end: end.pass_on(client, kind, details)))
+
+
+class _AtOnce(asyncio.Future[tuple[int, SSHPacket]]):
+    """Tells of an answer before anything is read that came after it: connections to a port just opened."""
+
+    def __init__(
+        self, tell: Callable[[tuple[int, SSHPacket]], None], *, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        super().__init__(loop=loop)
+        self._tell = tell
+
+    def set_result(self, result: tuple[int, SSHPacket], /) -> None:
+        """Tell at once."""
+        super().set_result(result)
+        self._tell(result)
 
 
 class Client(Carrier, Protocol):

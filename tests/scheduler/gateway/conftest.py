@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from pai_scheduler.access.job_keys import KeyPair
@@ -59,6 +61,14 @@ class Gate:
         await self.supervisor.start()
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {KEYS.gateway_host().public}\n")
 
+    async def close(self) -> None:
+        """End it, and wait until its processes have told the service what is left to tell."""
+        processes = self.supervisor.process_ids
+        await self.supervisor.close()
+        async with asyncio.timeout(60):
+            while any(Path(f"/proc/{pid}").exists() for pid in processes):  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+
     @property
     def port(self) -> int:
         return self.supervisor.port
@@ -76,6 +86,22 @@ class Gate:
             "LogLevel": "ERROR",
         }
         return ["-F", "none", *(f"-o{name}={value}" for name, value in settings.items())]
+
+    @asynccontextmanager
+    async def connect(
+        self, login: str = "alice+train+worker-0"
+    ) -> AsyncIterator[asyncssh.SSHClientConnection]:
+        """Log in with asyncssh, which takes every answer literally."""
+        async with asyncssh.connect(
+            "127.0.0.1",
+            self.port,
+            username=login,
+            client_keys=[str(self.key)],
+            known_hosts=str(self.known_hosts),
+            config=None,
+            agent_path=None,
+        ) as connection:
+            yield connection
 
     def ssh(self, *arguments: str, login: str = "alice+train+worker-0") -> list[str]:
         """Give a command line of `ssh`; what follows the host comes last."""
@@ -106,4 +132,4 @@ async def gate(service: StandIn, tmp_path: Path) -> AsyncIterator[Gate]:
     gate = Gate(service, tmp_path)
     await gate.start()
     yield gate
-    await gate.supervisor.close()
+    await gate.close()

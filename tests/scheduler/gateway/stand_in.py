@@ -66,6 +66,8 @@ class TaskServer:
             MaxSessions 200
             MaxStartups 200
             AcceptEnv LANG LC_*
+            # not the account's own startup files, which may do anything
+            SetEnv HOME={folder}
             Subsystem sftp internal-sftp
             """
         )
