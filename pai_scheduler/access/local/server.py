@@ -152,7 +152,8 @@ async def serve(folder: Path, door: DoorKeeper, idle_seconds: float) -> None:
                 break
     listener.close()
     for server in list(connections):
-        server.connection.disconnect(asyncssh.DISC_BY_APPLICATION, "The task has ended.")
+        # not a session after the other, each as if it had ended: all is over
+        server.connection.abort()
 
 
 def _refused(reason: str) -> asyncssh.ChannelOpenError:

@@ -8,7 +8,8 @@ from typing import cast
 
 import asyncssh
 from asyncssh.channel import SSHChannel
-from asyncssh.sftp import MIN_SFTP_VERSION
+from asyncssh.sftp import MIN_SFTP_VERSION as _VERSION
+from asyncssh.sftp import run_sftp_server
 from asyncssh.stream import SSHServerStreamSession
 
 from .child import Reaper, start_on_pipes, start_on_terminal
@@ -24,7 +25,7 @@ class TaskSession(SSHServerStreamSession[bytes]):
     """Starts what the client asks for; files (SFTP, scp) it serves itself."""
 
     def __init__(self, task: LocalTask, reaper: Reaper) -> None:
-        super().__init__(None, _files, MIN_SFTP_VERSION, allow_scp=True)
+        super().__init__(None, _files, _VERSION, allow_scp=True)
         self._task, self._reaper = task, reaper
         self._channel: asyncssh.SSHServerChannel[bytes]
         self._terminal = False
@@ -57,7 +58,12 @@ class TaskSession(SSHServerStreamSession[bytes]):
     def session_started(self) -> None:
         """Start what was asked for."""
         command = self._channel.get_command()
-        if self._channel.get_subsystem() or (command or "").startswith("scp "):
+        if self._channel.get_subsystem():
+            reader = asyncssh.SSHReader[bytes](self, self._channel)
+            serving = run_sftp_server(self._init_sftp_server(), reader, _Sftp(self, self._channel), _VERSION)
+            self._channel.get_connection().create_task(serving)
+            return
+        if (command or "").startswith("scp "):
             super().session_started()
             return
         shell = self._task.shell()
@@ -143,6 +149,14 @@ class TaskSession(SSHServerStreamSession[bytes]):
         super().connection_lost(exc)
         if self._relay:
             self._relay.hang_up()
+
+
+class _Sftp(asyncssh.SSHWriter[bytes]):
+    """Ends as OpenSSH's server does: `scp` takes the library's end, without an exit code, for a failure."""
+
+    def close(self) -> None:
+        """Say that all went well, and close."""
+        cast("asyncssh.SSHServerChannel[bytes]", self.channel).exit(0)
 
 
 def _files(channel: SSHChannel[bytes]) -> asyncssh.SFTPServer:
