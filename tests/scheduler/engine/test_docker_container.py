@@ -68,6 +68,24 @@ def test_the_others_of_the_gang_are_known_by_name_before_they_start() -> None:
     assert config(launch)["HostConfig"]["ExtraHosts"] == ["worker-0:10.201.0.2"]
 
 
+def test_an_ssh_server_needs_a_port_and_the_runtime() -> None:
+    plain = config(LAUNCH)
+    with_port = replace(LAUNCH, ssh_port=10022)
+    assert config(with_port, publish_ssh="192.0.2.7") == plain
+    assert config(LAUNCH, runtime="pai-runtime-0", publish_ssh="192.0.2.7") == plain
+    found = config(with_port, runtime="pai-runtime-0")
+    assert found["Labels"] == {**plain["Labels"], "pai.ssh-port": "10022"}
+    assert found["Entrypoint"][2].endswith(plain["Entrypoint"][2])
+    assert "ExposedPorts" not in found
+    assert "PortBindings" not in found["HostConfig"]
+
+
+def test_a_published_server_gets_a_free_port_of_the_named_address_only() -> None:
+    found = config(replace(LAUNCH, ssh_port=10022), runtime="pai-runtime-0", publish_ssh="192.0.2.7")
+    assert found["HostConfig"]["PortBindings"] == {"10022/tcp": [{"HostIp": "192.0.2.7", "HostPort": ""}]}
+    assert found["ExposedPorts"] == {"10022/tcp": {}}
+
+
 @given(st.text(min_size=1))
 def test_a_command_stands_in_one_argument_and_nowhere_else(command: str) -> None:
     plain = config(LAUNCH)
