@@ -87,7 +87,8 @@ def raw_terminal(descriptor: int) -> Iterator[None]:
     before = termios.tcgetattr(descriptor)
     loop, task = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task())
     ends = (signal.SIGTERM, signal.SIGHUP)
-    tty.setraw(descriptor)
+    # what was typed already is not lost
+    tty.setraw(descriptor, termios.TCSADRAIN)
     try:
         for number in ends:
             loop.add_signal_handler(number, task.cancel)

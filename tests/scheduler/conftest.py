@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from pai_scheduler.client import Client
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.scheduler import RunningScheduler, hello_job
 
 from .open_service import CLUSTER, ROOT, MakeService, OpenService
 
@@ -21,6 +22,32 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSched
     running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def entered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+    """Run one with an SSH gateway; alice's jobs `one` and `two` run there, with so many tasks."""
+    running = RunningScheduler(tmp_path_factory.mktemp("entered"), ssh=True)
+    for name, tasks in (("one", 1), ("two", 2)):
+        run_job(running, name, taskNumber=tasks)
+    yield running
+    running.close()
+
+
+def run_job(scheduler: RunningScheduler, name: str, command: str = "sleep 100000", **role: object) -> None:
+    """Submit a job of alice's with the role `main`; returns when all of its tasks run."""
+    roles = [{"name": "main", "command": command, "memoryMB": 500, **role}]
+    headers = {"Authorization": "Bearer token-of-alice"}
+    with httpx.Client(
+        base_url=f"{scheduler.url}/api/v1", headers=headers, trust_env=False, timeout=30
+    ) as alice:
+        alice.post("/jobs", json=hello_job(name, taskRoles=roles)).raise_for_status()
+        for _ in range(300):
+            status = alice.get(f"/user/alice/jobs/{name}").json()["jobStatus"]
+            if status["subState"] == "RUNNING":
+                return
+            time.sleep(0.1)
+    raise RuntimeError(f"job {name} does not start: {status}")
 
 
 def checked(client: Client) -> Client:
