@@ -12,6 +12,8 @@ from pai_scheduler.client import DEFAULT_URL
 
 from .code import CodeSubmitter
 from .code_handlers import PlanHandler, SubmitHandler
+from .connect import Connect
+from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
 from .handlers import ForwardHandler
 from .port_handlers import PortHandler
 from .ports import Ports
@@ -55,6 +57,8 @@ class PAIExtension(ExtensionApp):
         terminals = rf"/pai/terminals/{TASK_PATTERN}"
         ports = self._ports = Ports(doors)
         port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
+        base_url = self.serverapp.base_url if self.serverapp else "/"
+        connect = {"connect": Connect(doors, ports, base_url)}
         self.handlers += [
             (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
             (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
@@ -63,6 +67,9 @@ class PAIExtension(ExtensionApp):
             (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
             (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
             (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
+            (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),
             (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
             (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
         ]

@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl, quote, urlencode
 _NAME = re.compile(r"(?!\.{1,2}\Z)[^/\\%?#\x00-\x1f\x7f]{1,255}")
 _INDEX = re.compile(r"[0-9]{1,9}")
 _STREAM = re.compile(r"stdout|stderr|all")
-_PLACEHOLDERS = {"{name}": _NAME, "{index}": _INDEX, "{stream}": _STREAM}
+_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
+_PLACEHOLDERS = {"{fingerprint}": _FINGERPRINT, "{name}": _NAME, "{index}": _INDEX, "{stream}": _STREAM}
 
 #: What jupyter_server and JupyterLab put into a query for themselves; it is not the scheduler's business.
 OWN_PARAMETERS = frozenset({"token", "_xsrf", "no_track_activity"})
@@ -75,7 +76,7 @@ def _resource(path: str, methods: str = "GET", parameters: str = "") -> _Resourc
 
 _JOB = "user/{name}/jobs/{name}"
 _TASK = f"{_JOB}/taskRoles/{{name}}/tasks/{{index}}"
-#: Section 4 of the job contract, less `/token`, which takes a password, and terminals, which are WebSockets.
+#: Section 4 of the job contract, less `/token`, which takes a password.
 _RESOURCES = (
     _resource("user"),
     _resource("user/{name}"),
@@ -87,6 +88,9 @@ _RESOURCES = (
     _resource(_JOB, "GET PUT DELETE"),
     _resource(f"{_JOB}/config"),
     _resource(f"{_JOB}/ssh"),
+    _resource(f"{_JOB}/ssh/key", "GET", "format"),
+    _resource("user/{name}/ssh-keys", "GET POST"),
+    _resource("user/{name}/ssh-keys/{fingerprint}", "DELETE"),
     _resource(f"{_JOB}/attempts"),
     _resource(f"{_JOB}/executionType", "PUT"),
     _resource(f"{_JOB}/queue", "PUT"),
@@ -109,6 +113,9 @@ def target(method: str, path: str, query: str) -> Target:
     Raises `NoResourceError`, `MethodError` or `ParameterError` for what may not pass.
     """
     parts = tuple(path.split("/"))
+    if parts[2:3] == ("ssh-keys",):
+        # of all that names something, a fingerprint alone may have a slash
+        parts = (*parts[:3], *(("/".join(parts[3:]),) if parts[3:] else ()))
     resource = next((resource for resource in _RESOURCES if resource.matches(parts)), None)
     if resource is None:
         raise NoResourceError(path)

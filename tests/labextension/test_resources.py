@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from pai_labextension.resources import MethodError, NoResourceError, ParameterError, Target, target
@@ -25,6 +27,10 @@ TASK = f"{JOB}/taskRoles/worker/tasks/12"
         ("DELETE", JOB),
         ("GET", f"{JOB}/config"),
         ("GET", f"{JOB}/ssh"),
+        ("GET", f"{JOB}/ssh/key"),
+        ("GET", "user/alice/ssh-keys"),
+        ("POST", "user/alice/ssh-keys"),
+        ("GET", "user/alice/jobs/ssh-keys/attempts"),
         ("GET", f"{JOB}/attempts"),
         ("GET", f"{JOB}/events"),
         ("PUT", f"{JOB}/executionType"),
@@ -44,6 +50,15 @@ def test_what_the_contract_has_passes_as_it_is(method, path):
 
 def test_names_are_encoded_anew():
     assert target("GET", "user/ä b@c/jobs/x", "").path == "api/v1/user/%C3%A4%20b%40c/jobs/x"
+
+
+def test_a_fingerprint_is_one_name_whatever_is_in_it():
+    fingerprint = "SHA256:" + "aB3/+" * 8 + "aB3"
+    found = target("DELETE", f"user/alice/ssh-keys/{fingerprint}", "")
+    assert found.path == f"api/v1/user/alice/ssh-keys/{quote(fingerprint, safe='')}"
+    for wrong in ("SHA256:short", f"{fingerprint}/x", "../jobs/a", f"MD5{fingerprint}", ""):
+        with pytest.raises(NoResourceError):
+            target("DELETE", f"user/alice/ssh-keys/{wrong}", "")
 
 
 def test_parameters_of_jupyters_own_stay_here():

@@ -1,0 +1,141 @@
+"""What a person needs to reach a task with a program of theirs, and whether that works."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import asyncssh
+
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.job.messages import Message
+from pai_scheduler.remote.connection import RemoteError
+from pai_scheduler.remote.way import why_nothing_runs
+from pai_scheduler.wire import SshContainer
+
+from .code_server import run_script, start_code_server
+from .messages import msg
+from .ports import NotYoursError, Ports
+from .task_doors import TaskDoors, TaskName
+from .terminal_handlers import why
+
+#: Seconds after which a task that does not answer is given up.
+_CHECK_SECONDS = 30.0
+#: The label of the task's own SSH server, which is no application.
+_SSH = "ssh"
+_WORK_DIR = 'printf %s "${PAI_WORK_DIR:-$PWD}"\n'
+
+
+class Connect:
+    """Knows the addresses of tasks; `base_url` is the notebook server's, with a slash at its end."""
+
+    def __init__(self, doors: TaskDoors, ports: Ports, base_url: str) -> None:
+        self._doors, self._ports, self._base_url = doors, ports, base_url
+        self._starting = asyncio.Lock()
+
+    async def describe(self, task: TaskName, locale: str) -> dict[str, Any]:
+        """Tell all there is to know; `off` why there is no way in. `ApiError`, `UnreachableError`."""
+        async with self._doors.client(locale) as client:
+            about = await client.about()
+            try:
+                info = await client.ssh(task.user, task.job)
+            except ApiError as error:
+                if error.code != "NoJobSshInfoError":
+                    raise
+                info = None
+            containers = info["containers"] if info is not None else []
+            found = next((one for one in containers if one["task"] == task.task), None)
+            off = found["off"] if found is not None else (await self._off(client, task)).in_locale(locale)
+        open_now = found is not None and off is None
+        return {
+            "login": f"{task.user}+{task.job}+{task.task}",
+            "user": task.user,
+            "job": task.job,
+            "task": task.task,
+            "gateway": about.get("ssh"),
+            "published": _published(found),
+            "off": off,
+            "workDir": await self._work_dir(task) if open_now else "",
+            "ports": await self._links(task) if found is not None else [],
+            "isolated": about.get("engine") != "process",
+        }
+
+    async def check(self, task: TaskName, locale: str) -> dict[str, Any]:
+        """Log in and run a command; tell how that went."""
+        begin = time.monotonic()
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS):
+                connection = await self._doors.open(task)
+                try:
+                    done = await run_script(connection, "true\n")
+                finally:
+                    connection.close()
+        except TimeoutError:
+            message = msg("No answer within {seconds} seconds.", seconds=round(_CHECK_SECONDS)).in_locale(
+                locale
+            )
+            return _checked(False, message, begin)
+        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError) as error:
+            return _checked(False, why(error, locale), begin)
+        if done.status == 0:
+            return _checked(True, msg("It works: logged in and ran a command.").in_locale(locale), begin)
+        reason = done.stderr or str(done.status)
+        return _checked(
+            False, msg("Logged in, but no command ran: {reason}", reason=reason).in_locale(locale), begin
+        )
+
+    async def code_server(self, task: TaskName) -> str:
+        """Start code-server in a task, unless it runs; give its address below this server.
+
+        NoCodeServerError, NotYoursError, RemoteError, asyncssh.Error, `ApiError`, `UnreachableError`.
+        """
+        # its page is one of this server's origin
+        if task.user != await self._doors.owner():
+            raise NotYoursError(task.user)
+        async with self._starting, self._doors.connection(task).use() as connection:
+            port, folder = await start_code_server(connection)
+        return f"{self._url(task, str(port))}?{urlencode({'folder': folder})}"
+
+    async def _off(self, client: Client, task: TaskName) -> Message:
+        detail = await client.job(task.user, task.job)
+        if detail["jobStatus"]["subState"] == "RUNNING":
+            return msg("{task} of job {job} does not run.", task=task.task, job=task.job)
+        return await why_nothing_runs(client, task.user, task.job)
+
+    async def _work_dir(self, task: TaskName) -> str:
+        try:
+            async with asyncio.timeout(_CHECK_SECONDS), self._doors.connection(task).use() as way:
+                return (await run_script(way, _WORK_DIR)).stdout
+        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError):
+            # the check says what is wrong, to whoever asks
+            return ""
+
+    async def _links(self, task: TaskName) -> list[dict[str, Any]]:
+        try:
+            if task.user != await self._doors.owner():
+                return []
+            ports = await self._ports.of(task)
+        except RemoteError:
+            # it has just ended
+            return []
+        return [
+            {"label": label, "port": port, "url": self._url(task, label)}
+            for label, port in ports.listed()
+            if label != _SSH
+        ]
+
+    def _url(self, task: TaskName, label: str) -> str:
+        parts = (task.user, task.job, task.task, label)
+        return f"{self._base_url}pai/ports/{'/'.join(quote(part, safe='') for part in parts)}/"
+
+
+def _published(container: SshContainer | None) -> dict[str, Any] | None:
+    if container is None or not container["published"]:
+        return None
+    return {"host": container["sshIp"], "port": int(container["sshPort"])}
+
+
+def _checked(ok: bool, message: str, begin: float) -> dict[str, Any]:
+    return {"ok": ok, "message": message, "milliseconds": round((time.monotonic() - begin) * 1000)}
