@@ -211,7 +211,8 @@ class Session(End):
             return
         name, answered, details = _request(rest)
         if name == b"env":
-            self._environment[details.get_string()] = details.get_string()
+            variable = details.get_string()
+            self._environment[variable] = details.get_string()
         elif name == b"pty-req":
             self._terminal = True
         # some wait for each answer before they ask for more

@@ -58,8 +58,22 @@ class Gate:
         self.known_hosts = folder / "known_hosts"
 
     async def start(self) -> None:
-        await self.supervisor.start()
+        # its processes log where this one does
+        kept = os.dup(2)
+        log = os.open(self.folder / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, 2)
+        os.close(log)
+        try:
+            await self.supervisor.start()
+            await asyncio.sleep(0)
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {KEYS.gateway_host().public}\n")
+
+    def log(self) -> str:
+        """Give what its processes have logged."""
+        return (self.folder / "log").read_text()
 
     async def close(self) -> None:
         """End it, and wait until its processes have told the service what is left to tell."""
