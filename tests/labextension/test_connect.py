@@ -154,12 +154,13 @@ async def test_code_server_is_started_once_and_is_behind_the_link(browser, begin
     path, _, query = url.partition("?")
     assert path.startswith(f"{BASE_URL}pai/ports/alice/code/main-0/")
     assert parse_qs(query) == {"folder": [folder]}
-    first = (await browser.get(f"{url}&a")).text
+    page = str(browser.base_url.join(url))
+    first = (await browser.get(f"{page}&a")).text
     pid, asked_for = first.split(maxsplit=1)
     assert asked_for == f"/?{query}&a"
     again = await asked(browser, "code", "POST", "/code-server")
     assert again["url"] == url
-    assert (await browser.get(url)).text.split()[0] == pid
+    assert (await browser.get(page)).text.split()[0] == pid
 
 
 async def test_why_there_is_no_code_server_is_said(browser, begin, tmp_path):
