@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { ConnectModel } from './connectModel';
 import { IConnect } from './door';
-import { CopyText, DownloadButton, ValueTable } from './parts';
+import { CopyText, DownloadButton, Row, ValueTable } from './parts';
 import {
   addressOf,
   aliasOf,
@@ -171,7 +171,7 @@ function CodeServer({ model, trans }: Pick<IGuideProps, 'model' | 'trans'>): Rea
         {state.busy && trans.__('Starting code-server …')}
         {state.error}
         {state.url && (
-          <a href={state.url} target="_blank" rel="noopener noreferrer">
+          <a className="pai-Guide-link" href={state.url} target="_blank" rel="noopener noreferrer">
             {trans.__('code-server runs in the task')}
           </a>
         )}
@@ -183,7 +183,7 @@ function CodeServer({ model, trans }: Pick<IGuideProps, 'model' | 'trans'>): Rea
 /** PyCharm's deployment and its remote interpreter. */
 export function PyCharmGuide(props: IGuideProps): React.ReactElement {
   const { connect, address, trans } = props;
-  const login: (readonly [string, string])[] = [
+  const login: Row[] = [
     [trans.__('Host'), address.host],
     [trans.__('Port'), String(address.port)],
     [trans.__('Username'), address.user],
@@ -204,7 +204,7 @@ export function PyCharmGuide(props: IGuideProps): React.ReactElement {
         rows={[
           ...login,
           [trans.__('Root path'), '/'],
-          [trans.__('Local path'), trans.__('the folder of your project')],
+          [trans.__('Local path'), { words: trans.__('the folder of your project') }],
           [trans.__('Deployment path'), connect.workDir]
         ]}
         trans={trans}

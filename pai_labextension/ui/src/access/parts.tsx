@@ -49,10 +49,13 @@ export function CopyText(props: { label: string; text: string; trans: Translatio
   );
 }
 
+/** A value as it is typed, or words on what is to be typed. */
+export type Row = readonly [name: string, value: string | { readonly words: string }];
+
 /** What is filled in where: names as the program has them, and values to copy. */
 export function ValueTable(props: {
   caption: string;
-  rows: readonly (readonly [name: string, value: string])[];
+  rows: readonly Row[];
   trans: TranslationBundle;
 }): React.ReactElement {
   return (
@@ -62,10 +65,18 @@ export function ValueTable(props: {
         {props.rows.map(([name, value]) => (
           <tr key={name}>
             <th scope="row">{name}</th>
-            <td>{value}</td>
-            <td>
-              <CopyButton text={value} label={props.trans.__('Copy “%1”', name)} trans={props.trans} />
-            </td>
+            {typeof value === 'string' ? (
+              <>
+                <td>{value}</td>
+                <td>
+                  <CopyButton text={value} label={props.trans.__('Copy “%1”', name)} trans={props.trans} />
+                </td>
+              </>
+            ) : (
+              <td colSpan={2} className="pai-mod-words">
+                {value.words}
+              </td>
+            )}
           </tr>
         ))}
       </tbody>
