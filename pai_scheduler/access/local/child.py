@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -69,17 +70,20 @@ def _start(
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     stdin, stdout, stderr = streams
-    # between fork and exec nothing runs that could wait for what another thread had at the fork
-    return subprocess.Popen(  # noqa: S603
-        argv,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        cwd=task.work,
-        env={_bytes(name): _bytes(value) for name, value in env.items()},
-        start_new_session=True,
-        preexec_fn=become,
-    )
+    try:
+        # between fork and exec nothing runs that could wait for what another thread had at the fork
+        return subprocess.Popen(  # noqa: S603
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            cwd=task.work,
+            env={_bytes(name): _bytes(value) for name, value in env.items()},
+            start_new_session=True,
+            preexec_fn=become,
+        )
+    except subprocess.SubprocessError:  # all that it says of `become`
+        raise ProcessLookupError(errno.ESRCH, "The task takes no more processes; it may be ending") from None
 
 
 def signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -71,7 +71,7 @@ class TaskSession(SSHServerStreamSession[bytes]):
         try:
             self._relay = self._start(argv, {**self._environment(), "SHELL": shell})
         except (OSError, ValueError) as error:
-            self._channel.write_stderr(f"{shell}: {error}\n".encode(errors="replace"))
+            self._channel.write_stderr(f"{shell}: {error}\n".encode(errors="backslashreplace"))
             self._channel.exit(255)
 
     def _start(self, argv: list[str], env: Mapping[str, str]) -> Relay:

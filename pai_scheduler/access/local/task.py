@@ -46,6 +46,9 @@ class LocalTask:
         """List the task's processes: in its cgroups, with its mark, or below its supervisor. Not this one."""
         _, record = self._folder.read()
         found = self.group.processes()
-        found.update(procfs.with_variable(COOKIE, self.env.get(COOKIE, "")))
-        found.update(process.pid for process in procfs.tree(record.get("supervisor", 0)))
+        if mark := self.env.get(COOKIE):
+            found.update(procfs.with_variable(COOKIE, mark))
+        # not there while it is being written
+        if supervisor := record.get("supervisor"):
+            found.update(process.pid for process in procfs.tree(supervisor))
         return found - {os.getpid()}

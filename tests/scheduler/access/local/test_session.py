@@ -13,8 +13,10 @@ import paramiko
 import pytest
 
 from pai_scheduler.engine import procfs
+from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.task_folder import COOKIE, TaskFolder
 from tests.scheduler.access.local.conftest import Enter, Entered
-from tests.scheduler.engine.lab import eventually, processes_running, processes_with
+from tests.scheduler.engine.lab import Lab, eventually, processes_running, processes_with
 
 #: bytes; SSH's window, the buffers of sockets and pipes and ours are a few MB
 _MORE_THAN_BUFFERS = 50_000_000
@@ -206,6 +208,41 @@ async def test_a_shell_ends_although_it_leaves_something_behind_on_its_terminal(
         process = await connection.create_process(term_type="vt100")
         process.stdin.write(f"(trap '' HUP; sleep 1{marker}) & \nexit 2\n")
         assert (await process.wait()).exit_status == 2
+
+
+# what is started is the task's
+
+
+async def test_what_is_started_is_in_the_tasks_cgroups(entered: Entered) -> None:
+    _, record = TaskFolder(entered.folder).read()
+    command = Path(f"/proc/{record['pid']}/cgroup").read_bytes()
+    for options in ((), ("-tt",)):
+        done = await entered.ssh("cat /proc/self/cgroup", options=options)
+        assert done.stdout.replace(b"\r", b"") == command
+    assert Path(f"/proc/{entered.server()}/cgroup").read_bytes() == Path("/proc/self/cgroup").read_bytes()
+
+
+async def test_what_is_started_has_the_tasks_mark(entered: Entered) -> None:
+    done = await entered.ssh(f"echo ${COOKIE}")
+    assert done.stdout.decode() == f"{entered.folder}\n"
+
+
+async def test_a_shell_outlives_the_service(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        process = await connection.create_process("echo before; read line; echo after $line")
+        assert await process.stdout.readline() == "before\n"
+        await entered.lab.engine.close()
+        process.stdin.write("all\n")
+        assert await process.stdout.readline() == "after all\n"
+    engine = ProcessEngine(entered.folder.parents[1])
+    await engine.start()
+    later = await Lab.over(engine, "any-image")
+    later.gangs, entered.lab.gangs = entered.lab.gangs, []
+    await later.adopt([entered.task])
+    await later.started(entered.task)
+    assert await engine.way_in(entered.task) == entered.way
+    await later.clean()
+    await engine.close()
 
 
 # the ends of sessions
