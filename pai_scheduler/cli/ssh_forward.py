@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import asyncssh
 
+from ..client import Client, UnreachableError
 from ..job.messages import Message, msg
 from ..remote.connection import RemoteError, connect
 from ..remote.forward import keep_open, listening
 from ..remote.shared import SharedConnection
-from ..remote.way import Way, find_way, is_task_name
+from ..remote.way import Way, find_way, is_task_name, why_nothing_runs
 from .session import Session
 from .tables import printable_lines
 
 _LAST_PORT = 65535
+#: Seconds between two tries to hear of the job.
+_AGAIN_SECONDS = 1.0
 _WRITTEN = re.compile(r"(?:(?P<local>[0-9]{1,5}):)?(?P<remote>[^:\s]+)")
 
 
@@ -63,13 +68,36 @@ async def port_forward(
             shown = each.remote if each.remote == str(remote) else f"{remote} ({each.remote})"
             session.say("127.0.0.1:{local} is port {port} of {task}.", local=local, port=shown, task=way.task)
         sys.stdout.flush()
-        await keep_open(shared, complain)
+        await _first_of(keep_open(shared, complain), _until_ended(session.client, owner, name))
     return 0
+
+
+async def _first_of(*endless: Coroutine[Any, Any, None]) -> None:
+    """Wait for the first that ends, by an error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in endless:
+                group.create_task(each)
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+
+
+async def _until_ended(client: Client, user: str, job: str) -> None:
+    """Wait for the end of the job, of which a connection that nobody uses hears nothing; RemoteError then."""
+    seen = 0
+    while True:
+        try:
+            async for event in client.events(user, job, after=seen):
+                seen = event["id"]
+            raise RemoteError(await why_nothing_runs(client, user, job))
+        except UnreachableError:
+            # it is being restarted: what runs goes on
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
 def _read(written: str) -> Wanted:
     match = _WRITTEN.fullmatch(written)
-    if match is None:
+    if match is None or int(match["local"] or 0) > _LAST_PORT:
         raise RemoteError(msg("{port} is no port: write 8888, http, or 8080:http.", port=written))
     return Wanted(int(match["local"]) if match["local"] else None, match["remote"])
 

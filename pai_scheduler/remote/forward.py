@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -70,9 +71,10 @@ async def _listen(
 ) -> asyncio.Server:
     try:
         return await asyncio.start_server(serve, _HERE, remote if local is None else local)
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         if local is not None:
-            reason = getattr(error, "strerror", None) or str(error)
+            # asyncio's own words have the address in them once more
+            reason = os.strerror(error.errno) if error.errno else str(error)
             raise RemoteError(
                 msg("Port {port} of this machine cannot be had: {reason}.", port=local, reason=reason)
             ) from error

@@ -144,7 +144,7 @@ def test_a_user_name_that_needs_quotes_works(entered: RunningScheduler, tmp_path
 
 def test_vs_code_installs_its_server_and_finds_it_again(alice: Person) -> None:
     # Remote-SSH: a script on the standard input of `ssh -T -D port host sh`, which starts a server that
-    # outlives the session and says its port; the editor reaches it through the proxy, the next window finds it
+    # outlives the session and says its port; the editor reaches it through the proxy, the next one finds it
     server = (
         "import http.server as h; s = h.ThreadingHTTPServer(('127.0.0.1', 0), h.SimpleHTTPRequestHandler)"
     )

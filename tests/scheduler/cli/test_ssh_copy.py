@@ -1,0 +1,128 @@
+"""`pai cp` into real tasks and out of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.cli.ssh_copy import Place, place_of
+from tests.scheduler.cli.conftest import PAI, environ_for
+from tests.testbed.scheduler import RunningScheduler
+
+BYTES = os.urandom(5_000_000)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "ä b").write_bytes(BYTES)
+    (folder / "run.sh").write_text("echo ran")
+    (folder / "run.sh").chmod(0o750)
+    os.utime(folder / "run.sh", (1e9, 1e9))
+    return folder
+
+
+@pytest.fixture
+def pai(entered: RunningScheduler, tmp_path: Path) -> Pai:
+    """Run `pai` as alice, in her folder."""
+    return Pai(entered, tmp_path)
+
+
+class Pai:
+    """`pai`, in a folder."""
+
+    def __init__(self, scheduler: RunningScheduler, folder: Path) -> None:
+        self._scheduler, self._folder = scheduler, folder
+
+    def __call__(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [PAI, *words],
+            cwd=self._folder,
+            env=environ_for(self._scheduler),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def there(self, script: str, job: str = "one", task: str = "main-0") -> str:
+        return self("exec", job, task, "--", "sh", "-c", script).stdout
+
+
+def test_a_folder_goes_there_and_comes_back_the_same(pai: Pai, project: Path, tmp_path: Path) -> None:
+    sent = pai("cp", "-r", project.name, "one:")
+    assert (sent.returncode, sent.stderr) == (0, "")
+    assert sent.stdout == "one/main-0:project. Files transferred: 2 (5.0 MB); there already: 0.\n"
+    assert pai.there("stat -c '%a %Y' project/run.sh") == "750 1000000000\n"
+    # the same command goes on, or finds everything there
+    again = pai("cp", "-r", "project", "one:project")
+    assert again.stdout == "one/main-0:project. Files transferred: 0 (0 B); there already: 2.\n"
+    assert pai("cp", "-r", "one/main-0:project", "back").returncode == 0
+    assert (tmp_path / "back" / "sub" / "ä b").read_bytes() == BYTES
+    assert (tmp_path / "back" / "run.sh").stat().st_mode & 0o777 == 0o750
+    assert pai("cp", "-r", "one:project", ".").stdout.endswith(
+        "Files transferred: 0 (0 B); there already: 2.\n"
+    )
+
+
+def test_files_go_into_a_folder_that_is_there_or_under_a_new_name(pai: Pai, project: Path) -> None:
+    assert project.exists()
+    assert pai("cp", "project/run.sh", "two/main-1:renamed").returncode == 0
+    pai.there("mkdir folder", "two", "main-1")
+    assert pai("cp", "project/run.sh", "project/sub/ä b", "two/main-1:folder").returncode == 0
+    assert pai.there("ls folder; sh renamed", "two", "main-1").split("\n") == ["run.sh", "ä b", "ran", ""]
+    assert pai.there("ls", "two", "main-0") == ""
+    told = json.loads(pai("--json", "cp", "two/main-1:renamed", "here").stdout)
+    assert (told["files"], Path(told["to"]).name, told["leftOut"]) == (1, "here", [])
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["project", "one:"], "project is a folder: add -r."),
+        (["one:", "x"], ". is a folder: add -r."),
+        (["one:nothing", "x"], "There is no nothing in the task."),
+        (["nothing", "one:"], "nothing cannot be read: No such file or directory."),
+        (["project/run.sh", "one:no/where"], "There is no folder no in the task."),
+        (["project/run.sh", "two:x"], "Job two has several tasks: name one of main-0, main-1."),
+        (["one:x"], "Say where to copy it: pai cp NAME:file . or pai cp file NAME:"),
+        (
+            ["one:a", "two/main-0:b"],
+            "Either what is copied or where it goes is in a task, and in one task only: NAME:path.",
+        ),
+        (
+            ["a", "b"],
+            "Either what is copied or where it goes is in a task, and in one task only: NAME:path.",
+        ),
+        (
+            ["one:a", "two/main-0:b", "c"],
+            "Either what is copied or where it goes is in a task, and in one task only: NAME:path.",
+        ),
+    ],
+)
+def test_what_cannot_be_is_said(pai: Pai, project: Path, words: list[str], sentence: str) -> None:
+    assert project.exists()
+    refused = pai("cp", *words)
+    assert refused.returncode in (1, 2)
+    assert refused.stderr.strip() == sentence
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("job:x/y", Place("job", None, "x/y")),
+        ("job:", Place("job", None, "")),
+        ("a-b.c~1/worker-12:/etc:x", Place("a-b.c~1", "worker-12", "/etc:x")),
+        ("./a:b", None),
+        ("a/b:c", None),
+        ("/a:b", None),
+        ("plain", None),
+    ],
+)
+def test_a_place_in_a_task_is_told_from_a_file_here(written: str, place: Place | None) -> None:
+    assert place_of(written) == place
