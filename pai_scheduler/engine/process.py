@@ -346,9 +346,11 @@ class ProcessEngine:
         if _exists(released):
             # another service has had it run meanwhile: we were frozen
             return process_files.look(TaskFolder(released))
-        return process_files.prepare(
-            folder, self._spec(launch), self._ports.get(launch.task, ()), launch.files
-        )
+        return process_files.prepare(folder, self._spec(launch), self._own_ports(launch), launch.files)
+
+    def _own_ports(self, launch: Launch) -> list[int]:
+        """List the ports that a task's command was given; that of its SSH server is nobody's failure."""
+        return [port for port in self._ports.get(launch.task, ()) if port != launch.ssh_port]
 
     def _spec(self, launch: Launch) -> LaunchSpec:
         groups = self._cgroups.plan(
@@ -375,7 +377,7 @@ class ProcessEngine:
             "code": str(launch.code) if launch.code is not None else None,
             "mounts": [(str(mount.source), mount.target) for mount in launch.mounts],
             "home": launch.home,
-            "ports": list(self._ports.get(launch.task, ())),
+            "ports": self._own_ports(launch),
             "ssh_port": launch.ssh_port,
         }
 
