@@ -14,6 +14,8 @@ class Caller:
     name: str
     admin: bool = False
     groups: tuple[str, ...] = ()
+    #: it is a job of theirs that asks, whose programs they may not have written: it is not given their keys
+    is_job: bool = False
 
     def may_act_for(self, owner: str) -> bool:
         """Tell whether this caller sees and touches what is `owner`'s: their own, admins everybody's."""

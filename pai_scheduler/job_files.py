@@ -64,7 +64,9 @@ class JobFiles:
         """
         job_id = self._tokens.job_of(token)
         job = find_job(job_id) if job_id is not None else None
-        return None if job is None or job.sub_state is SubState.ENDED else await self._remembered(job)
+        if job is None or job.sub_state is SubState.ENDED:
+            return None
+        return replace(await self._remembered(job), is_job=True)
 
     async def _remembered(self, job: Job) -> Caller:
         """Give a job's user as not long ago: tasks ask often, and go on while the Hub is down."""

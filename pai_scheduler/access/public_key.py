@@ -69,14 +69,16 @@ class PublicKey:
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
         return f"SHA256:{digest}"
 
-    def is_same(self, other: PublicKey) -> bool:
-        """Tell whether two are one key, whatever is said beside them, in constant time."""
-        return hmac.compare_digest(self.blob, other.blob)
+    def is_key(self, line: str) -> bool:
+        """Tell, in constant time, whether a line `ssh-ed25519 AAAA…` without a comment is this key."""
+        return hmac.compare_digest(self._line.encode(), line.encode())
 
     def __str__(self) -> str:
-        return " ".join(
-            part for part in (self.type, base64.b64encode(self.blob).decode(), self.comment) if part
-        )
+        return f"{self._line} {self.comment}".rstrip()
+
+    @property
+    def _line(self) -> str:
+        return f"{self.type} {base64.b64encode(self.blob).decode()}"
 
 
 _MAKE = "ssh-keygen -t ed25519"

@@ -238,7 +238,7 @@ class Entrance:
         if name.job:
             job = named(theirs, name.job)
             theirs = [] if job is None else [job]
-        own = [job for job in theirs if PublicKey.parse(self.keys.identity(job.id).public).is_same(key)]
+        own = [job for job in theirs if key.is_key(self.keys.identity(job.id).public)]
         return own[0] if own else None
 
     async def _registered(self, users: Users, user: str, fingerprint: str) -> bool:

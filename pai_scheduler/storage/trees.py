@@ -2,7 +2,7 @@
 
     /<user>             the user's own
     /Output/<user>      the user's own: results of jobs (the default of outputDir)
-    /Container/<user>   the user reads what the service puts there
+    /Container/<user>   the user, but no job of theirs, reads what the service puts there: keys
     /Shared/<group>     the members' of a group
     /Public             all read it, administrators write
 
@@ -77,7 +77,9 @@ def may(caller: Caller, path: StoragePath, right: Right) -> bool:
         return tree.group in {folder_name(group) for group in caller.groups}
     if tree.owner:
         own = tree.owner == folder_name(caller.name)
-        return own and (right is Right.READ or tree.root.parts[0] != CONTAINER)
+        # (with the keys in there one comes into all that the user runs)
+        in_container = tree.root.parts[0] == CONTAINER
+        return own and not (in_container and (right is Right.WRITE or caller.is_job))
     return right is Right.READ
 
 

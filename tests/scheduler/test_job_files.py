@@ -53,8 +53,8 @@ async def holder(files: JobFiles, one: Any) -> Caller | None:
 
 
 async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administrator(files: JobFiles) -> None:
-    assert await holder(files, job()) == Caller("alice", groups=("vision",))
-    assert await holder(files, job("gone")) == Caller("gone")
+    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
+    assert await holder(files, job("gone")) == Caller("gone", is_job=True)
     assert await files.holder("paijob-x-y", {}.get) is None
 
 
@@ -76,7 +76,7 @@ async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
     files._users.clear()
     await holder(files, job())
     hub.users["alice"] = Caller("alice")
-    assert await holder(files, job()) == Caller("alice")
+    assert await holder(files, job()) == Caller("alice", is_job=True)
 
 
 async def test_tasks_go_on_while_the_hub_is_down(
@@ -85,6 +85,6 @@ async def test_tasks_go_on_while_the_hub_is_down(
     monkeypatch.setattr(job_files_module, "_REMEMBERED_SECONDS", 0.0)
     await holder(files, job())
     hub.down = True
-    assert await holder(files, job()) == Caller("alice", groups=("vision",))
+    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
     with pytest.raises(RequestError):
         await holder(files, job("bob"))

@@ -88,6 +88,10 @@ async def test_its_owner_and_nobody_else_reads_the_key_while_the_job_runs(
             said = await client.get(f"{house.url}/webhdfs/v1/{FOLDER}?op=GETFILESTATUS")
             assert said.json()["FileStatus"]["permission"] == "700"
             assert (await client.delete(f"{house.url}/webhdfs/v1/{FOLDER}?op=DELETE")).status_code == 403
+        # what runs in a job has its token for the storage, and with this it would come into all others
+        files = house.service._job_files
+        assert files is not None
+        assert (await read(house, f"{FOLDER}/alice~one", files.token(job))).status_code == 403
         await house.end("one")
         await until_status(house, f"{FOLDER}/alice~one", 404)
         await until_status(house, "Container/alice/alice~one", 404)

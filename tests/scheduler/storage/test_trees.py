@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +57,12 @@ def rights(caller: Caller, path: str) -> str:
 )  # fmt: skip
 def test_a_user_may_do_what_the_trees_say(path: str, expected: str) -> None:
     assert rights(ALICE, path) == expected
+
+
+@pytest.mark.parametrize("path", ["/Container/alice", "/Container/alice/alice~one/ssh/keyFiles/alice~one"])
+def test_a_job_of_a_users_is_not_given_the_users_keys(path: str) -> None:
+    assert rights(replace(ALICE, is_job=True), path) == ""
+    assert rights(replace(ALICE, is_job=True), "/alice/x") == "rw"
 
 
 @pytest.mark.parametrize(
