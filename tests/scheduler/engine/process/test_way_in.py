@@ -1,4 +1,4 @@
-"""The SSH server of a task: started when somebody wants in, found again, gone with the task, nobody's burden."""
+"""The SSH server of a task: started when somebody wants in, found again, gone with the task."""
 
 from __future__ import annotations
 
@@ -176,11 +176,13 @@ def occupied(free_port: int) -> Iterator[int]:
 async def test_a_port_that_another_program_has_is_named_and_is_no_failure_of_the_task(
     lab: Lab, with_ssh: dict[str, Any], occupied: int, data_dir: Path
 ) -> None:
-    task = await lab.start(FOREVER, **with_ssh)
+    launch = lab.make(FOREVER, **with_ssh)
+    task = launch.task
+    # it is among those that the scheduler gave the task
+    await lab.prepare(launch, ports={task: {"ssh": (occupied,)}})
+    await lab.engine.launch(launch)
     await lab.started(task)
-    with pytest.raises(
-        NoWayInError, match=f"Port {occupied} of this machine, .* is taken by another program"
-    ):
+    with pytest.raises(NoWayInError, match=rf"Port {occupied} of this machine, .* is taken by another"):
         await lab.engine.way_in(task)
     assert not servers(data_dir, task)
     assert await lab.engine.usage(task) is not None
@@ -198,7 +200,7 @@ async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str
     files = {**with_ssh["files"], "ssh_host_key": b"no key"}
     task = await lab.start(FOREVER, **{**with_ssh, "files": files})
     await lab.started(task)
-    with pytest.raises(NoWayInError, match="cannot work: .*[Kk]ey"):
+    with pytest.raises(NoWayInError, match=r"cannot work: .*[Kk]ey"):
         await lab.engine.way_in(task)
 
 
