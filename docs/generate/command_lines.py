@@ -85,5 +85,5 @@ def _usage(parser: argparse.ArgumentParser, common: set[str]) -> Iterator[str]:
         if not action.help or isinstance(action, argparse._HelpAction) or _form(action) in common:
             continue
         form = _form(action).rpartition(", ")[2] if action.option_strings else _value(action)
-        optional = not action.required if action.option_strings else action.nargs == "?"
+        optional = not action.required if action.option_strings else action.nargs in ("?", "*")
         yield f"[{form}]" if optional else form

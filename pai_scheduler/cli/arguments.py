@@ -133,7 +133,6 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     add_keys(
         command("keys", msg("list and change the public keys with which you log into tasks")),
         common,
-        whose,
         locale,
     )
     add_fs(command("fs", msg("look at, upload, download and change files of the storage")), common, locale)

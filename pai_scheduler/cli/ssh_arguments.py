@@ -139,14 +139,16 @@ def add_ssh(command: AddCommand, named: CommandParser, whose: CommandParser, loc
     )
 
 
-def add_keys(
-    parser: argparse.ArgumentParser,
-    common: argparse.ArgumentParser,
-    whose: argparse.ArgumentParser,
-    locale: str,
-) -> None:
+def add_keys(parser: argparse.ArgumentParser, common: argparse.ArgumentParser, locale: str) -> None:
     """Add the actions of `pai keys`."""
     actions = parser.add_subparsers(metavar="ACTION", required=True)
+    whose = argparse.ArgumentParser(add_help=False)
+    whose.add_argument(
+        "--user",
+        metavar="U",
+        default=None,
+        help=msg("whose keys (default: yours; for administrators)").in_locale(locale),
+    )
 
     def action(name: str, about: Message) -> argparse.ArgumentParser:
         text = about.in_locale(locale)
