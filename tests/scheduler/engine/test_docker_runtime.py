@@ -110,6 +110,17 @@ async def test_schedulers_that_start_at_once_fill_it_once(
     assert await in_volume(docker, debian_image, str(names[0]), mark) == before
 
 
+async def test_a_volume_that_tasks_have_is_not_written_again_when_somebody_tidied_up(
+    api: DockerApi, docker: aiodocker.Docker, make_image: MakeImage, debian_image: str
+) -> None:
+    image = await make_image()
+    name = str(await Runtime(api, image).volume())
+    before = await in_volume(docker, debian_image, name, "stat -c '%i %z' /volume/boot")
+    await docker.containers.container(name).delete()
+    assert await Runtime(api, image).volume() == name
+    assert await in_volume(docker, debian_image, name, "stat -c '%i %z' /volume/boot") == before
+
+
 @pytest.mark.parametrize("container", ["none", "made", "ended"])
 async def test_what_was_broken_off_half_way_is_finished(
     api: DockerApi, docker: aiodocker.Docker, make_image: MakeImage, debian_image: str, container: str

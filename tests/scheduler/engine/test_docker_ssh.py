@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import aiodocker
@@ -16,6 +17,7 @@ from pai_scheduler.engine import docker_way_in
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Launch, NoWayInError
 from pai_scheduler.job.task import TaskRef
+from tests.testbed.homes import remove_homes
 
 from .conformance import FOREVER
 from .lab import Lab, eventually, make_task, new_job_id
@@ -25,6 +27,9 @@ from .ssh_tasks import KEYS, log_in, run_in, with_ssh
 KILL_SERVER = (
     r"for p in /proc/[0-9]*; do ! grep -q '\[listener\]' $p/cmdline 2>/dev/null || kill ${p#/proc/}; done"
 )
+
+UNTIL_ENDED = f"until [ -e /run/pai/ssh/off ]; do {KILL_SERVER}; sleep 0.01; done"
+BOOT = "( /opt/pai/boot </dev/null >/dev/null 2>&1 & )"
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 
@@ -63,6 +68,12 @@ async def test_a_task_is_logged_into_from_its_first_moment(lab: Lab) -> None:
     assert (done.stdout, done.stderr, done.exit_status) == (f"in {task.task.hostname}\n0\n", "", 5)
 
 
+async def test_a_server_that_is_slow_to_begin_is_waited_for(lab: Lab) -> None:
+    task = await launch(lab, f"{UNTIL_ENDED}; rm /run/pai/ssh/off; echo ready; sleep 1.5; {BOOT}; {FOREVER}")
+    await lab.printed(task.task, "ready")
+    assert (await run_in(lab.engine, task, "echo late")).stdout == "late\n"
+
+
 async def test_a_session_has_the_environment_of_the_command(lab: Lab) -> None:
     env = {
         "LINES_OF": "one\ntwo '\"$HOME`id`",
@@ -84,6 +95,24 @@ async def test_a_session_has_the_environment_of_the_command(lab: Lab) -> None:
     }
     assert session["PATH"].startswith(command["PATH"])
     assert session["PWD"] == "/pai"
+
+
+async def test_a_session_in_a_notebook_server_is_its_users_in_their_home(
+    lab: Lab, notebook_image: str, docker_host: str, tmp_path: Path
+) -> None:
+    home = "/home/jovyan"
+    task = await launch(lab, image=notebook_image, home=home, env={"HOME": home})
+    done = await run_in(lab.engine, task, "id -u; cd && pwd && touch here && command -v jupyter-lab")
+    assert (done.stdout, done.exit_status) == (f"1000\n{home}\n/opt/jupyter/bin/jupyter-lab\n", 0)
+    await lab.clean()
+    lab.gangs.clear()
+    await asyncio.to_thread(remove_homes, docker_host, tmp_path / "data")
+
+
+async def test_what_the_server_keeps_is_in_memory_alone(lab: Lab) -> None:
+    task = await launch(lab)
+    done = await run_in(lab.engine, task, "stat -f -c %T /run/pai /run/sshd; stat -c %a /run/pai /run/sshd")
+    assert str(done.stdout).split() == ["tmpfs", "tmpfs", "1777", "755"]
 
 
 async def test_our_clients_come_first_on_the_path_and_nothing_else_of_ours(lab: Lab) -> None:
@@ -227,11 +256,10 @@ async def test_a_port_that_another_program_took_is_said(lab: Lab) -> None:
     (task,) = with_ssh(*await lab.prepare(lab.make("")))
     # begun anew with another program in its place, as the command alone is never so fast
     command = f"""
-        until [ -e /run/pai/ssh/ssh_config ]; do sleep 0.01; done
-        until [ -e /run/pai/ssh/off ]; do {KILL_SERVER}; sleep 0.01; done
+        {UNTIL_ENDED}
         python3 -c "import socket, time; s = socket.create_server(('', {task.ssh_port})); time.sleep(9999)" &
         until (: </dev/tcp/127.0.0.1/{task.ssh_port}) 2>/dev/null; do sleep 0.01; done
-        /opt/pai/boot </dev/null >/dev/null 2>&1 &
+        {BOOT}
         until grep port-taken /run/pai/ssh/off; do sleep 0.01; done
         {FOREVER}
     """
