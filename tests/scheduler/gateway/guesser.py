@@ -1,4 +1,4 @@
-"""Tries wrong tokens from one address, many at once: `python guesser.py PORT ADDRESS TIMES`; says how often."""
+"""Tries wrong tokens from one address, many at once: `python guesser.py PORT ADDRESS TIMES`."""
 
 from __future__ import annotations
 
