@@ -43,7 +43,7 @@ class LocalTask:
         )
 
     def processes(self) -> set[int]:
-        """List the task's processes: in its cgroups, with its mark, or below its supervisor. Not this one."""
+        """List the task's processes: in its cgroups, with its mark, or below its supervisor."""
         _, record = self._folder.read()
         found = self.group.processes()
         if mark := self.env.get(COOKIE):
@@ -51,4 +51,4 @@ class LocalTask:
         # not there while it is being written
         if supervisor := record.get("supervisor"):
             found.update(process.pid for process in procfs.tree(supervisor))
-        return found - {os.getpid()}
+        return found

@@ -18,13 +18,14 @@ from tests.scheduler.engine.lab import eventually
 
 
 class Channel:
-    """What a relay needs of a channel. `backlog`: what arrives as soon as it may."""
+    """What a relay needs of a channel. `backlog`: what arrives as soon as it may; `end`: after that."""
 
     def __init__(self) -> None:
         self.out, self.err = bytearray(), bytearray()
         self.ended_with: int | str | None = None
         self.at_end = self.paused = False
         self.backlog: list[Callable[[], None]] = []
+        self.end: Callable[[], None] | None = None
 
     def write(self, data: bytes) -> None:
         self.out += data
@@ -42,6 +43,9 @@ class Channel:
         self.paused = False
         while self.backlog and not self.paused:
             self.backlog.pop(0)()
+        # as the library does it, whether it may read or not
+        if self.end and not self.backlog:
+            self.end()
 
     def exit(self, status: int) -> None:
         self.ended_with = status
@@ -66,11 +70,8 @@ async def finished(relay: Relay, started: Started, channel: Channel) -> None:
 
 async def test_input_that_arrives_while_the_last_is_written_is_not_lost(tmp_path: Path) -> None:
     channel, relay, started = begin(tmp_path, "sleep 0.2; cat | wc -c")
-    channel.backlog = [
-        lambda: relay.feed(b"y" * 500_000),
-        lambda: relay.feed(b"z" * 500_000),
-        relay.end_input,
-    ]
+    channel.backlog = [lambda: relay.feed(b"y" * 500_000), lambda: relay.feed(b"z" * 500_000)]
+    channel.end = relay.end_input
     relay.feed(b"x" * 500_000)
     assert channel.paused
     await finished(relay, started, channel)

@@ -73,7 +73,7 @@ def test_without_a_shell_of_its_own_it_is_one_from_the_tasks_path(tmp_path: Path
     assert make(tmp_path, {"PATH": "/nowhere"}).shell() == "/bin/sh"
 
 
-def test_its_processes_are_those_with_its_mark_without_the_server(tmp_path: Path) -> None:
+def test_its_processes_are_those_with_its_mark(tmp_path: Path) -> None:
     task = make(tmp_path, {COOKIE: str(tmp_path)})
     process = subprocess.Popen(["cat"], env={COOKIE: str(tmp_path)}, stdin=subprocess.PIPE)
     try:
