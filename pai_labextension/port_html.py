@@ -66,10 +66,10 @@ _ADDRESSES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         # <a href="/tree">, <body data-base-url="/">, <form action='/login'>
-        rb"""\s(?:href|src|action|formaction|poster|manifest|data|data-[\w-]*url)\s*=\s*"""
+        rb"""(?<!\S)(?:href|src|action|formaction|poster|manifest|data|data-[\w-]*url)\s*=\s*"""
         rb"""(?P<quote>["'])(?P<path>""" + _PATH + rb"""[^"'<>]*)(?P=quote)""",
         # <link href=/style.css>
-        rb"""\s(?:href|src|action)=(?P<path>""" + _PATH + rb"""[^\s"'<>]*)""",
+        rb"""(?<!\S)(?:href|src|action)=(?P<path>""" + _PATH + rb"""[^\s"'<>]*)""",
         # <meta http-equiv="refresh" content="0; url=/tree">
         rb"""content\s*=\s*["']\s*\d+\s*;\s*url=(?P<path>""" + _PATH + rb"""[^"'<>]*)["']""",
         # {"baseUrl": "/", "fullStaticUrl": "/static/lab"}, require.config({baseUrl: '/static/'})
@@ -82,6 +82,6 @@ _ADDRESSES = tuple(
         + rb"""(?:[\w.@~%+-]+/)*[\w.@~%+-]+\.(?:m?js|css|json|map|png|svg|ico"""
         rb"""|jpe?g|gif|webp|woff2?|ttf|wasm|webmanifest)(?:\?[^"'()\s<>]*)?)(?=["')])""",
         # require.config({paths: {custom: '/custom', services: '/static/services'}})
-        rb"""(?<=["'(])(?P<path>/(?:static|assets|_next|_app|_nuxt|custom|nbextensions)(?:/[^"'()\s<>]*)?)(?=["')])""",
+        rb"""(?<=["'(])(?P<path>/(?:static|assets|_next|_app|_nuxt|custom|nbextensions|kernelspecs)(?:/[^"'()\s<>]*)?)(?=["')])""",
     )
 )

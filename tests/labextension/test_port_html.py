@@ -62,7 +62,7 @@ def test_other_text_stays_as_it_is(text):
 
 def test_wherever_it_is_cut_a_page_comes_out_the_same():
     page = (
-        '<!DOCTYPE html><body data-base-url="/">\n<script>{"baseUrl": "/", "x": "汉"}</script>\n'
+        '<!DOCTYPE html><body\ndata-base-url="/">\n<script>{"baseUrl": "/", "x": "汉"}</script>\n'
         '<img src="/a.png"><a href="/b">x</a>'
     )
     whole = rewritten(page)
