@@ -14,6 +14,7 @@ from ..webhdfs.transfer import LocalFileError
 
 #: What `Include` of OpenSSH finds beside the file it stands in.
 _INCLUDE = "Include pai/config"
+_AT_THE_TOP = f"{_INCLUDE}\n\n"
 _IS_INCLUDE = re.compile(r'\s*Include(\s+|\s*=\s*)"?pai/config"?\s*', re.IGNORECASE)
 #: What follows holds for some hosts only.
 _BEGINS_BLOCK = re.compile(r"\s*(Host|Match)\b", re.IGNORECASE)
@@ -53,9 +54,11 @@ class SshFolder:
             if self._ours.is_dir():
                 shutil.rmtree(self._ours)
             text = self._users_config()
+            # with the empty line that came with ours
+            theirs = text.removeprefix(_AT_THE_TOP)
             kept = "".join(
                 line
-                for line in text.splitlines(keepends=True)
+                for line in theirs.splitlines(keepends=True)
                 if not _IS_INCLUDE.fullmatch(line.rstrip("\r\n"))
             )
             if kept != text:
@@ -71,7 +74,7 @@ class SshFolder:
                 break
             if _IS_INCLUDE.fullmatch(line):
                 return
-        self._write_users_config(f"{_INCLUDE}\n\n{text}" if text else f"{_INCLUDE}\n")
+        self._write_users_config(f"{_AT_THE_TOP}{text}" if text else f"{_INCLUDE}\n")
 
     def _users_config(self) -> str:
         try:
