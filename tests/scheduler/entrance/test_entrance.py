@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,30 @@ async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house
             assert note.status_code == 401
     assert (await house.ask("open", login="bob+theirs", passport=passport)).status_code == 401
     assert (await house.ask("open", login="alice+one", passport=passport)).status_code == 200
+
+
+async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.begin("theirs", "bob")
+    passport = await house.passport("bob+theirs", "token-root")
+    later = int(time.time() * 1000) + 3_600_000
+    monkeypatch.setattr(house.service.entrance, "_now", lambda: later)
+
+    async def opened() -> int:
+        return (await house.ask("open", login="bob+theirs", passport=passport)).status_code
+
+    assert await opened() == 200
+    tokens = house.folder / "tokens.json"
+    everybody = json.loads(tokens.read_text())
+    tokens.write_text(json.dumps({**everybody, "token-root": {"name": "root"}}))
+    assert await opened() == 404, "no administrator any more"
+    tokens.write_text(json.dumps({name: who for name, who in everybody.items() if name != "token-root"}))
+    assert await opened() == 401, "gone"
+    tokens.write_text(json.dumps(everybody))
+    assert await opened() == 200
+    monkeypatch.setattr(house.service.entrance, "_now", lambda: later + 8 * 24 * 3_600_000)
+    assert await opened() == 401, "too old"
 
 
 # -- which task
