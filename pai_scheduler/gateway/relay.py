@@ -160,6 +160,8 @@ class End(SSHPacketHandler):
             other.send(pkttype, rest)
         elif self._got_close:
             self.close()
+        if self._got_close:
+            self._forget_if_done()
 
     def send(self, pkttype: int, *rest: bytes) -> None:
         """Send to the peer, unless it is too late for that."""

@@ -19,8 +19,8 @@ from .visit import Visit, Visitor
 from .waiting import WaitingRoom
 from .wire import LoginAnswer
 
-#: Seconds for logging in, and between the signs of life that are asked of clients, so many times.
-_LOGIN_SECONDS, _KEEPALIVE_SECONDS, _KEEPALIVE_TIMES = 60.0, 30.0, 3
+#: Seconds for logging in; how often a client that gives none is asked for a sign of life.
+_LOGIN_SECONDS, _KEEPALIVE_TIMES = 60.0, 3
 #: Seconds until no more is taken where the system gives nothing, and between two sums in the log.
 _BREATH_SECONDS, _SUM_SECONDS = 1.0, 60.0
 #: Seconds for which somebody may wait for their turn to be asked about.
@@ -51,7 +51,7 @@ class Server:
             # what is compressed grows when it is unpacked
             compression_algs=["none"],
             login_timeout=_LOGIN_SECONDS,
-            keepalive_interval=_KEEPALIVE_SECONDS,
+            keepalive_interval=settings.keepalive,
             keepalive_count_max=_KEEPALIVE_TIMES,
             gss_host=None,
             allow_pty=True,

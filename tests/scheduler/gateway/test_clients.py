@@ -162,3 +162,15 @@ async def test_a_hundred_terminals_are_open_at_once(
         assert f"{number + 1000}\r\n" in text
         assert (await process.wait()).exit_status == number % 50
     assert len(service.questions("open")) == 1
+
+
+async def test_one_connection_may_open_as_many_channels_one_after_the_other_as_it_likes(
+    connected: asyncssh.SSHClientConnection, service: StandIn
+) -> None:
+    for _ in range(11):
+        streams = await asyncio.gather(
+            *(connected.open_connection("127.0.0.1", service.port) for _ in range(100))
+        )
+        for _, writer in streams:
+            writer.close()
+        await asyncio.gather(*(writer.wait_closed() for _, writer in streams))
