@@ -15,6 +15,7 @@ import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -162,6 +163,30 @@ def test_an_interrupt_ends_the_command_there(pai: Pai) -> None:
             return
         time.sleep(0.1)
     pytest.fail("the command runs on")
+
+
+def test_an_interrupt_comes_as_one_to_what_listens_to_it(pai: Pai, tmp_path: Path) -> None:
+    script = f"""
+        trap '' HUP
+        trap 'echo yes > {tmp_path}/interrupted; exit' INT
+        echo up
+        while :; do sleep 0.1; done
+    """
+    process = subprocess.Popen(
+        [PAI, "exec", "one", "--", "sh", "-c", script],
+        env=environ_for(pai.scheduler),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    for _ in range(300):
+        if (tmp_path / "interrupted").exists():
+            return
+        time.sleep(0.1)
+    pytest.fail("nothing came")
 
 
 @pytest.mark.parametrize(

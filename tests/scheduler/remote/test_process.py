@@ -102,7 +102,7 @@ async def test_a_connection_that_breaks_is_no_exit_code(
         await running
 
 
-async def test_whoever_gives_up_interrupts_the_command(
+async def test_whoever_gives_up_ends_the_command(
     connection: asyncssh.SSHClientConnection, tmp_path: Path
 ) -> None:
     said = Said()
