@@ -108,7 +108,7 @@ class Admission:
 
     def _jobs_of(self, user: str) -> int:
         """Count a user's jobs that have not ended, and those on their way."""
-        return self._writer.core.unended[user] + sum(name == user for name, _ in self._under_way)
+        return len(self._writer.core.unended(user)) + sum(name == user for name, _ in self._under_way)
 
     async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
         key = (owner, spec.name)

@@ -6,8 +6,7 @@ user's stop) → the other tasks are ended → everything is released → anothe
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ..cluster.books import Shape
@@ -68,8 +67,8 @@ class Core:
         self.settings = settings or Settings()
         self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
         self.jobs: dict[str, Job] = {}
-        #: jobs that have not ended, by user
-        self.unended: Counter[str] = Counter()
+        #: jobs that have not ended, by user and id
+        self._unended: dict[str, dict[str, Job]] = {}
         self.timers = Timers()
         #: the latest time that was seen, to notice a clock that was set back
         self._latest = 0
@@ -84,6 +83,10 @@ class Core:
         """Give the jobs that wait for resources."""
         return self.dispatcher.queue
 
+    def unended(self, user: str) -> Collection[Job]:
+        """Give the jobs of a user that have not ended."""
+        return self._unended.get(user, {}).values()
+
     def restore(self, jobs: Iterable[Job]) -> Outcome:
         """Take up what the store knows after a start.
 
@@ -93,7 +96,8 @@ class Core:
         outcome = Outcome()
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
-            self.unended[job.user] += not job.state.ended
+            if not job.state.ended:
+                self._unended.setdefault(job.user, {})[job.id] = job
             if job.attempt is not None:
                 self._latest = max(self._latest, job.attempt.completed or 0)
             if job.attempt is not None and not job.attempt.is_released:
@@ -154,7 +158,7 @@ class Core:
     def _on_submitted(self, event: Submitted, outcome: Outcome) -> None:
         job = Job(event.job_id, event.user, event.spec, event.time, order=event.order)
         self.jobs[job.id] = job
-        self.unended[job.user] += 1
+        self._unended.setdefault(job.user, {})[job.id] = job
         self._tell(outcome, job, event.time, "submitted", msg("Submitted by {user}.", user=event.user))
         self._wait(job, outcome)
 
@@ -397,9 +401,10 @@ class Core:
 
     def _end_job(self, job: Job, verdict: Verdict, time: int, outcome: Outcome) -> None:
         job.state, job.verdict, job.completed, job.not_before = verdict.state, verdict, time, None
-        self.unended[job.user] -= 1
-        if not self.unended[job.user]:
-            del self.unended[job.user]
+        theirs = self._unended[job.user]
+        del theirs[job.id]
+        if not theirs:
+            del self._unended[job.user]
         outcome.jobs[job.id] = job
         self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(verdict.state)})
 

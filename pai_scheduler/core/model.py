@@ -178,7 +178,7 @@ class Job:
         return before + int(ref.index)
 
 
-#: the type of a story entry that tells who opened a way into a task, or closed it, perhaps after the job's end
+#: the type of a story entry: who opened a way into a task, or closed it, perhaps after the job's end
 ACCESS = "access"
 
 

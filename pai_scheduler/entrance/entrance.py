@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -115,12 +115,10 @@ class Entrance:
             raise _nobody()
         caller = await self._still(users, passport)
         core = self._writer.core
-        jobs: Iterable[Job] = core.jobs.values()
-        if passport.proof == "job":
-            jobs = [job for job in jobs if job.id == passport.job]
-            if not any(not job.state.ended for job in jobs):
-                raise RequestError(404, "NoJobError", msg("The job of this key has ended."))
         names = [name for name in readings(login) if caller.may_act_for(name.user)]
+        jobs = self._jobs_of(names, passport)
+        if passport.proof == "job" and not jobs:
+            raise RequestError(404, "NoJobError", msg("The job of this key has ended."))
         job, task = choose(names, jobs, lambda job: waiting_reason(core, job, self._now()))
         # (the job may be at another attempt once we have waited)
         attempt, ref = job.attempt, task.ref
@@ -232,9 +230,7 @@ class Entrance:
 
     def _job_of(self, name: LoginName, key: PublicKey) -> Job | None:
         """Find the job whose own key this is, among those that a login name may mean."""
-        theirs = [
-            job for job in self._writer.core.jobs.values() if job.user == name.user and not job.state.ended
-        ]
+        theirs = list(self._writer.core.unended(name.user))
         if name.job:
             job = named(theirs, name.job)
             theirs = [] if job is None else [job]
@@ -273,6 +269,13 @@ class Entrance:
 
     # -- which ----------------------------------------------------------------------------------------------
 
+    def _jobs_of(self, names: Sequence[LoginName], passport: Passport) -> list[Job]:
+        """List the jobs among which a login name chooses; for a job's key, that job."""
+        users = dict.fromkeys(name.user for name in names)
+        return [
+            job for user in users for job in self._writer.core.unended(user) if passport.job in ("", job.id)
+        ]
+
     def _remember(self, sealed: str, task: TaskRef) -> None:
         self._opened[sealed] = task
         if len(self._opened) > _MOST_REMEMBERED:
@@ -281,10 +284,9 @@ class Entrance:
     def _meant(self, passport: Passport) -> TaskRef | None:
         """Find the task again after a restart of ours."""
         caller = Caller(passport.user, passport.admin)
-        jobs = [job for job in self._writer.core.jobs.values() if passport.job in ("", job.id)]
         names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]
         try:
-            return choose(names, jobs, lambda _: None)[1].ref
+            return choose(names, self._jobs_of(names, passport), lambda _: None)[1].ref
         except RequestError:
             return None
 
