@@ -317,5 +317,6 @@ export function FilesGuide(props: IGuideProps): React.ReactElement {
 /** Give what guides need; `null` where there is no address at all. */
 export function guideProps(model: ConnectModel, connect: IConnect, trans: TranslationBundle): IGuideProps | null {
   const address = addressOf(connect, location.hostname);
-  return address && { model, connect, address, trans };
+  // a task whose folder could not be asked for is opened at its root
+  return address && { model, connect: { ...connect, workDir: connect.workDir || '/' }, address, trans };
 }

@@ -112,7 +112,8 @@ export function DownloadButton(props: {
 
 function hand(file: Blob, name: string): void {
   const link = document.createElement('a');
-  link.href = URL.createObjectURL(file);
+  // browsers append ".txt" to what is a text
+  link.href = URL.createObjectURL(new Blob([file], { type: 'application/octet-stream' }));
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

@@ -5,6 +5,7 @@ import { Terminal as Service } from '@jupyterlab/services';
 import { ITerminal, Terminal } from '@jupyterlab/terminal';
 import { ITranslator } from '@jupyterlab/translation';
 import { terminalIcon } from '@jupyterlab/ui-components';
+import { UUID } from '@lumino/coreutils';
 import { Message } from '@lumino/messaging';
 import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
@@ -21,6 +22,8 @@ export interface IShellOptions {
   readonly task: ITask;
   /** Of the shell to go on with; without it a new one is started. */
   readonly name?: string | undefined;
+  /** Of the tab, across reloads; a shell has its name only later, and another one may take its place. */
+  readonly key?: string | undefined;
   readonly terminals: TaskTerminals;
   /** As JupyterLab's own terminals have them now. */
   readonly settings: () => Partial<ITerminal.IOptions>;
@@ -40,10 +43,14 @@ export class ShellView extends Widget {
     // the shells are listed every few seconds: whoever could not reach the server then tries again
     this.shells.manager.runningChanged.connect(this.comeBack, this);
     this._name = options.name;
+    this.key = options.key ?? UUID.uuid4();
     const layout = (this.layout = new PanelLayout());
     layout.addWidget(new ShellBar(this, options.translator));
     void this.open();
   }
+
+  /** Names the tab. */
+  readonly key: string;
 
   get task(): ITask {
     return this.options.task;

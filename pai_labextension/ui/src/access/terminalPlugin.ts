@@ -65,7 +65,7 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
     const tracker = new WidgetTracker<ShellWidget>({ namespace: 'pai-terminals' });
     const settings = new TerminalSettings(registry, themes, tracker);
 
-    const show = async (task: ITask, name?: string): Promise<ShellWidget> => {
+    const show = async (task: ITask, name?: string, key?: string): Promise<ShellWidget> => {
       const there = tracker.find(
         ({ content }) => name !== undefined && content.name === name && keyOf(content.task) === keyOf(task)
       );
@@ -73,9 +73,9 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
         shell.activateById(there.id);
         return there;
       }
-      const content = new ShellView({ task, name, terminals, settings: () => settings.values, translator });
+      const content = new ShellView({ task, name, key, terminals, settings: () => settings.values, translator });
       const widget: ShellWidget = new MainAreaWidget({ content });
-      widget.id = `pai-terminal-${(made += 1)}`;
+      widget.id = `pai-terminal-${content.key}`;
       widget.title.closable = true;
       widget.toolbar.hide();
       content.changed.connect(() => void tracker.save(widget));
@@ -84,7 +84,6 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
       shell.activateById(widget.id);
       return widget;
     };
-    let made = 0;
 
     commands.addCommand(CommandIDs.open, {
       label: args => (args['isPalette'] ? trans.__('Open a terminal in a PAI task') : trans.__('Terminal in a PAI task')),
@@ -97,14 +96,15 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
             user: { type: 'string' },
             job: { type: 'string' },
             task: { type: 'string' },
-            name: { type: 'string', description: 'of a shell to go on with' }
+            name: { type: 'string', description: 'of a shell to go on with' },
+            key: { type: 'string', description: 'of the tab' }
           }
         }
       },
       execute: async args => {
         try {
           const task = await access.find(args, trans.__('Open a terminal'), trans.__('Open'));
-          return task && (await settings.ready.then(() => show(task, text(args['name']))));
+          return task && (await settings.ready.then(() => show(task, text(args['name']), text(args['key']))));
         } catch (error) {
           await showErrorMessage(trans.__('No terminal could be opened'), error as Error);
           return undefined;
@@ -118,8 +118,8 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
     if (restorer) {
       void restorer.restore(tracker, {
         command: CommandIDs.open,
-        args: ({ content }) => ({ ...content.task, name: content.name ?? null }),
-        name: ({ content }) => `${keyOf(content.task)}/${content.name ?? ''}`,
+        args: ({ content }) => ({ ...content.task, name: content.name ?? null, key: content.key }),
+        name: ({ content }) => content.key,
         when: app.serviceManager.ready
       });
     }
