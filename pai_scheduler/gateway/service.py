@@ -39,7 +39,7 @@ class ServiceClient:
     async def login(self, request: LoginRequest) -> LoginAnswer | None:
         """Ask who that is; None: nobody is let in with that."""
         answer = await self._ask("login", request)
-        if answer.status_code == _UNAUTHORIZED and "WWW-Authenticate" not in answer.headers:
+        if answer.status_code == _UNAUTHORIZED:
             return None
         if answer.is_success:
             return cast(LoginAnswer, _read(answer))
@@ -68,9 +68,13 @@ class ServiceClient:
 
     async def _ask(self, what: str, body: Any) -> httpx.Response:
         try:
-            return await self._http.post(what, json=body)
+            answer = await self._http.post(what, json=body)
         except httpx.HTTPError as error:
             raise UnavailableError(f"{what}: {type(error).__name__} {error}") from error
+        # a 401 without the challenge is about the person, one with it about us
+        if answer.status_code == _UNAUTHORIZED and "WWW-Authenticate" in answer.headers:
+            raise UnavailableError("another service than the one that started this gateway")
+        return answer
 
 
 def _read(answer: httpx.Response) -> dict[str, Any]:

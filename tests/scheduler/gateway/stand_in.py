@@ -187,7 +187,10 @@ class _Handler(RequestHandler):
 
     async def post(self, what: str) -> None:
         service = self._service
-        assert self.request.headers["Authorization"] == f"Bearer {service.token}"
+        if self.request.headers["Authorization"] != f"Bearer {service.token}":
+            self.set_status(401)
+            self.set_header("WWW-Authenticate", "Bearer")
+            return
         body = json.loads(self.request.body)
         if service.away:
             self.set_status(503)

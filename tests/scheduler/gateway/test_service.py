@@ -60,3 +60,15 @@ async def test_another_answer_than_was_agreed_is_none(client: ServiceClient, ser
     service.target = []  # type: ignore[assignment]
     with pytest.raises(UnavailableError):
         await client.open({"login": "alice", "passport": "p"})
+
+
+async def test_a_service_that_does_not_know_this_gateway_says_nothing_about_anybody(service: StandIn) -> None:
+    stranger = ServiceClient(service.url, "another token")
+    for question in (
+        stranger.login(login("token-of-alice")),
+        stranger.open({"login": "alice", "passport": "p"}),
+        stranger.note(NOTE),
+    ):
+        with pytest.raises(UnavailableError):
+            await question
+    await stranger.close()
