@@ -104,6 +104,7 @@ def _server_config(peers: Mapping[str, Peer]) -> str:
             "AllowStreamLocalForwarding yes",
             "GatewayPorts no",
             "X11Forwarding no",
+            "AcceptEnv LANG LC_*",
             "ClientAliveInterval 30",
             "ClientAliveCountMax 4",
             "MaxSessions 200",
