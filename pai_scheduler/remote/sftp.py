@@ -32,11 +32,21 @@ async def files_of(connection: asyncssh.SSHClientConnection) -> AsyncIterator[SF
     """Open a task's files; RemoteError where that cannot be, or the connection breaks."""
     try:
         # names that are no UTF-8 are passed through as they are
-        async with await connection.start_sftp_client(path_errors="surrogateescape") as files:
+        opened = await connection.start_sftp_client(path_errors="surrogateescape")
+    except (asyncssh.SFTPError, asyncssh.DisconnectError, asyncssh.ChannelOpenError) as error:
+        raise RemoteError(
+            msg("The task's files cannot be opened: {reason}.", reason=error.reason.rstrip("."))
+        ) from error
+    try:
+        async with opened as files:
             yield files
     except (asyncssh.SFTPError, asyncssh.DisconnectError, asyncssh.ChannelOpenError) as error:
-        reason = error.reason.rstrip(".")
-        raise RemoteError(msg("The connection to the task broke off: {reason}.", reason=reason)) from error
+        raise RemoteError(
+            msg(
+                "The connection to the task broke off: {reason}. The same command goes on from here.",
+                reason=error.reason.rstrip("."),
+            )
+        ) from error
 
 
 @contextmanager

@@ -19,6 +19,14 @@ def environ_for(scheduler: RunningScheduler, **more: str) -> dict[str, str]:
     return clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-alice", **more})
 
 
+def gateways_of(scheduler: RunningScheduler) -> list[int]:
+    """Give the process ids of a scheduler's SSH gateway."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(scheduler.process.pid)], capture_output=True, text=True
+    )
+    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "pai_scheduler.gateway" in line]
+
+
 @pytest.fixture
 def pai(scheduler: RunningScheduler) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run `pai` as alice."""

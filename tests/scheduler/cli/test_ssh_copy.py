@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from pai_scheduler.cli.ssh_copy import Place, place_of
-from tests.scheduler.cli.conftest import PAI, environ_for
+from tests.scheduler.cli.conftest import PAI, environ_for, gateways_of
+from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
+
+T = TypeVar("T")
 
 BYTES = os.urandom(5_000_000)
 
@@ -79,6 +87,52 @@ def test_files_go_into_a_folder_that_is_there_or_under_a_new_name(pai: Pai, proj
     assert pai.there("ls", "two", "main-0") == ""
     told = json.loads(pai("--json", "cp", "two/main-1:renamed", "here").stdout)
     assert (told["files"], Path(told["to"]).name, told["leftOut"]) == (1, "here", [])
+
+
+def test_a_copy_that_was_cut_goes_on_where_it_was_and_is_no_half_file_meanwhile(tmp_path: Path) -> None:
+    scheduler = RunningScheduler(tmp_path, ssh=True)
+    try:
+        run_job(scheduler, "cut")
+        large = tmp_path / "large"
+        with large.open("wb") as file:
+            for _ in range(40):
+                file.write(BYTES * 2)
+        pai = Pai(scheduler, tmp_path)
+        folder = Path(pai.there("pwd", "cut").strip())
+        copying = subprocess.Popen(
+            [PAI, "cp", "large", "cut:"],
+            cwd=tmp_path,
+            env=environ_for(scheduler),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        part = until(lambda: next((file for file in folder.glob(".large.*") if file.stat().st_size), None))
+        for number in gateways_of(scheduler):
+            os.kill(number, signal.SIGKILL)
+        said = copying.communicate(timeout=60)
+        assert copying.returncode == 1
+        assert "The same command goes on from here." in said[1]
+        assert [file.name for file in folder.iterdir()] == [part.name]
+        assert 0 < part.stat().st_size < large.stat().st_size
+        inode = part.stat().st_ino
+        again = until(lambda: ran if (ran := pai("cp", "large", "cut:")).returncode == 0 else None)
+        assert again.stdout.startswith("cut/main-0:large. Files transferred: 1 ")
+        assert [file.name for file in folder.iterdir()] == ["large"]
+        # it is the same file that grew
+        assert (folder / "large").stat().st_ino == inode
+        assert filecmp.cmp(large, folder / "large", shallow=False)
+    finally:
+        scheduler.close()
+
+
+def until(find: Callable[[], T | None]) -> T:
+    for _ in range(600):
+        if (found := find()) is not None:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it does not come")
 
 
 @pytest.mark.parametrize(

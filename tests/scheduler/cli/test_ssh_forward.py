@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from tests.scheduler.cli.conftest import PAI, environ_for
+from tests.scheduler.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
 
@@ -142,10 +144,11 @@ def test_a_port_on_which_nothing_listens_is_said_and_the_others_go_on(own: Runni
 def test_ports_come_back_after_the_scheduler_and_its_gateway_were_killed(own: RunningScheduler) -> None:
     with forwarding(own, "server", "web") as (process, ports):
         assert post(ports[0]).endswith(BODY)
-        gateways = children_of(own.process.pid)
+        gateways = gateways_of(own)
+        assert gateways
         own.kill()
         for number in gateways:
-            kill(number)
+            os.kill(number, signal.SIGKILL)
         assert process.stderr is not None
         assert process.stderr.readline().startswith("The way to the task broke")
         own.start()
@@ -160,12 +163,3 @@ def test_it_ends_with_the_job(own: RunningScheduler) -> None:
         assert process.wait(60) == 1
         assert process.stderr is not None
         assert "Job brief " in process.stderr.read()
-
-
-def children_of(number: int) -> list[int]:
-    listed = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(number)], capture_output=True, text=True)
-    return [int(line.split()[0]) for line in listed.stdout.splitlines() if "pai_scheduler.gateway" in line]
-
-
-def kill(number: int) -> None:
-    subprocess.run(["kill", "-KILL", str(number)], check=True)
