@@ -55,6 +55,11 @@ class Box:
     keys: Path
 
     @property
+    def work(self) -> Path:
+        """Give its working folder, as this machine sees it."""
+        return self.keys / self.name
+
+    @property
     def options(self) -> list[str]:
         """Give options of OpenSSH's clients: with the job's key to this container, known by its own."""
         pairs = {
@@ -172,14 +177,14 @@ class Boxes:
     """Makes containers of one job, which reach each other by name. `volume`: the runtime's."""
 
     def __init__(self, docker_host: str, volume: str | None, folder: Path) -> None:
-        self._docker_host, self._volume, self._folder = docker_host, volume, folder
+        self.docker_host, self._volume, self.folder = docker_host, volume, folder
         self._job = f"test-{uuid.uuid4().hex[:12]}"
         self._made: list[Box] = []
-        self._folder.mkdir(parents=True, exist_ok=True)
-        identity = self._folder / "identity"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        identity = self.folder / "identity"
         identity.touch(0o600)
         identity.write_bytes(KEYS.identity(self._job).private)
-        (self._folder / "known_hosts").write_text(f"{HOST_KEY_ALIAS} {KEYS.host(self._job).public}\n")
+        (self.folder / "known_hosts").write_text(f"{HOST_KEY_ALIAS} {KEYS.host(self._job).public}\n")
         self._network = network_name(self._job, 0)
         self._subnet = self._make_network()
 
@@ -191,8 +196,8 @@ class Boxes:
         hosts = {f"{name}-0": address for name, address in addresses.items()}
         peers = {name: Peer(address, PORT) for name, address in hosts.items()}
         usual = ssh_files(KEYS.identity(self._job), KEYS.host(self._job), peers) | own_port(PORT)
-        private = self._folder / "private"
-        private.mkdir(exist_ok=True)
+        private = self.folder / f"private-{len(self._made)}"
+        private.mkdir()
         for name, content in (usual if files is None else files).items():
             (private / name).write_bytes(content)
         made = {}
@@ -213,29 +218,29 @@ class Boxes:
         )  # fmt: skip
         host = config["HostConfig"]
         # as the engine makes it: whoever the image runs as may write there
-        work = self._folder / launch.task.name
+        work = self.folder / launch.task.name
         work.mkdir()
         work.chmod(0o777)
         host["Mounts"].append({"Type": "bind", "Source": str(work), "Target": WORK_DIR})
         host |= setting.host
         name = launch.task.name
-        made = ask(self._docker_host, "POST", f"/containers/create?name={name}", config)
-        box = Box(self._docker_host, name, made["Id"], launch.address, self._folder)
+        made = ask(self.docker_host, "POST", f"/containers/create?name={name}", config)
+        box = Box(self.docker_host, name, made["Id"], launch.address, self.folder)
         self._made.append(box)
-        ask(self._docker_host, "POST", f"/containers/{box.id}/start")
+        ask(self.docker_host, "POST", f"/containers/{box.id}/start")
         return box
 
     def _make_network(self) -> IPv4Network:
         """Make a network in which addresses may be chosen: one of its own that Docker has free."""
         for attempt in range(20):
             body: dict[str, Any] = {"Name": self._network, "CheckDuplicate": True}
-            made = ask(self._docker_host, "POST", "/networks/create", body)
-            found = ask(self._docker_host, "GET", f"/networks/{made['Id']}")
+            made = ask(self.docker_host, "POST", "/networks/create", body)
+            found = ask(self.docker_host, "GET", f"/networks/{made['Id']}")
             subnet = found["IPAM"]["Config"][0]["Subnet"]
-            ask(self._docker_host, "DELETE", f"/networks/{made['Id']}")
+            ask(self.docker_host, "DELETE", f"/networks/{made['Id']}")
             try:
                 ask(
-                    self._docker_host,
+                    self.docker_host,
                     "POST",
                     "/networks/create",
                     {**body, "IPAM": {"Config": [{"Subnet": subnet}]}},
@@ -250,8 +255,8 @@ class Boxes:
     def remove(self) -> None:
         """Remove all that was made."""
         for box in self._made:
-            ask(self._docker_host, "DELETE", f"/containers/{box.id}?force=1&v=1")
-        ask(self._docker_host, "DELETE", f"/networks/{self._network}")
+            ask(self.docker_host, "DELETE", f"/containers/{box.id}?force=1&v=1")
+        ask(self.docker_host, "DELETE", f"/networks/{self._network}")
 
 
 @contextmanager

@@ -48,16 +48,21 @@ def volume(docker_host: str, runtime_image: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def odd(docker_host: str, runtime_image: str) -> None:
+    """Have the images that make it hard."""
+    provide(lambda: odd_images(docker_host, runtime_image))
+
+
+@pytest.fixture(scope="session")
 def boxes(
     docker_host: str,
-    runtime_image: str,
     volume: str,
     ssh_clients: None,
+    odd: None,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Box]]:
     """Run one container of each kind, all of the same job."""
-    del ssh_clients
-    provide(lambda: odd_images(docker_host, runtime_image))
+    del ssh_clients, odd
     maker = Boxes(docker_host, volume, tmp_path_factory.mktemp("boxes"))
     try:
         made = maker.make(KINDS)
