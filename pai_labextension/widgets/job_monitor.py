@@ -16,6 +16,7 @@ from . import attempts_view, job_view
 from .explorer.paths import VARIABLE
 from .explorer.view import ExplorerView
 from .explorer.words import reason
+from .links import port_link, server_prefix
 from .log_follow import LogChoice
 from .log_panel import LogPanel
 from .log_text import LogText
@@ -54,6 +55,8 @@ class JobMonitor(TopWidget):
         say = self.say
         self.name, self.user = name, user
         self._pace = pace or Pace()
+        #: Whether whoever looks may open its ports; False until that is known.
+        self._is_mine = False
         self.detail: JobDetail | None = None
         self._attempts: list[AttemptInfo] = []
         #: When the first container goes that is kept for debugging, by attempt; ms since the epoch.
@@ -209,7 +212,10 @@ class JobMonitor(TopWidget):
         delay = self._pace.first_retry
         while True:
             try:
-                return await self._owner()
+                me = (await self.client.whoami())["username"]
+                self.user = self.user or me
+                self._is_mine = self.user == me
+                return self.user
             except UnreachableError as error:
                 self._show_trouble(str(error))
             await asyncio.sleep(delay)
@@ -235,7 +241,7 @@ class JobMonitor(TopWidget):
         self._show_head()
         # only the attempts know on which machine a task is
         roles = attempts[-1]["taskRoles"] if attempts else detail["taskRoles"]
-        self._show(self.tasks, job_view.tasks(self.say, roles))
+        self._show(self.tasks, job_view.tasks(self.say, roles, self._port_link))
         self._show(self.history, attempts_view.history(self.say, attempts, ended))
         self._show(self.ending, job_view.ending(self.say, detail, ""))
         show(self._stop_row, not ended)
@@ -243,6 +249,12 @@ class JobMonitor(TopWidget):
         if ended:
             show(self.activity, False)
         self.logs.load(detail["jobStatus"]["username"], attempts)
+
+    def _port_link(self, role: str, index: int, label: str) -> str | None:
+        prefix = server_prefix() if self._is_mine and self.user is not None else None
+        return (
+            None if prefix is None else port_link(prefix, str(self.user), self.name, f"{role}-{index}", label)
+        )
 
     def _show_head(self) -> None:
         if self.detail is not None:

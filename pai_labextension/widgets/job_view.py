@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
-from typing import Any
 
 from pai_scheduler.wire import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
 
 from .language import Language
 
+#: Gives the address of a port of a task, by role, index and label; None where there is none.
+PortLink = Callable[[str, int, str], str | None]
+#: The label of a task's own SSH server, which no browser speaks to.
+_SSH = "ssh"
 #: A browser shows more rows than this only slowly, and nobody reads them.
 MOST_ROWS = 200
 
@@ -75,9 +79,9 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_unt
     return "<br>".join(lines)
 
 
-def tasks(say: Language, roles: dict[str, TaskRoleStatus]) -> str:
-    """Show the tasks of each role."""
-    return "".join(_role(say, name, role["taskStatuses"]) for name, role in roles.items())
+def tasks(say: Language, roles: dict[str, TaskRoleStatus], port_link: PortLink | None = None) -> str:
+    """Show the tasks of each role; `port_link` gives the addresses of what listens in those that run."""
+    return "".join(_role(say, name, role["taskStatuses"], port_link) for name, role in roles.items())
 
 
 def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
@@ -114,12 +118,12 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
     return f'<div class="pai-notice pai-{kind}" role="status">{"<br>".join(parts)}</div>' if parts else ""
 
 
-def _role(say: Language, name: str, statuses: list[TaskStatus]) -> str:
+def _role(say: Language, name: str, statuses: list[TaskStatus], port_link: PortLink | None) -> str:
     counts = Counter(status["taskState"] for status in statuses)
     summary = say(", ").join(f"{count} × {state_word(say, state)}" for state, count in counts.items())
     columns = [say("Task"), say("State"), say("Machine"), say("Address"), say("Ports"), say("Exit code")]
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in columns)
-    rows = "".join(_row(say, status) for status in statuses[:MOST_ROWS])
+    rows = "".join(_row(say, name, status, port_link) for status in statuses[:MOST_ROWS])
     more = len(statuses) - MOST_ROWS
     rest = (
         f'<tr><td colspan="6">{escape(say("… and {count} more", count=more))}</td></tr>' if more > 0 else ""
@@ -130,19 +134,26 @@ def _role(say: Language, name: str, statuses: list[TaskStatus]) -> str:
     )
 
 
-def _row(say: Language, status: TaskStatus) -> str:
+def _row(say: Language, role: str, status: TaskStatus, port_link: PortLink | None) -> str:
     code = status["containerExitCode"]
-    ports = "; ".join(f"{label}: {numbers}" for label, numbers in status["containerPorts"].items())
-    state = state_word(say, status["taskState"])
-    cells: list[Any] = [
+    ports = "; ".join(_port(role, status, label, port_link) for label in status["containerPorts"])
+    cells = [
         status["taskIndex"],
-        state,
+        state_word(say, status["taskState"]),
         status.get("node", ""),
         status["containerIp"],
-        ports,
-        "" if code is None else code,
     ]
-    return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+    shown = [*(escape(str(cell)) for cell in cells), ports, "" if code is None else str(code)]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in shown) + "</tr>"
+
+
+def _port(role: str, status: TaskStatus, label: str, port_link: PortLink | None) -> str:
+    words = escape(f"{label}: {status['containerPorts'][label]}")
+    runs = status["taskState"] == "RUNNING" and label != _SSH
+    address = port_link(role, status["taskIndex"], label) if runs and port_link is not None else None
+    if address is None:
+        return words
+    return f'<a href="{escape(address, quote=True)}" target="_blank" rel="noopener noreferrer">{words}</a>'
 
 
 def moment(milliseconds: int) -> str:

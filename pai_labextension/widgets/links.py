@@ -1,4 +1,4 @@
-"""Addresses that the browser can open: the scheduler's API behind the notebook server."""
+"""Addresses that the browser can open: the scheduler's API and ports of tasks, behind the notebook server."""
 
 from __future__ import annotations
 
@@ -49,3 +49,9 @@ def log_link(prefix: str, user: str, job: str, choice: LogChoice) -> str:
     ]
     path = "/".join(quote(part, safe="") for part in parts)
     return f"{prefix.rstrip('/')}/pai/api/v1/{path}?attempt={choice.attempt}"
+
+
+def port_link(prefix: str, user: str, job: str, task: str, label: str) -> str:
+    """Give the address of what listens on a port of a task; `task`: `<role>-<index>`."""
+    path = "/".join(quote(part, safe="") for part in (user, job, task, label))
+    return f"{prefix.rstrip('/')}/pai/ports/{path}/"

@@ -23,8 +23,8 @@ PACE = Pace(gap=0, first_retry=0.01, longest_retry=0.05, poll=3600)
 async def watch(peer: Peer) -> Any:
     made: list[JobMonitor] = []
 
-    def make(name: str, locale: str = "en") -> JobMonitor:
-        made.append(JobMonitor(name, client=peer.client(), locale=locale, pace=PACE))
+    def make(name: str, locale: str = "en", user: str | None = None) -> JobMonitor:
+        made.append(JobMonitor(name, user, client=peer.client(), locale=locale, pace=PACE))
         return made[-1]
 
     yield make
@@ -56,6 +56,18 @@ async def test_a_job_is_followed_from_waiting_to_its_end(peer: Peer, watch: Watc
     job.happen("done", state="SUCCEEDED", exit_code=0)
     assert await asyncio.wait_for(monitor.wait(), 10) == "SUCCEEDED"
     assert not visible(monitor.activity)
+
+
+async def test_ports_are_links_for_the_owner_of_the_job_only(
+    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_SERVICE_PREFIX", "/user/alice/")
+    peer.add("demo").state = "RUNNING"
+    mine = watch("demo")
+    await until(lambda: '"/user/alice/pai/ports/alice/demo/worker-0/http/"' in mine.tasks.value)
+    theirs = watch("demo", user="bob")
+    await until(lambda: "http: 8080" in theirs.tasks.value)
+    assert "<a " not in theirs.tasks.value
 
 
 async def test_another_task_or_stream_is_another_log(peer: Peer, watch: Watch) -> None:

@@ -48,6 +48,21 @@ def test_each_role_has_a_table_of_its_tasks_with_their_machines() -> None:
     assert "<td>node-a</td><td>10.0.0.7</td><td>http: 8080</td>" in markup
 
 
+def test_the_ports_of_running_tasks_are_links() -> None:
+    job = job_of("demo", "worker")
+    roles = job.attempts()[-1]["taskRoles"]
+    first, second = roles["worker"]["taskStatuses"][:2]
+    first |= {"taskState": "RUNNING", "containerPorts": {"web<": "8080", "ssh": "22"}}  # type: ignore[typeddict-item]
+    second |= {"taskState": "FAILED", "containerPorts": {"web": "8080"}}  # type: ignore[typeddict-item]
+    markup = job_view.tasks(EN, roles, lambda role, index, label: f"/at?{role}&{index}&{label}")
+    link = (
+        '<a href="/at?worker&amp;0&amp;web&lt;" target="_blank" rel="noopener noreferrer">web&lt;: 8080</a>'
+    )
+    assert f"<td>{link}; ssh: 22</td>" in markup
+    assert markup.count("<a ") == 1
+    assert "<a " not in job_view.tasks(EN, roles, lambda *_task: None)
+
+
 def test_a_role_of_many_tasks_shows_the_first_and_counts_the_rest() -> None:
     job = job_of("demo")
     job.config["taskRoles"][0]["taskNumber"] = 1000

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 
 from pai_labextension.resources import target
-from pai_labextension.widgets.links import log_link, server_prefix
+from pai_labextension.widgets.links import log_link, port_link, server_prefix
 from pai_labextension.widgets.log_follow import LogChoice
 
 
@@ -33,3 +33,8 @@ def test_the_link_to_a_log_is_one_that_the_server_extension_forwards() -> None:
     prefix, path, query = "/user/alice/pai/api/v1/", *link.split("?")
     assert path.startswith(prefix)
     assert target("GET", unquote(path.removeprefix(prefix)), query).query == "attempt=1"
+
+
+def test_the_link_to_a_port_holds_whatever_a_user_is_called() -> None:
+    link = port_link("/user/alice/", "王 小/明", "job~1", "worker-0", "web")
+    assert link == "/user/alice/pai/ports/%E7%8E%8B%20%E5%B0%8F%2F%E6%98%8E/job~1/worker-0/web/"
