@@ -133,7 +133,9 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
     monkeypatch.setenv("JUPYTER_NO_CONFIG", "1")
     opened: list[tuple[ServerApp, HTTPServer, httpx.AsyncClient]] = []
 
-    async def make(api_url: str, token: str = OWN_TOKEN, **server_settings: Any) -> httpx.AsyncClient:
+    async def make(
+        api_url: str, token: str = OWN_TOKEN, base_url: str = BASE_URL, **server_settings: Any
+    ) -> httpx.AsyncClient:
         config = Config(
             {
                 "ServerApp": {"jpserver_extensions": {"pai_labextension": True}, **server_settings},
@@ -142,7 +144,7 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
             }
         )
         app = ServerApp(
-            config=config, base_url=BASE_URL, root_dir=str(tmp_path), allow_root=True, open_browser=False
+            config=config, base_url=base_url, root_dir=str(tmp_path), allow_root=True, open_browser=False
         )
         app.init_signal = lambda: None
         app.initialize(argv=[], find_extensions=False, new_httpserver=False)
@@ -150,7 +152,7 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)
         browser = httpx.AsyncClient(
-            base_url=f"http://127.0.0.1:{sockets[0].getsockname()[1]}{BASE_URL}",
+            base_url=f"http://127.0.0.1:{sockets[0].getsockname()[1]}{base_url}",
             headers={"Authorization": f"token {BROWSER_TOKEN}"},
             timeout=30,
             trust_env=False,
