@@ -7,13 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from ..access.login_name import LoginName
 from ..client import ApiError, Client
 from ..job.messages import msg
-from ..remote.connection import find_gateway
-from ..remote.openssh_config import Host, UnwritableNameError, config, hosts, known_hosts, quoted
+from ..remote.connection import RemoteError, find_gateway
+from ..remote.openssh_config import Host, UnwritableNameError, config, hosts, known_hosts, quoted, word_of
 from ..webhdfs.transfer import side_by_side
 from .session import OK, Session
 from .ssh_files import SshFolder
@@ -39,7 +38,14 @@ async def ssh_config(session: Session, *, write: bool, remove: bool) -> int:
     running = await _running(session.client)
     paths = {job: folder.key_path(_file_name(job)) for job in running.keys}
     blocks = _blocks(session, hosts(running.tasks, {job: path.as_posix() for job, path in paths.items()}))
-    text = config(gateway.host, gateway.port, folder.known_hosts.as_posix(), blocks)
+    try:
+        text = config(gateway.host, gateway.port, folder.known_hosts.as_posix(), blocks)
+    except UnwritableNameError as error:
+        raise RemoteError(
+            msg(
+                "{path} cannot stand in a file of OpenSSH, and the files are to be there.", path=error.args[0]
+            )
+        ) from None
     if not write:
         print(text, end="")
         return OK
@@ -96,5 +102,5 @@ def _tell(session: Session, blocks: Sequence[Host]) -> None:
 
 
 def _file_name(job: str) -> str:
-    """Name a job's key file; every job has another one, none a name that means something."""
-    return quote(job, safe="").replace(".", "%2E").replace("~", "%7E")
+    # no name of a job's is one that means a folder then
+    return f"{word_of(job)}.key"

@@ -50,8 +50,8 @@ def hosts(tasks: Sequence[LoginName], identity_files: Mapping[str, str]) -> list
     return [
         Host(
             (
-                f"pai-{_word(task.job)}-{_word(task.task)}",
-                *((f"pai-{_word(task.job)}",) if count[task.job] == 1 else ()),
+                f"pai-{word_of(task.job)}-{word_of(task.task)}",
+                *((f"pai-{word_of(task.job)}",) if count[task.job] == 1 else ()),
             ),
             task,
             identity_files[task.job],
@@ -92,8 +92,8 @@ def _block(address: str, port: int, known_hosts: str, host: Host) -> str:
     )
 
 
-def _word(name: str) -> str:
-    """Make a part of an alias, the same for a name each time, and another one for another name."""
+def word_of(name: str) -> str:
+    """Make a part of an alias or of a file's name: the same for a name each time, another for another."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "-", name)
     if plain == name:
         return name

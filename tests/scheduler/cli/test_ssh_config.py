@@ -107,7 +107,7 @@ def test_another_gateway_in_its_place_is_noticed(alice: Person, tmp_path: Path) 
 def test_the_block_and_the_key_of_an_ended_job_vanish(alice: Person) -> None:
     run_job(alice.scheduler, "brief")
     alice.pai("ssh-config", "--write")
-    key = alice.home / ".ssh" / "pai" / "keys" / "brief"
+    key = alice.home / ".ssh" / "pai" / "keys" / "brief.key"
     assert "pai-brief" in alice.config.read_text()
     assert key.exists()
     alice.pai("stop", "brief")
@@ -123,6 +123,25 @@ def test_what_was_written_can_be_removed(alice: Person) -> None:
     assert alice.pai("ssh-config", "--remove").returncode == 0
     assert [path.name for path in (alice.home / ".ssh").iterdir()] == ["config"]
     assert (alice.home / ".ssh" / "config").read_text() == "Host mine\n  User me\n"
+
+
+@pytest.mark.parametrize("job", ["dots.and~tildes", "..x"])
+def test_a_job_with_any_name_can_be_entered(alice: Person, job: str) -> None:
+    run_job(alice.scheduler, job)
+    assert alice.pai("ssh-config", "--write").returncode == 0
+    line = next(text for text in alice.config.read_text().splitlines() if f"+{job}+main-0" in text)
+    host = alice.config.read_text().split(line)[0].rsplit("Host ", 1)[1].split()[0]
+    assert alice.run("ssh", host, "echo $PAI_JOB_NAME").stdout.decode() == f"{job}\n"
+    alice.pai("stop", job)
+
+
+def test_a_home_that_openssh_cannot_name_is_said(entered: RunningScheduler, tmp_path: Path) -> None:
+    home = tmp_path / "100%"
+    home.mkdir()
+    refused = Person(entered, home).pai("ssh-config", "--write")
+    assert refused.returncode == 1
+    assert refused.stderr.endswith("cannot stand in a file of OpenSSH, and the files are to be there.\n")
+    assert list(home.iterdir()) == []
 
 
 def test_a_user_name_that_needs_quotes_works(entered: RunningScheduler, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What was downloaded gets its name when it is whole, with its time and mode, and nothing leads out of the tree."""
+"""What was downloaded gets its name when it is whole, with its time and mode, and stays in its folder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_nothing_is_put_through_a_link_to_a_folder(tmp_path: Path) -> None:
     (tmp_path / "tree" / "link").symlink_to(tmp_path / "away")
     with pytest.raises(LocalFileError, match="symbolic link"):
         place_below(tmp_path / "tree", "link/x", is_folder=False)
+    (tmp_path / "part").symlink_to(tmp_path / "away" / "x")
     with pytest.raises(LocalFileError, match="cannot be written"):
-        (tmp_path / "part").symlink_to(tmp_path / "away" / "x")
         open_part(tmp_path / "part")
     assert list((tmp_path / "away").iterdir()) == []
