@@ -21,7 +21,7 @@ OURS = {"pai_labextension", "pai_scheduler"}
 
 def _imported(code: str) -> set[str]:
     """List the modules that a cell or the file that it writes imports."""
-    lines = [line for line in code.splitlines() if not line.startswith("%")]
+    lines = [line for line in code.splitlines() if not line.startswith(("%", "!"))]
     names = {
         alias.name if isinstance(node, ast.Import) else str(node.module)
         for node in ast.walk(ast.parse("\n".join(lines)))
