@@ -1,0 +1,28 @@
+"""Fixtures of whole ways through the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from .ssh_house import LINES, House, web_job
+
+
+@pytest.fixture(scope="session")
+def house(
+    docker_host: str, runtime_image: str, debian_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """Give a house in which alice's `train` (two workers) and `notebook`, and bob's `other` run."""
+    del runtime_image  # its name is the one of this version
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DOCKER_HOST", docker_host)
+        house = House(tmp_path_factory.mktemp("house"), docker_host, debian_image)
+        try:
+            house.begin("alice", web_job("train", debian_image, 2, jobEnvs={"LINES_OF_IT": LINES}))
+            session = {"session": {"server": "gpu"}}
+            house.begin("alice", web_job("jupyter-alice-gpu", debian_image, extras=session))
+            house.begin("bob", web_job("other", debian_image))
+            yield house
+        finally:
+            house.close()
