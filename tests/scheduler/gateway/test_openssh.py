@@ -64,6 +64,12 @@ def listens(port: int) -> bool:
     return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in lines)
 
 
+def accepts(path: Path) -> bool:
+    """Say whether something on this machine listens at that socket: a file is there a little earlier."""
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return any(line[3] == "00010000" and line[7:] == [str(path)] for line in lines)
+
+
 @asynccontextmanager
 async def forwarding(gate: Gate, option: str, what: str) -> AsyncIterator[int]:
     """Run ssh with a forwarding of a free port, until it listens."""
@@ -192,7 +198,7 @@ async def test_socket_files_are_forwarded_both_ways(gate: Gate, echo: int, tmp_p
     command[1:1] = ["-N", "-L", f"{here}:{there}", "-R", f"{there}:127.0.0.1:{echo}"]
     process = await asyncio.create_subprocess_exec(*command)
     try:
-        await until(lambda: here.exists() and there.exists())
+        await until(lambda: accepts(here) and accepts(there))
         reader, writer = await asyncio.open_unix_connection(here)
         assert await exchange(reader, writer) == ECHOED
     finally:
@@ -206,10 +212,12 @@ async def test_many_share_one_connection(gate: Gate, service: StandIn, tmp_path:
     def ssh(*arguments: str) -> list[str]:
         return [*gate.ssh()[:-1], *shared, "127.0.0.1", *arguments]
 
-    assert (await run(*ssh("echo first"))).out == b"first\n"
-    several = await asyncio.gather(*(run(*ssh(f"echo {number}; exit {number}")) for number in range(9)))
-    assert [(ran.out, ran.code) for ran in several] == [(b"%d\n" % number, number) for number in range(9)]
-    await run(*ssh()[:-1], "-O", "exit", "127.0.0.1")
+    try:
+        assert (await run(*ssh("echo first"))).out == b"first\n"
+        several = await asyncio.gather(*(run(*ssh(f"echo {number}; exit {number}")) for number in range(9)))
+        assert [(ran.out, ran.code) for ran in several] == [(b"%d\n" % number, number) for number in range(9)]
+    finally:
+        await run(*ssh()[:-1], "-O", "exit", "127.0.0.1")
     assert len(service.questions("login")) == len(service.questions("open")) == 1
 
 
@@ -217,7 +225,7 @@ async def test_an_agent_is_lent_to_whom_the_client_lends_it(gate: Gate, tmp_path
     agent = tmp_path / "agent"
     process = await asyncio.create_subprocess_exec("ssh-agent", "-D", "-a", str(agent))
     try:
-        await until(agent.exists)
+        await until(lambda: accepts(agent))
         env = {"SSH_AUTH_SOCK": str(agent)}
         assert (await run("ssh-add", str(gate.key), env=env)).code == 0
         for asked, keys in {"-A": 0, "-a": 2}.items():
