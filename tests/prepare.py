@@ -15,6 +15,11 @@ PROGRAMS = {
     "debootstrap": "debootstrap",
     "chromium": "chromium",
     "pg_ctlcluster": "postgresql",
+    "ssh": "openssh-client",
+    "rsync": "rsync",
+    "plink": "putty-tools",
+    "puttygen": "putty-tools",
+    "lftp": "lftp",
 }
 
 

@@ -24,6 +24,8 @@ from tests.testbed.docker import connect
 PORT = 10022
 #: Generous: this machine may be busy.
 PATIENCE = 60.0
+#: How the process of a session is called, by older and newer servers.
+SESSION = ("sshd: root", "sshd-session: root")
 KEYS = JobKeys(b"a secret of the tests")
 #: What no shell line is to understand: lines, quotes, and more than fits into a line of a setting.
 ENVIRONMENT = {

@@ -158,16 +158,21 @@ def test_an_agent_is_forwarded(debian: Box) -> None:
 def test_many_sessions_share_a_connection(more_boxes: Boxes, tmp_path: Path) -> None:
     box = more_boxes.make({"one": Setting(DEBIAN)})["one"]
     eventually(lambda: listens(box.address))
-    control = tmp_path / "control"
-    master = box.start_ssh("cat", options=(f"-oControlPath={control}", "-oControlMaster=yes"))
+    shared = f"-oControlPath={tmp_path / 'control'}"
+    clients = [box.start_ssh("cat", options=(shared, "-oControlMaster=yes"))]
     try:
-        eventually(control.exists)
-        shared = [box.start_ssh(f"echo {n}; cat", options=(f"-oControlPath={control}",)) for n in range(30)]
-        for number, client in enumerate(shared):
+        eventually((tmp_path / "control").exists)
+        # all at the port of the master's connection
+        ask_for_port = 'echo "${SSH_CONNECTION#* }"; cat'
+        clients += [box.start_ssh(ask_for_port, options=(shared,)) for _ in range(30)]
+        said = set()
+        for client in clients[1:]:
             assert client.stdout is not None
-            assert client.stdout.readline() == f"{number}\n"
-        assert len([line for _, _, line in box.processes() if line.startswith("sshd: root")]) == 1
-        for client in shared:
-            assert client.communicate(timeout=PATIENCE)[1] == ""
+            said.add(client.stdout.readline().split()[0])
+        assert len(said) == 1
+        for client in reversed(clients):
+            assert client.communicate(timeout=PATIENCE) == ("", "")
     finally:
-        master.communicate(timeout=PATIENCE)
+        for client in clients:
+            client.kill()
+            client.communicate(timeout=PATIENCE)

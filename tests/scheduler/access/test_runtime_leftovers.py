@@ -12,7 +12,7 @@ import pytest
 
 from tests.testbed.machine import as_root
 
-from .boxes import PATIENCE, PORT, Box, eventually
+from .boxes import PATIENCE, PORT, SESSION, Box, eventually
 
 _numbers = itertools.count(700_001)
 
@@ -27,7 +27,7 @@ def session_of(box: Box, marker: str) -> int:
     """Find the process of the SSH server in which the session with this in a command line is."""
     lines = {pid: (parent, line) for pid, parent, line in box.processes()}
     pid = box.running(marker)[0]
-    while not lines[pid][1].startswith("sshd: root"):
+    while not lines[pid][1].startswith(SESSION):
         pid = lines[pid][0]
     return pid
 
@@ -79,7 +79,7 @@ def test_what_was_sent_its_own_way_survives_a_lost_connection(box: Box, marker: 
 
 def test_what_was_put_in_the_background_outlives_a_session_that_ends_in_order(box: Box, marker: str) -> None:
     done = box.ssh(f"sleep {marker} >/dev/null 2>&1 </dev/null & echo $!")
-    eventually(lambda: not [line for _, _, line in box.processes() if line.startswith("sshd: root")])
+    eventually(lambda: not [line for _, _, line in box.processes() if line.startswith(SESSION)])
     assert len(box.running(f"sleep {marker}")) == 1
     assert box.ssh(f"kill {done.stdout}").returncode == 0
 
