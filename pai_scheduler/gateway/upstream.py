@@ -181,7 +181,7 @@ async def reach(target: Target, client: Client, when_lost: Callable[[], None]) -
         except (OSError, TimeoutError, asyncssh.Error) as error:
             raise UnreachableError(f"{type(error).__name__} {error}") from error
         finally:
-            if upstream is not None and not (options.waiter.done() and not options.waiter.exception()):
+            if upstream is not None and not _came_true(options.waiter):
                 upstream.abort()
 
 
@@ -203,6 +203,11 @@ def _options(target: Target) -> asyncssh.SSHClientConnectionOptions:
         keepalive_interval=_KEEPALIVE_SECONDS,
         keepalive_count_max=_KEEPALIVE_TIMES,
     )
+
+
+def _came_true(waiter: asyncio.Future[None]) -> bool:
+    """Say whether what was waited for has come; a time that ran out cancels it."""
+    return waiter.done() and not waiter.cancelled() and waiter.exception() is None
 
 
 def _nothing() -> None:

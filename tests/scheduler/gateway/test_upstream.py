@@ -9,6 +9,7 @@ import asyncssh
 import pytest
 from asyncssh.packet import String, UInt32
 
+from pai_scheduler.gateway import upstream
 from pai_scheduler.gateway.upstream import UnreachableError, reach
 
 from .conftest import Gate, run
@@ -110,4 +111,26 @@ async def test_whoever_listens_at_the_port_and_is_no_ssh_server_is_given_up(task
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(UnreachableError):
         await reach(task.target(port=port), Client(), lambda: None)  # type: ignore[arg-type]
+    server.close()
+
+
+@pytest.mark.parametrize("words", [b"", b"SSH-2.0-nobody\r\n"])
+async def test_a_server_that_says_no_more_is_given_up_and_left(
+    task: TaskServer, words: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guests = []
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(words)
+        guests.append(await reader.read(-1))
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    target = task.target(port=server.sockets[0].getsockname()[1])
+    monkeypatch.setattr(upstream, "_CONNECT_SECONDS", 0.2)
+    with pytest.raises(UnreachableError):
+        await reach(target, Client(), lambda: None)  # type: ignore[arg-type]
+    async with asyncio.timeout(30):
+        while not guests:  # noqa: ASYNC110 - it sees the end of the connection
+            await asyncio.sleep(0.02)
     server.close()
