@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import asyncssh
 import pytest
 
 from .ssh_house import LINES, House, web_job
@@ -26,3 +28,18 @@ def house(
             yield house
         finally:
             house.close()
+
+
+@pytest.fixture(scope="session")
+def own_key(house: House) -> Iterator[Path]:
+    """Give a key that bob registered."""
+    path = house.folder / "bobs-own"
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    key.write_private_key(path)
+    path.chmod(0o600)
+    line = key.export_public_key().decode().strip()
+    answer = house.http["bob"].post("/user/bob/ssh-keys", json={"key": line})
+    answer.raise_for_status()
+    yield path
+    fingerprint = answer.json()["fingerprint"]
+    house.http["bob"].delete(f"/user/bob/ssh-keys/{fingerprint.replace('/', '%2F')}").raise_for_status()

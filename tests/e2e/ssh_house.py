@@ -176,6 +176,11 @@ class House:
         line = self.line(login, *words, **more)
         return subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
 
+    def works(self) -> None:
+        """See a colleague at work, whatever others do."""
+        ran = self.ssh("alice+train+worker-1", "hostname")
+        assert ran.out == "worker-1\n", ran.error
+
     # containers
 
     def container(self, user: str, job: str, index: int = 0) -> str:
@@ -197,6 +202,13 @@ class House:
     def running(self, container: str, part: str) -> int:
         """Count the processes of a container with this in their command line."""
         return len([line for line in self.processes(container) if part in line])
+
+    def do(self, container: str, script: str) -> None:
+        """Run a script in a container, as a program of the task's could, to its end."""
+        command = {"Cmd": ["bash", "-c", script]}
+        made = self.ask("POST", f"/containers/{container}/exec", command)["Id"]
+        self.ask("POST", f"/exec/{made}/start", {"Detach": True})
+        eventually(lambda: not self.ask("GET", f"/exec/{made}/json")["Running"], "the script has ended")
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Ask Docker."""
