@@ -38,6 +38,7 @@ class Server:
         self._sockets = list(sockets)
         self._service = ServiceClient(settings.service, settings.token)
         self._notes = Notes(self._service)
+        self._keepalive = settings.keepalive
         self._guard = Guard()
         self._waiting = WaitingRoom()
         self._connections: set[Connection] = set()
@@ -115,7 +116,8 @@ class Server:
     def enter(self, connection: Connection, login: str, answer: LoginAnswer) -> Visit:
         """Begin a visit."""
         self._waiting.leave(connection)
-        return Visit(Visitor(login, connection.peer, answer), connection, self._service, self._notes)
+        visitor = Visitor(login, connection.peer, answer)
+        return Visit(visitor, connection, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 
+KEEPALIVE_SECONDS = 30.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`service`: the URL under which `/access/…` is; `host_key`: OpenSSH's PEM; `sockets`: what listens.
 
-    `keepalive`: seconds after which a silent client is asked for a sign of life; at the fourth it is gone.
+    `keepalive`: seconds after which a client or a task's server that is silent is asked for a sign of life;
+    at the fourth it is gone.
     """
 
     service: str
     token: str = field(repr=False)
     host_key: str = field(repr=False)
     sockets: list[int] = field(default_factory=list)
-    keepalive: float = 30.0
+    keepalive: float = KEEPALIVE_SECONDS
     log_level: str = "info"
     log_format: str = "text"
 

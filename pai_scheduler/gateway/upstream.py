@@ -12,12 +12,13 @@ from asyncssh.packet import SSHPacket
 
 from .forwarding import Listeners, NotForwardedError
 from .relay import Carrier, PassedOn, handled
+from .settings import KEEPALIVE_SECONDS
 from .wire import Target
 
 #: Seconds: until a server that does not answer is given up; for one whose task has just begun to appear.
 _CONNECT_SECONDS, _APPEAR_SECONDS, _AGAIN_SECONDS = 15.0, 5.0, 0.2
-#: Seconds: between the signs of life that are asked of a server, and for what is left to send at the end.
-_KEEPALIVE_SECONDS, _KEEPALIVE_TIMES, _FLUSH_SECONDS = 30.0, 3, 10.0
+#: Signs of life that a server may owe; seconds for what is left to send at the end.
+_KEEPALIVE_TIMES, _FLUSH_SECONDS = 3, 10.0
 #: how many bytes wait to be sent before the other connection is read no further
 WAITING_BYTES = 512 * 1024
 #: quick ones first; both sides are ours
@@ -159,10 +160,15 @@ class Client(Carrier, Protocol):
         """Read no more from the client for now, or go on."""
 
 
-async def reach(target: Target, client: Client, when_lost: Callable[[], None]) -> Upstream:
-    """Connect to a task's server; UnreachableError where that cannot be done."""
+async def reach(
+    target: Target, client: Client, when_lost: Callable[[], None], keepalive: float = KEEPALIVE_SECONDS
+) -> Upstream:
+    """Connect to a task's server; UnreachableError where that cannot be done.
+
+    `keepalive`: seconds after which a silent server is asked for a sign of life.
+    """
     loop = asyncio.get_running_loop()
-    options = _options(target)
+    options = _options(target, keepalive)
     deadline = loop.time() + _APPEAR_SECONDS
     while True:
         options.waiter = loop.create_future()
@@ -185,7 +191,7 @@ async def reach(target: Target, client: Client, when_lost: Callable[[], None]) -
                 upstream.abort()
 
 
-def _options(target: Target) -> asyncssh.SSHClientConnectionOptions:
+def _options(target: Target, keepalive: float) -> asyncssh.SSHClientConnectionOptions:
     key = asyncssh.import_private_key(target["privateKey"])
     host_key = asyncssh.import_public_key(target["hostKey"])
     return asyncssh.SSHClientConnectionOptions(
@@ -200,7 +206,7 @@ def _options(target: Target) -> asyncssh.SSHClientConnectionOptions:
         preferred_auth="publickey",
         encryption_algs=_CIPHERS,
         compression_algs=["none"],
-        keepalive_interval=_KEEPALIVE_SECONDS,
+        keepalive_interval=keepalive,
         keepalive_count_max=_KEEPALIVE_TIMES,
     )
 

@@ -34,13 +34,16 @@ class Visitor:
 class Visit:
     """What one client's connection does in a task."""
 
-    def __init__(self, visitor: Visitor, client: Client, service: ServiceClient, notes: Notes) -> None:
+    def __init__(
+        self, visitor: Visitor, client: Client, service: ServiceClient, notes: Notes, keepalive: float
+    ) -> None:
         self.visitor = visitor
         #: as the last session has it
         self.language = "en"
         self.target: Target | None = None
         self.upstream: Upstream | None = None
         self._client, self._service, self._notes = client, service, notes
+        self._keepalive = keepalive
         self._opening = asyncio.Lock()
         self._kinds: list[Kind] = []
         self._since = 0.0
@@ -53,7 +56,7 @@ class Visit:
                 return self.upstream, self.target
             self.target = await self._ask()
             try:
-                self.upstream = await reach(self.target, self._client, self._lost)
+                self.upstream = await reach(self.target, self._client, self._lost, self._keepalive)
             except UnreachableError as error:
                 _log.warning(
                     "the SSH server of %s of %s cannot be reached: %s",
