@@ -200,7 +200,7 @@ class Connection(asyncssh.SSHServerConnection):
                 self._visit.refused(f"no connection is forwarded to {ascii(host)[:100]}, port {port}")
                 raise
 
-        return self._pass_on(b"direct-tcpip", details, check, str(port))
+        return self._pass_on(b"direct-tcpip", details, check, f"{host}:{port}")
 
     def _process_direct_streamlocal_at_openssh_dot_com_open(self, packet: SSHPacket) -> tuple[Any, Any]:
         details = packet.get_remaining_payload()

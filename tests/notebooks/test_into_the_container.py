@@ -95,6 +95,7 @@ async def test_its_tasks_are_entered_in_every_way_that_it_shows(
         "worker-1" if engine == "docker" else "no containers here: nothing to go to"
     )
     assert "alice opened a command in worker-1 from 127.0.0.1" in after('"access"')
+    assert "alice opened a way to localhost:" in after('"access"')
     assert "alice opened files (SFTP) in worker-0" in after('"access"')
 
     async with Client(scheduler.url, "token-of-alice") as client:
