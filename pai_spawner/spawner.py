@@ -194,6 +194,9 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             env["HOME"] = self.notebook_dir
         if self.home_in_container:
             env["HOME"] = self.home_in_container  # whatever the image says
+        if "HOME" in env:
+            # who logs in begins where the server itself works, among the person's files
+            env["PAI_WORK_DIR"] = env["HOME"]
         # made by the task itself, as only the task knows its port
         env.pop("JUPYTERHUB_SERVICE_URL", None)
         return env

@@ -177,7 +177,6 @@ def labels(task: TaskRef, instance: str) -> dict[str, str]:
 
 def _environment(launch: Launch, devices: list[str]) -> Mapping[str, str]:
     ours = {
-        "PAI_WORK_DIR": WORK_DIR,
         # SIGTERM reaches every process of the command, not only the shell that started them
         "TINI_KILL_PROCESS_GROUP": "1",
         # images for GPUs say "all" here, which with NVIDIA's runtime as the default would show every GPU
@@ -189,4 +188,5 @@ def _environment(launch: Launch, devices: list[str]) -> Mapping[str, str]:
             gpu.uuid or str(number)
             for number, gpu in enumerate(gpu for gpu in launch.gpus if not gpu.simulated)
         )
-    return {**launch.env, **ours}
+    # a job may have a working folder of its own, such as a home
+    return {"PAI_WORK_DIR": WORK_DIR, **launch.env, **ours}

@@ -241,4 +241,13 @@ async def test_the_server_gets_the_hubs_environment_and_a_folder_that_stays(
     assert env["JUPYTERHUB_SERVICE_PREFIX"] == "/user/alice/"
     assert env["PAI_API_URL"] == "http://hub.example/services/pai"
     assert env["HOME"] == env["JUPYTERHUB_ROOT_DIR"] == str(tmp_path / "alice")
+    # where terminals in the server begin
+    assert env["PAI_WORK_DIR"] == env["HOME"]
     assert (tmp_path / "alice").is_dir()
+
+
+async def test_terminals_begin_in_the_home_that_a_container_has(make: Make) -> None:
+    spawner = make(home_in_container="/home/jovyan")
+    env = await spawner._task_env(None)
+    assert env["PAI_WORK_DIR"] == env["HOME"] == "/home/jovyan"
+    assert "PAI_WORK_DIR" not in await make()._task_env(None)

@@ -24,9 +24,10 @@ class LocalTask:
         self.port = port
         #: those that it was given
         self.ports = frozenset(spec.get("ports", ()))
-        self.work = folder.work
         #: the whole environment of its command
         self.env = dict(spec["env"])
+        #: where sessions begin: the job may name another folder than the task's own, such as a home
+        self.work = folder.work if (own := _folder(self.env.get("PAI_WORK_DIR"))) is None else own
         self.group = TaskGroup(spec["groups"])
         self.host_key = (folder.private / HOST_KEY).read_bytes()
         self.authorized_keys = (folder.private / AUTHORIZED_KEYS).read_text()
@@ -52,3 +53,11 @@ class LocalTask:
         if supervisor := record.get("supervisor"):
             found.update(process.pid for process in procfs.tree(supervisor))
         return found
+
+
+def _folder(path: str | None) -> Path | None:
+    """Give a folder that there is, by its whole path."""
+    try:
+        return Path(path) if path and path.startswith("/") and Path(path).is_dir() else None
+    except OSError:  # it may not be looked at
+        return None

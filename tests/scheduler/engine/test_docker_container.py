@@ -51,6 +51,13 @@ def test_simulated_gpus_ask_docker_for_nothing() -> None:
     assert environment(launch)["CUDA_VISIBLE_DEVICES"] == "0"
 
 
+def test_the_working_folder_is_the_tasks_own_unless_the_job_names_another() -> None:
+    assert environment(LAUNCH)["PAI_WORK_DIR"] == "/pai"
+    assert (
+        environment(replace(LAUNCH, env={"PAI_WORK_DIR": "/home/jovyan"}))["PAI_WORK_DIR"] == "/home/jovyan"
+    )
+
+
 def test_a_disk_is_limited_only_where_the_storage_driver_can() -> None:
     launch = replace(LAUNCH, storage_gb=5)
     assert config(launch, limits_storage=True)["HostConfig"]["StorageOpt"] == {"size": "5G"}

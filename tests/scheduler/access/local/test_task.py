@@ -85,3 +85,12 @@ def test_its_processes_are_those_with_its_mark(tmp_path: Path) -> None:
 
 def test_a_task_that_nothing_is_known_of_has_no_processes(tmp_path: Path) -> None:
     assert make(tmp_path).processes() == set()
+
+
+def test_sessions_begin_in_the_folder_that_the_job_names_else_in_the_tasks_own(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    assert make(tmp_path, {"PAI_WORK_DIR": str(home)}).work == home
+    for unusable in ("", "home", str(tmp_path / "missing"), "/\0"):
+        own = make(tmp_path, {"PAI_WORK_DIR": unusable})
+        assert own.work == tmp_path / "work"
