@@ -126,7 +126,8 @@ async def test_a_scheduler_that_is_killed_is_missed_by_none_that_are_in(
         process.stdin.write("after\n")
         assert await process.stdout.readline() == "after\n"
     await gone(*map(int, children))
-    assert task.sessions() == []
+    # (a session of the task's server ends a moment after its connection)
+    await gone(*task.sessions())
 
 
 async def test_what_is_secret_is_in_no_command_line_and_no_environment(gate: Gate, service: StandIn) -> None:
@@ -161,7 +162,11 @@ async def test_a_process_that_cannot_run_is_tried_again_more_and_more_rarely(
         while sum("another one" in record.message for record in caplog.records) < 3:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     await broken.close()
-    pauses = [record.args[1] for record in caplog.records if "another one starts" in record.message]
+    pauses = [
+        record.args[1]
+        for record in caplog.records
+        if "another one starts" in record.message and isinstance(record.args, tuple)
+    ]
     assert pauses[:3] == [0.1, 0.2, 0.4]
 
 
