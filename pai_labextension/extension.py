@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from jupyter_server.extension.application import ExtensionApp
+from jupyter_server.serverapp import ServerApp
 from traitlets import Unicode, default
 
 from pai_scheduler.client import DEFAULT_URL
@@ -47,6 +48,16 @@ class PAIExtension(ExtensionApp):
     @default("token")
     def _default_token(self) -> str:
         return os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+
+    def _link_jupyter_server_extension(self, serverapp: ServerApp) -> None:
+        """Have terminals begin with this server's environment, unless the person has chosen a shell.
+
+        Behind a Hub jupyter_server starts login shells, and on Debian those have a PATH without what a job's
+        environment has there: `pai`, the `ssh` that knows the job's tasks, what the image brings.
+        """
+        super()._link_jupyter_server_extension(serverapp)
+        ours = {"shell_command": [os.environ.get("SHELL") or "/bin/sh"]}
+        serverapp.terminado_settings = {**ours, **serverapp.terminado_settings}
 
     def initialize_handlers(self) -> None:
         """Add the routes."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from playwright.async_api import expect
 
-from tests.labextension.conftest import OWN_SERVER
+from tests.labextension.conftest import LAB_TOKEN, OWN_SERVER
 
 
 @pytest.fixture
@@ -108,6 +111,37 @@ async def test_nothing_asks_about_news_unless_the_person_has_said_so(lab):
         setting = "lab/api/settings/@jupyterlab%2Fapputils-extension:notification"
         answer = await client.get(lab.replace("lab?", f"{setting}?"))
     assert answer.json()["schema"]["properties"]["fetchNews"]["default"] == "false"
+
+
+@pytest.fixture
+def profile_without_pai(tmp_path, monkeypatch) -> Path:
+    """Have a shell that, as a login shell, sets PATH as Debian's /etc/profile does; notes what it finds."""
+    shell, noted = tmp_path / "shell", tmp_path / "noted"
+    shell.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in -l | --login) PATH=/usr/bin:/bin ;; esac\n'
+        f'command -v found-by-path >"{noted}.new"; mv "{noted}.new" "{noted}"\n'
+        "exec sleep 600\n"
+    )
+    program = tmp_path / "programs" / "found-by-path"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    for file in (shell, program):
+        file.chmod(0o755)
+    monkeypatch.setenv("SHELL", str(shell))
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    return noted
+
+
+async def test_a_terminal_finds_the_programs_that_the_server_finds(profile_without_pai, lab):
+    api = lab.partition("/lab")[0] + "/api/terminals"
+    async with httpx.AsyncClient(trust_env=False, headers={"Authorization": f"token {LAB_TOKEN}"}) as client:
+        (await client.post(api)).raise_for_status()
+    for _ in range(100):
+        if profile_without_pai.exists():
+            break
+        await asyncio.sleep(0.1)
+    assert profile_without_pai.read_text().endswith("/programs/found-by-path\n")
 
 
 @pytest.mark.parametrize("locale", ["zh_CN"])
