@@ -47,6 +47,8 @@ set -e
 {_BUSYBOX} sync
 : >/volume/.complete
 """
+#: begins the name of a volume with a runtime
+VOLUME_PREFIX = "pai-runtime-"
 _LABEL = "pai.runtime"
 _TRIES, _MAKING_SECONDS = 3, 0.1
 #: How long a fill may take; it takes a second or two.
@@ -85,7 +87,7 @@ class Runtime:
         except aiodocker.DockerError as error:
             self._complain(self._missing(error))
             return None
-        name = f"pai-runtime-{str(found['Id']).removeprefix('sha256:')[:12]}"
+        name = f"{VOLUME_PREFIX}{str(found['Id']).removeprefix('sha256:')[:12]}"
         async with self._filling:
             if name not in self._filled and not await self._try_to_fill(name):
                 return None

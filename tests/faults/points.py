@@ -30,6 +30,7 @@ from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_api import DockerApi
 from pai_scheduler.engine.docker_make import Maker
 from pai_scheduler.engine.docker_network import GangNetworks
+from pai_scheduler.engine.docker_runtime import VOLUME_PREFIX
 from pai_scheduler.engine.docker_surroundings import Surroundings
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.process_spawn import Spawner
@@ -193,6 +194,8 @@ class _Points:
             case TaskFolder(path=path):
                 return self._say(path.name)
             case str():
+                if argument.startswith(VOLUME_PREFIX):  # all containers have the same runtime
+                    return ""
                 ref = TaskRef.parse(argument)
                 return self._ref(ref) if ref is not None else self._network(argument)
             case float() | int() | list() | tuple() | dict() | None:
