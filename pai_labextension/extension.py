@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from jupyter_server.extension.application import ExtensionApp
@@ -56,7 +57,8 @@ class PAIExtension(ExtensionApp):
         environment has there: `pai`, the `ssh` that knows the job's tasks, what the image brings.
         """
         super()._link_jupyter_server_extension(serverapp)
-        ours = {"shell_command": [os.environ.get("SHELL") or "/bin/sh"]}
+        shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
+        ours = {"shell_command": [shell]}
         serverapp.terminado_settings = {**ours, **serverapp.terminado_settings}
 
     def initialize_handlers(self) -> None:

@@ -113,23 +113,30 @@ async def test_nothing_asks_about_news_unless_the_person_has_said_so(lab):
     assert answer.json()["schema"]["properties"]["fetchNews"]["default"] == "false"
 
 
-@pytest.fixture
-def profile_without_pai(tmp_path, monkeypatch) -> Path:
-    """Have a shell that, as a login shell, sets PATH as Debian's /etc/profile does; notes what it finds."""
-    shell, noted = tmp_path / "shell", tmp_path / "noted"
+@pytest.fixture(params=["chosen", "bash"])
+def profile_without_pai(request, tmp_path, monkeypatch) -> Path:
+    """Have a shell that, as a login shell, sets PATH as Debian's /etc/profile does; notes what it finds.
+
+    It is the one that the environment names, or where it names none the bash that there is.
+    """
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shell, noted = programs / "bash", tmp_path / "noted"
     shell.write_text(
         "#!/bin/sh\n"
         'case "$*" in -l | --login) PATH=/usr/bin:/bin ;; esac\n'
         f'command -v found-by-path >"{noted}.new"; mv "{noted}.new" "{noted}"\n'
         "exec sleep 600\n"
     )
-    program = tmp_path / "programs" / "found-by-path"
-    program.parent.mkdir()
+    program = programs / "found-by-path"
     program.write_text("#!/bin/sh\n")
     for file in (shell, program):
         file.chmod(0o755)
-    monkeypatch.setenv("SHELL", str(shell))
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    if request.param == "chosen":
+        monkeypatch.setenv("SHELL", str(shell.rename(tmp_path / "shell")))
+    else:
+        monkeypatch.delenv("SHELL", raising=False)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return noted
 
 
