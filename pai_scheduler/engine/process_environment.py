@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,10 @@ _PRIVATE_WORDS = ("CREDENTIAL", "PASSWORD", "SECRET", "TOKEN")
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
-    """Take over the service's environment without its secrets; its Python comes first on the PATH."""
+    """Take over the service's environment without its secrets; its Python comes first on the PATH.
+
+    There is a HOME in any case: a service of the Hub has none, and git, pip and shells ask for it.
+    """
     taken = {
         name: value
         for name, value in environment.items()
@@ -24,7 +28,15 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     binaries = str(Path(sys.executable).parent)
     others = [folder for folder in taken.get("PATH", os.defpath).split(":") if folder != binaries]
     taken["PATH"] = ":".join([binaries, *others])
+    taken["HOME"] = taken.get("HOME") or _home()
     return taken
+
+
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # an account without a name
+        return "/"
 
 
 def visible_gpus(gpus: Sequence[Gpu], real_ones_here: bool) -> dict[str, str]:

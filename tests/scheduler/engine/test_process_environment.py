@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.process_environment import inherited, visible_gpus
 
 BINARIES = str(Path(sys.executable).parent)
+ACCOUNT = pwd.getpwuid(os.getuid())
 
 
 def test_secrets_and_what_is_the_services_own_are_not_handed_on() -> None:
@@ -22,6 +25,19 @@ def test_secrets_and_what_is_the_services_own_are_not_handed_on() -> None:
         "db_password": "x",
     }
     assert inherited(given).keys() == {"HOME", "PATH"}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"HOME": "/home/alice"}, "/home/alice"), ({}, ACCOUNT.pw_dir), ({"HOME": ""}, ACCOUNT.pw_dir)],
+)
+def test_there_is_a_home_though_a_service_of_the_hub_has_none(given: dict[str, str], expected: str) -> None:
+    assert inherited(given)["HOME"] == expected
+
+
+def test_an_account_without_a_name_has_a_home_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert inherited({})["HOME"] == "/"
 
 
 @pytest.mark.parametrize(
