@@ -88,8 +88,8 @@ async def test_a_clients_cable_is_pulled_and_nothing_is_left_in_the_task(
     house: House, gateway: GatewaySupervisor, busy: bool
 ) -> None:
     container = house.container("alice", "train")
-    # what writes stands still when nobody reads
-    command = f"echo in; sleep 4744 & {'yes' if busy else 'sleep'} 4744; true"
+    # what writes stands still when nobody reads; then it ends by itself, and its shell waits for the other
+    command = f"echo in; sleep 4744 | {'yes' if busy else 'sleep'} 4744; true"
     away = as_root("ip", "netns", "exec", CABLE)
     client = start(house, gateway.port, "alice+train+worker-0", command, *away)
     try:
