@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
@@ -108,8 +107,7 @@ async def test_outputs_that_are_closed_before_the_end_are_told_as_that(tmp_path:
 
 
 async def test_the_end_is_told_after_what_a_child_still_writes(tmp_path: Path) -> None:
-    channel, relay, started = begin(tmp_path, "(read line; echo late) <&3 & exit 5".replace("<&3", "< fifo"))
-    os.mkfifo(tmp_path / "work" / "fifo")
+    channel, relay, started = begin(tmp_path, "mkfifo fifo; (read line; echo late) <fifo & exit 5")
     await asyncio.to_thread(started.process.wait, 30)
     relay.ended()
     assert channel.ended_with is None
