@@ -98,7 +98,7 @@ class NoteHandler(GatewayHandler):
         seconds = body.get("seconds", 0.0)
         if not isinstance(seconds, int | float) or not math.isfinite(seconds):
             raise _missing("seconds")
-        self.entrance.note(
+        await self.entrance.note(
             body["login"],
             body["passport"],
             body["peer"],

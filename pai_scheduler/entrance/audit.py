@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from ..access.passport import Passport
@@ -31,13 +31,16 @@ class _Room:
 
 
 class Audit:
-    """Writes into the stories of jobs, and everything into the log. `report` takes the events."""
+    """Writes into the stories of jobs, and everything into the log.
 
-    def __init__(self, report: Callable[[Accessed], None]) -> None:
+    `report` returns when an event is durable: whoever has it noted tries again where it is not.
+    """
+
+    def __init__(self, report: Callable[[Accessed], Awaitable[None]]) -> None:
         self._report = report
         self._rooms: dict[str, _Room] = {}
 
-    def opened(
+    async def opened(
         self, who: Passport, task: TaskRef, peer: str, what: Sequence[str], detail: str, now: int
     ) -> None:
         """Somebody has begun to do `what` in a task."""
@@ -50,9 +53,11 @@ class Audit:
             peer=_plain(peer),
             by=who.by,
         )
-        self._write(who, task, now, message, {"event": "opened", "what": list(what), "from": _plain(peer)})
+        await self._write(
+            who, task, now, message, {"event": "opened", "what": list(what), "from": _plain(peer)}
+        )
 
-    def closed(
+    async def closed(
         self, who: Passport, task: TaskRef, peer: str, what: Sequence[str], seconds: float, now: int
     ) -> None:
         """Everything that somebody did in a task over one connection is over."""
@@ -65,9 +70,9 @@ class Audit:
             peer=_plain(peer),
         )
         data = {"event": "closed", "what": list(what), "from": _plain(peer), "seconds": round(seconds, 1)}
-        self._write(who, task, now, message, data)
+        await self._write(who, task, now, message, data)
 
-    def _write(
+    async def _write(
         self, who: Passport, task: TaskRef, now: int, message: Message, data: dict[str, object]
     ) -> None:
         _log.info("%s", message, extra={"user": who.user, "task": task.name})
@@ -88,7 +93,7 @@ class Audit:
                 "More is opened here than is written down one by one; the scheduler's log has it all."
             )
             data = {"event": "more"}
-        self._report(Accessed(task, now, message, {**data, "user": who.user, "by": who.proof}))
+        await self._report(Accessed(task, now, message, {**data, "user": who.user, "by": who.proof}))
 
 
 def _thing(kind: str, detail: str) -> Message:

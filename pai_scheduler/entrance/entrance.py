@@ -87,7 +87,7 @@ class Entrance:
         self._store, self._reader = store, reader
         self._writer = writer
         self._now = clock
-        self._audit = Audit(writer.report)
+        self._audit = Audit(writer.request)
         #: which task was opened with which passport
         self._opened: OrderedDict[str, TaskRef] = OrderedDict()
 
@@ -131,19 +131,22 @@ class Entrance:
         identity, host_key = self.keys.identity(job.id), self.keys.host(job.id)
         return Way(job, ref, way.host, way.port, identity, host_key, _forward(attempt), notice)
 
-    def note(
+    async def note(
         self, login: str, sealed: str, peer: str, event: str, what: Sequence[str], detail: str, seconds: float
     ) -> None:
-        """Write down what somebody opened, or that all of it was closed; RequestError: it is nobody."""
+        """Write down what somebody opened, or that all of it was closed; returns when it is durable.
+
+        RequestError: it is nobody, or cannot be written down just now.
+        """
         passport = self._read(login, sealed)
         task = self._opened.get(sealed) or self._meant(passport)
         if task is None:
             return
         if event == "opened":
-            self._audit.opened(passport, task, peer, what, detail, self._now())
+            await self._audit.opened(passport, task, peer, what, detail, self._now())
         else:
+            await self._audit.closed(passport, task, peer, what, seconds, self._now())
             self._opened.pop(sealed, None)
-            self._audit.closed(passport, task, peer, what, seconds, self._now())
 
     async def doors(self, job: Job) -> list[Door]:
         """List the running tasks of a job, and where they are reached."""
