@@ -52,7 +52,6 @@ from .storage.errors import StorageError
 from .storage.protocol import Storage
 from .store.lease import Lease
 from .store.store import Store, StoreError
-from .wire import SshGateway
 
 CANNOT_START, OVERTAKEN = 2, 3
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
@@ -204,11 +203,12 @@ async def _run(options: argparse.Namespace) -> None:
         async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_door.open_gateway(options, keys, address) as gateway:
-                doors = () if gateway is None else (gateway["port"],)
-                engine = make_engine(_engine(options, data_dir, definition.logs, door, doors))
+                engine = make_engine(_engine(options, data_dir, definition.logs, door))
                 await serve_with(engine, store, keys, gateway)
 
-        async def serve_with(engine: Engine, store: Store, keys: JobKeys, gateway: SshGateway | None) -> None:
+        async def serve_with(
+            engine: Engine, store: Store, keys: JobKeys, gateway: ssh_door.Gateway | None
+        ) -> None:
             service = Service(
                 engine,
                 store,
@@ -228,6 +228,8 @@ async def _run(options: argparse.Namespace) -> None:
                 raise StartError(
                     msg("The virtual clusters cannot be used: {reason}", reason=error.message)
                 ) from error
+            if gateway is not None:
+                await gateway.start(engine.bridge_address)
             streams = Streams(definition.streams_per_user)
             desk = Desk(
                 service,
@@ -236,7 +238,7 @@ async def _run(options: argparse.Namespace) -> None:
                 monitoring_token,
                 streams,
                 options.openpai_compat,
-                gateway,
+                gateway.where if gateway is not None else None,
             )
             if desk.openpai_compat:
                 _log.warning(
@@ -349,7 +351,6 @@ def _engine(
     data_dir: Path,
     logs: LogKeeping,
     front_door: int | None,
-    other_doors: Sequence[int],
 ) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
@@ -365,8 +366,6 @@ def _engine(
             needs_door=asked,
             logs=logs,
             publish_ssh=options.publish_ssh,
-            # containers reach what listens on loopback by a door only
-            other_doors=other_doors if is_loopback(options.ssh_host) else (),
         )
     from .engine.process import ProcessEngine
 

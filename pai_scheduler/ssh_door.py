@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from .access.job_keys import JobKeys
 from .gateway.settings import Settings
@@ -74,11 +75,27 @@ def check_options(options: argparse.Namespace) -> None:
             raise StartError(text)
 
 
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """The gateway, which has its port. `where`: what others are told of it."""
+
+    where: SshGateway
+    _supervisor: GatewaySupervisor
+
+    async def start(self, bridge: str | None) -> None:
+        """Let people in. `bridge`: where containers reach what listens on this machine's loopback address.
+
+        It listens there itself: what containers have open, as the terminals of JupyterLab, is not to pass
+        through the scheduler, nor to end with it.
+        """
+        await self._supervisor.start(bridge if is_loopback(self._supervisor.host) else None)
+
+
 @asynccontextmanager
 async def open_gateway(
     options: argparse.Namespace, keys: JobKeys, service_url: str
-) -> AsyncIterator[SshGateway | None]:
-    """Run the gateway, and tell where it is; None: there is to be none. StartError: not at that address.
+) -> AsyncIterator[Gateway | None]:
+    """Take the gateway's port until the end; None: there is to be none. StartError: not at that address.
 
     Its processes ask the service at `service_url`, which may begin to answer later.
     """
@@ -101,7 +118,7 @@ async def open_gateway(
         processes=options.ssh_processes,
     )
     try:
-        await supervisor.start()
+        await supervisor.listen()
     except (PortTakenError, OSError) as error:
         reason = msg("it is taken") if isinstance(error, PortTakenError) else error.strerror or str(error)
         raise StartError(
@@ -114,6 +131,8 @@ async def open_gateway(
             )
         ) from error
     try:
-        yield {"host": options.ssh_public_host, "port": supervisor.port, "hostKey": pair.public}
+        yield Gateway(
+            {"host": options.ssh_public_host, "port": supervisor.port, "hostKey": pair.public}, supervisor
+        )
     finally:
         await supervisor.close()

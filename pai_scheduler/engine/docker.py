@@ -24,7 +24,7 @@ from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, WORK_DIR, code_dir, network_name
 from .docker_disk import ContainerDisks
-from .docker_door import Doors
+from .docker_door import FrontDoor, open_door
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
@@ -55,7 +55,7 @@ class DockerEngine:
 
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
-    `front_door_url`; with `needs_door` it is an error where they cannot. `other_doors`: more such ports.
+    `front_door_url`; with `needs_door` it is an error where they cannot.
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own).
     """
@@ -74,13 +74,14 @@ class DockerEngine:
         needs_door: bool = True,
         logs: LogKeeping | None = None,
         publish_ssh: str | None = None,
-        other_doors: Sequence[int] = (),
         runtime_image: str | None = None,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
         self._publish_ssh = publish_ssh
-        self._doors = Doors(front_door, other_doors, needs_front=needs_door)
+        self._front_door, self._needs_door = front_door, needs_door
+        self._door: FrontDoor | None = None
+        self._bridge_address: str | None = None
         self._api = DockerApi(host)
         self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
         self._images = Images(self._api, data_dir / "private-images")
@@ -104,7 +105,12 @@ class DockerEngine:
     @property
     def front_door_url(self) -> str | None:
         """Give the address at which containers reach the front door; None where there is none."""
-        return self._doors.front_url
+        return self._door.url if self._door is not None else None
+
+    @property
+    def bridge_address(self) -> str | None:
+        """Give this host's address on Docker's default bridge; None where there is none."""
+        return self._bridge_address
 
     async def start(self) -> None:
         """Connect to Docker; EngineError with one sentence where that is impossible."""
@@ -143,7 +149,9 @@ class DockerEngine:
             is_local=self._is_local,
         )
         self._bringing_runtime = asyncio.create_task(self._runtime.bring())
-        await self._doors.open(self._networks.gateway)
+        self._bridge_address = await self._networks.gateway()
+        if self._front_door is not None:
+            self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
@@ -151,7 +159,8 @@ class DockerEngine:
 
     async def close(self) -> None:
         """Let go of Docker; containers run on."""
-        await self._doors.close()
+        if self._door is not None:
+            await self._door.close()
         own = [
             task
             for task in (

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Sequence
 
 from ..job.messages import msg
 from .protocol import EngineError
@@ -79,50 +78,24 @@ class FrontDoor:
             self._guests.discard(guest)
 
 
-class Doors:
-    """The front door and others of the same kind, each for a port on loopback.
-
-    `front` None: there is none. `needs_front`: it is an error where that one cannot be opened.
-    """
-
-    def __init__(self, front: int | None, others: Sequence[int] = (), *, needs_front: bool = True) -> None:
-        self._front, self._others, self._needs_front = front, others, needs_front
-        self._open: dict[int, FrontDoor] = {}
-
-    @property
-    def front_url(self) -> str | None:
-        """Give the address at which containers reach the front door; None where there is none."""
-        door = self._open.get(self._front) if self._front is not None else None
-        return door.url if door is not None else None
-
-    async def open(self, find_address: Callable[[], Awaitable[str | None]]) -> None:
-        """Open them at this host's address for containers; EngineError where a needed one cannot be."""
-        front = () if self._front is None else (self._front,)
-        for port in dict.fromkeys((*front, *self._others)):
-            try:
-                door = FrontDoor(await _known(find_address), port)
-                await door.open()
-            except EngineError as error:
-                if port == self._front and self._needs_front:
-                    raise
-                _log.warning("containers do not reach port %d of this machine: %s", port, error)
-            else:
-                self._open[port] = door
-
-    async def close(self) -> None:
-        """Close them, with what goes through them."""
-        await asyncio.gather(*(door.close() for door in self._open.values()))
-
-
-async def _known(find_address: Callable[[], Awaitable[str | None]]) -> str:
-    if (address := await find_address()) is None:
-        raise EngineError(
-            msg(
-                "Docker has no default bridge, over which containers reach the Hub. "
-                "Start dockerd without --bridge=none."
+async def open_door(address: str | None, port: int, *, needed: bool) -> FrontDoor | None:
+    """Open the front door at this host's address for containers; EngineError if `needed` and it cannot be."""
+    try:
+        if address is None:
+            raise EngineError(
+                msg(
+                    "Docker has no default bridge, over which containers reach the Hub. "
+                    "Start dockerd without --bridge=none."
+                )
             )
-        )
-    return address
+        door = FrontDoor(address, port)
+        await door.open()
+    except EngineError as error:
+        if needed:
+            raise
+        _log.warning("containers do not reach port %d of this machine: %s", port, error)
+        return None
+    return door
 
 
 Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -101,6 +101,7 @@ class ProcessEngine:
     shares_host_ports = True
     #: tasks reach what browsers reach
     front_door_url: str | None = None
+    bridge_address: str | None = None
 
     def __init__(
         self,

@@ -169,6 +169,10 @@ class Engine(Protocol):
     def front_door_url(self) -> str | None:
         """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
 
+    @property
+    def bridge_address(self) -> str | None:
+        """Give this host's address for tasks that its loopback address is not for; None: there are none."""
+
     async def start(self) -> None:
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
 

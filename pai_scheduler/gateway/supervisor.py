@@ -9,7 +9,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -35,7 +34,7 @@ class PortTakenError(Exception):
 
 
 class GatewaySupervisor:
-    """Starts the processes at one address. `port` is where they listen, once `start` has been awaited.
+    """Starts the processes at one address. `port` is where they listen, once `listen` has been awaited.
 
     `asked`: that port or none; otherwise a taken one is given up for a free one. `sockets` of `settings` are
     filled in here.
@@ -52,10 +51,10 @@ class GatewaySupervisor:
     ) -> None:
         self.port = port
         self._settings = settings
-        self._host = host
+        self.host = host
         self._asked = asked
         self._count = processes or min(_MOST_PROCESSES, os.cpu_count() or 1)
-        self._sockets: Sequence[socket.socket] = ()
+        self._sockets: list[socket.socket] = []
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._keepers: list[asyncio.Task[None]] = []
 
@@ -64,12 +63,25 @@ class GatewaySupervisor:
         """The processes that run now."""
         return sorted(process.pid for process in self._processes)
 
-    async def start(self) -> None:
-        """Listen, and start the processes. PortTakenError, OSError where that address cannot be had."""
-        self._sockets = await self._listen()
+    async def listen(self) -> None:
+        """Take the port; who comes waits. PortTakenError, OSError where that address cannot be had."""
+        self._sockets = await self._at_own_host()
         self.port = int(self._sockets[0].getsockname()[1])
+
+    async def start(self, also: str | None = None) -> None:
+        """Start the processes, and listen unless we do. `also`: another address, if it can be had."""
+        if not self._sockets:
+            await self.listen()
+        if also is not None:
+            try:
+                self._sockets += await self._bind(also)
+            except OSError as error:
+                _log.warning(
+                    "containers do not reach the SSH gateway at %s, port %d: %s",
+                    *(also, self.port, error.strerror),
+                )
         self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._count)]
-        _log.info("SSH gateway at %s, port %d", self._host, self.port)
+        _log.info("SSH gateway at %s, port %d", self.host, self.port)
 
     async def close(self) -> None:
         """Let go of the processes: they take nobody any more, and end with the last who is in."""
@@ -78,21 +90,28 @@ class GatewaySupervisor:
         await asyncio.gather(*self._keepers, return_exceptions=True)
         for listening in self._sockets:
             listening.close()
-        self._sockets = ()
+        self._sockets = []
 
-    async def _listen(self) -> list[socket.socket]:
-        for left in reversed(range(_TAKEN_TRIES)):
+    async def _at_own_host(self) -> list[socket.socket]:
+        try:
+            return await self._bind(self.host)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+        if self._asked:
+            raise PortTakenError(self.host, self.port)
+        _log.warning("port %d of %s is taken: the SSH gateway takes a free one", self.port, self.host)
+        return bind_sockets(0, self.host)
+
+    async def _bind(self, host: str) -> list[socket.socket]:
+        for _ in range(_TAKEN_TRIES - 1):
             try:
-                return bind_sockets(self.port, self._host, reuse_port=False)
+                return bind_sockets(self.port, host, reuse_port=False)
             except OSError as error:
                 if error.errno != errno.EADDRINUSE:
                     raise
-                if left:
-                    await asyncio.sleep(_TAKEN_SECONDS)
-        if self._asked:
-            raise PortTakenError(self._host, self.port)
-        _log.warning("port %d of %s is taken: the SSH gateway takes a free one", self.port, self._host)
-        return bind_sockets(0, self._host)
+                await asyncio.sleep(_TAKEN_SECONDS)
+        return bind_sockets(self.port, host, reuse_port=False)
 
     async def _keep(self) -> None:
         pause = _FIRST_PAUSE_SECONDS

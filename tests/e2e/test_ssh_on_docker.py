@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from .ssh_house import LINES, PATIENCE, PORT, House, eventually, free_port, run, web_job
 
@@ -315,6 +316,8 @@ def test_sessions_go_on_when_the_scheduler_is_killed_and_others_come_when_it_is_
     try:
         for word in (b"before\n", b"killed\n", b"back\n"):
             if word == b"killed\n":
+                # what is noted while it dies may be lost
+                eventually(lambda: house.story("bob", "lasting"), "the story tells of the begin")
                 house.scheduler.kill()
             elif word == b"back\n":
                 house.scheduler.start()
@@ -332,3 +335,31 @@ def test_sessions_go_on_when_the_scheduler_is_killed_and_others_come_when_it_is_
     assert opened == "bob opened a command in worker-0 from 127.0.0.1 (the job's key)."
     assert left.startswith("bob left worker-0 after ")
     house.end("bob", "lasting")
+
+
+def test_sessions_out_of_containers_as_jupyterlabs_terminals_pass_by_the_scheduler(house: House) -> None:
+    bridge = urlsplit(house.http["alice"].get("/").json()["frontDoor"]).hostname
+    settings = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
+    gate = f"-i /run/pai/ssh/ssh_identity -p {house.port} -l alice+train+worker-1 {bridge}"
+    client = house.start(FIRST, f"exec ssh -F none {settings} {gate} 'hostname; exec cat'")
+    assert client.stdin is not None
+    assert client.stdout is not None
+    try:
+        assert client.stdout.readline() == b"worker-1\n"
+        house.scheduler.kill()
+        client.stdin.write(b"killed\n")
+        client.stdin.flush()
+        assert client.stdout.readline() == b"killed\n"
+        house.scheduler.start()
+        out, _ = client.communicate(b"back\n", timeout=PATIENCE)
+        assert (client.returncode, out) == (0, b"back\n")
+        assert house.ssh(FIRST, f"ssh -F none {settings} {gate} hostname").out == "worker-1\n"
+    finally:
+        end(client)
+        if house.scheduler.process.poll() is not None:
+            house.scheduler.start()
+    # by name, who came from where, which is a container
+    address = house.address(house.container("alice", "train"))
+    eventually(
+        lambda: any(f"worker-1 from {address}" in told for told in house.story("alice", "train")), "told"
+    )

@@ -56,36 +56,6 @@ async def test_a_container_reaches_a_server_on_loopback_through_the_door(
     await lab.clean()
 
 
-async def test_other_ports_have_doors_of_their_own_beside_the_front_door_or_without_one(
-    open_docker: Callable[..., Awaitable[DockerEngine]],
-    debian_image: str,
-    inside: Callable[[Handler], Awaitable[int]],
-) -> None:
-    other, more, front = await inside(hello), await inside(hello), await inside(hello)
-    get = "python3 -c 'import sys, urllib.request as r; print(r.urlopen(sys.argv[1]).read().decode())'"
-    for options in ({"front_door": front}, {}):
-        engine = await open_docker(**options, other_doors=(other, more))
-        assert (engine.front_door_url is None) is (not options)
-        gateway = await engine._networks.gateway()
-        lab = await Lab.over(engine, debian_image)
-        task, _ = await lab.run(f"{get} http://{gateway}:{other}/one; {get} http://{gateway}:{more}/two")
-        assert lab.output(task) == "hello, /one\nhello, /two\n"
-        await lab.clean()
-
-
-async def test_another_door_that_is_taken_is_no_reason_not_to_start(
-    open_docker: Callable[..., Awaitable[DockerEngine]],
-    inside: Callable[[Handler], Awaitable[int]],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    gateway = await (await open_docker())._networks.gateway()
-    with socket.create_server((str(gateway), 0)) as taken:
-        port = taken.getsockname()[1]
-        engine = await open_docker(front_door=await inside(hello), other_doors=(port,))
-    assert engine.front_door_url is not None
-    assert f"containers do not reach port {port} of this machine" in caplog.text
-
-
 async def test_without_a_door_a_container_reaches_nothing_on_loopback(
     docker_lab: Lab, inside: Callable[[Handler], Awaitable[int]]
 ) -> None:

@@ -153,6 +153,44 @@ async def test_a_taken_port_that_was_asked_for_is_an_error_and_another_is_not(se
         await gone(*processes)
 
 
+async def test_containers_come_by_an_address_of_their_own_and_nobody_misses_one_that_cannot_be_had(
+    service: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode())
+    gate = Gate(service, tmp_path)
+    await gate.supervisor.start("127.0.0.2")
+    first = gate.supervisor.process_ids
+    gate.known_hosts.write_text(f"* {KEYS.gateway_host().public}\n")
+    at_second = [word.replace("127.0.0.1", "127.0.0.2") for word in gate.ssh("echo in; exec cat")]
+    inside = await asyncio.create_subprocess_exec(
+        *at_second, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    assert inside.stdin is not None
+    assert inside.stdout is not None
+    assert await inside.stdout.readline() == b"in\n"
+    assert (await run(*gate.ssh("echo in"))).out == b"in\n"
+
+    # the next scheduler has both addresses, and who is in stays
+    await gate.supervisor.close()
+    gate.supervisor = GatewaySupervisor(settings, "127.0.0.1", gate.port, asked=True, processes=1)
+    await gate.supervisor.start("127.0.0.2")
+    assert (await run(*at_second)).out == b"in\n"
+    inside.stdin.write(b"still here\n")
+    assert await inside.stdout.readline() == b"still here\n"
+    inside.stdin.close()
+    await inside.wait()
+    await gate.close()
+    await gone(*first)
+    assert "containers do not reach" not in caplog.text
+
+    elsewhere = GatewaySupervisor(settings, "127.0.0.1", 0, processes=1)
+    await elsewhere.start("192.0.2.1")
+    assert "containers do not reach the SSH gateway at 192.0.2.1" in caplog.text
+    processes = elsewhere.process_ids
+    await elsewhere.close()
+    await gone(*processes)
+
+
 async def test_a_process_that_cannot_run_is_tried_again_more_and_more_rarely(
     service: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
