@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Container
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -25,7 +26,12 @@ from .terminal_handlers import why
 _CHECK_SECONDS = 30.0
 #: The label of the task's own SSH server, which is no application.
 _SSH = "ssh"
-_WORK_DIR = 'printf %s "${PAI_WORK_DIR:-$PWD}"\n'
+#: The label of a notebook server's own port. Its page knows only the address that JupyterHub gives it.
+_HTTP = "http"
+#: Prints the path of the Python that commands find, if there is one, and on the lines below it the folder.
+_PLACES = """command -v python3 || command -v python || echo -
+printf %s "${PAI_WORK_DIR:-$PWD}"
+"""
 
 
 class Connect:
@@ -48,7 +54,9 @@ class Connect:
             containers = info["containers"] if info is not None else []
             found = next((one for one in containers if one["task"] == task.task), None)
             off = found["off"] if found is not None else (await self._off(client, task)).in_locale(locale)
-        open_now = found is not None and off is None
+            config = await client.config(task.user, task.job) if found is not None else {}
+        python, work_dir = await self._places(task) if found is not None and off is None else ("", "")
+        hidden = {_SSH, _HTTP} if "session" in (config.get("extras") or {}) else {_SSH}
         return {
             "login": f"{task.user}+{task.job}+{task.task}",
             "user": task.user,
@@ -57,8 +65,9 @@ class Connect:
             "gateway": about.get("ssh"),
             "published": _published(found),
             "off": off,
-            "workDir": await self._work_dir(task) if open_now else "",
-            "ports": await self._links(task) if found is not None else [],
+            "workDir": work_dir,
+            "python": python,
+            "ports": await self._links(task, hidden) if found is not None else [],
             "isolated": about.get("engine") != "process",
         }
 
@@ -104,15 +113,17 @@ class Connect:
             return msg("{task} of job {job} does not run.", task=task.task, job=task.job)
         return await why_nothing_runs(client, task.user, task.job)
 
-    async def _work_dir(self, task: TaskName) -> str:
+    async def _places(self, task: TaskName) -> tuple[str, str]:
+        """Ask the task for its Python, and for the folder in which sessions begin; "" where that fails."""
         try:
             async with asyncio.timeout(_CHECK_SECONDS), self._doors.connection(task).use() as way:
-                return (await run_script(way, _WORK_DIR)).stdout
+                python, _, folder = (await run_script(way, _PLACES)).stdout.partition("\n")
         except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError):
             # the check says what is wrong, to whoever asks
-            return ""
+            return "", ""
+        return python if python.startswith("/") else "", folder
 
-    async def _links(self, task: TaskName) -> list[dict[str, Any]]:
+    async def _links(self, task: TaskName, hidden: Container[str]) -> list[dict[str, Any]]:
         try:
             if task.user != await self._doors.owner():
                 return []
@@ -123,7 +134,7 @@ class Connect:
         return [
             {"label": label, "port": port, "url": self._url(task, label)}
             for label, port in ports.listed()
-            if label != _SSH
+            if label not in hidden
         ]
 
     def _url(self, task: TaskName, label: str) -> str:

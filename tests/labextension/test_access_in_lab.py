@@ -261,6 +261,8 @@ async def test_every_program_has_its_values(page: Page, alice: Client) -> None:
     await run_job(alice, "train")
     panel = await connect(page, "train")
     tabs = panel.get_by_role("tablist")
+    last = tabs.get_by_role("tab", name="My keys")
+    place = await last.bounding_box()
     await tabs.get_by_role("tab", name="Command line").focus()
     await page.keyboard.press("ArrowRight")
     await expect(tabs.get_by_role("tab", name="VS Code")).to_be_focused()
@@ -272,6 +274,9 @@ async def test_every_program_has_its_values(page: Page, alice: Client) -> None:
     )
     await way.get_by_role("button", name="Open code-server").click()
     await expect(way.get_by_role("alert")).to_contain_text("code-server")
+
+    # choosing one moves none of the others
+    assert await last.bounding_box() == place
 
     await tabs.get_by_role("tab", name="PyCharm").click()
     await expect(way.get_by_role("table", name="Deployment")).to_contain_text("alice+train+main-0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -56,10 +56,18 @@ async def begin(alice: Client) -> AsyncIterator[Begin]:
     """Begin a job whose only task is main-0."""
     begun: list[str] = []
 
-    async def start(name: str, command: str = "sleep 3600", **environment: str) -> None:
+    async def start(
+        name: str,
+        command: str = "sleep 3600",
+        *,
+        extras: Mapping[str, Any] | None = None,
+        **environment: str,
+    ) -> None:
         ports = [{"label": "board", "portNumber": 2}]
         role = {"name": "main", "command": command, "portList": ports}
         job = {"jobName": name, "image": "local/any", "taskRoles": [role], "jobEnvs": environment}
+        if extras:
+            job["extras"] = extras
         await alice.submit(job)
         begun.append(name)
         async for event in alice.events("alice", name):
@@ -89,7 +97,9 @@ async def test_all_is_told_that_a_program_needs(browser, begin, cluster, alice):
     about = await alice.about()
     status = (await alice.job("alice", "told"))["taskRoles"]["main"]["taskStatuses"][0]
     first, second = status["containerPorts"]["board"].split(",")
-    work_dir = told.pop("workDir")
+    work_dir, python = told.pop("workDir"), told.pop("python")
+    assert Path(python).name in ("python3", "python")
+    assert Path(python).is_file()
     assert Path(work_dir).is_dir()
     assert cluster.folder in Path(work_dir).parents
     links = {link["label"]: (link["port"], link["url"]) for link in told.pop("ports")}
@@ -97,6 +107,7 @@ async def test_all_is_told_that_a_program_needs(browser, begin, cluster, alice):
     assert links["board"] == (int(first), f"{prefix}/board/")
     assert links["board.1"] == (int(second), f"{prefix}/board.1/")
     assert "ssh" not in links
+    assert "http" in links
     assert told == {
         "login": "alice+told+main-0",
         "user": "alice",
@@ -107,6 +118,20 @@ async def test_all_is_told_that_a_program_needs(browser, begin, cluster, alice):
         "off": None,
         "isolated": False,
     }
+
+
+async def test_a_task_without_python_has_none_to_run_remotely(browser, begin, tmp_path):
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    await begin("plain", "exec /bin/sleep 3600", PATH=str(tmp_path))
+    told = await asked(browser, "plain")
+    assert told["python"] == ""
+    assert Path(told["workDir"]).is_dir()
+
+
+async def test_a_notebook_servers_own_port_is_no_link(browser, begin):
+    await begin("notebook_1", extras={"session": {"server": ""}})
+    links = {link["label"] for link in (await asked(browser, "notebook_1"))["ports"]}
+    assert links == {"board", "board.1"}
 
 
 async def test_the_check_logs_in_and_what_was_opened_is_in_the_jobs_story(browser, begin, alice):

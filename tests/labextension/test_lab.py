@@ -84,15 +84,22 @@ async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, pa
 
 
 @pytest.mark.usefixtures("jobs")
-@pytest.mark.parametrize("width", [1440, 1000])
+@pytest.mark.parametrize("width", [1900, 1440, 1000])
 async def test_why_a_job_waits_and_its_buttons_are_seen_without_scrolling(page, width):
     await page.set_viewport_size({"width": width, "height": 900})
     await page.get_by_role("button", name="PAI: 1 running · 2 waiting").click()
     rows = page.get_by_role("region", name="PAI jobs").get_by_role("row")
     await expect(rows.filter(has_text="second in the queue")).to_have_count(1)
     await expect(page.get_by_role("button", name="Stop “resnet-big”")).to_be_in_viewport(ratio=1)
-    if width == 1440:
+    if width >= 1440:
         await expect(rows.get_by_text("second in the queue")).to_be_in_viewport(ratio=1)
+    if width == 1900:
+        # where there is room for it, a name is in one line
+        name = await rows.get_by_role("rowheader").filter(has_text=OWN_SERVER).bounding_box()
+        other = await rows.get_by_role("rowheader").filter(has_text="cifar10").bounding_box()
+        assert name
+        assert other
+        assert name["height"] - other["height"] < 20
 
 
 @pytest.mark.usefixtures("jobs")

@@ -97,7 +97,8 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
       }
     });
     palette?.addItem({ command, category: trans.__('PAI'), args: { isPalette: true } });
-    launcher?.add({ command, category: trans.__('PAI'), categoryRank: 10 }); // right below the notebooks
+    // right below the notebooks, and first of its kind
+    launcher?.add({ command, category: trans.__('PAI'), categoryRank: 10, rank: 1 });
   }
 };
 

@@ -190,7 +190,7 @@ function WayTabs(props: {
           tabIndex={each === way ? 0 : -1}
           onClick={() => onWay(each)}
         >
-          {labels[each]}
+          <span data-label={labels[each]}>{labels[each]}</span>
         </button>
       ))}
     </div>

@@ -24,6 +24,8 @@ export interface IConnect extends ITask {
   /** Why there is no way in; `null` where there is one. */
   readonly off: string | null;
   readonly workDir: string;
+  /** Path of the Python that commands in the task find; empty where there is none. */
+  readonly python: string;
   readonly ports: readonly { readonly label: string; readonly port: number; readonly url: string }[];
   /** False: without a container's isolation. */
   readonly isolated: boolean;

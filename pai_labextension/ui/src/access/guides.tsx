@@ -217,7 +217,7 @@ export function PyCharmGuide(props: IGuideProps): React.ReactElement {
       </ol>
       <ValueTable
         caption={trans.__('Remote interpreter')}
-        rows={[...login, [trans.__('Interpreter'), '/usr/bin/python3'], [trans.__('Sync folders to'), connect.workDir]]}
+        rows={[...login, [trans.__('Interpreter'), connect.python || '/usr/bin/python3'], [trans.__('Sync folders to'), connect.workDir]]}
         trans={trans}
       />
     </>

@@ -100,6 +100,7 @@ export function protectKey(file: string): { readonly unix: string; readonly wind
   return {
     unix: `mkdir -p ~/.ssh && mv ${word(`~/Downloads/${file}`)} ~/.ssh/ && chmod 600 ${word(`~/.ssh/${file}`)}`,
     windows:
+      `md "%USERPROFILE%\\.ssh" 2>nul & ` +
       `move "%USERPROFILE%\\Downloads\\${file}" "%USERPROFILE%\\.ssh\\" && ` +
       `icacls "%USERPROFILE%\\.ssh\\${file}" /inheritance:r /grant:r "%USERNAME%:R"`
   };

@@ -27,6 +27,7 @@ const connect: IConnect = {
   published: { host: '10.0.0.7', port: 31000 },
   off: null,
   workDir: '/home/my project',
+  python: '/opt/conda/bin/python3',
   ports: [],
   isolated: true
 };
@@ -71,6 +72,7 @@ describe('a command line', () => {
   it('protects the key on each system', () => {
     const { unix, windows } = protectKey('alice~train');
     expect(unix).toContain('chmod 600 ~/.ssh/alice~train');
+    expect(windows.startsWith('md "%USERPROFILE%\\.ssh" 2>nul & move ')).toBe(true);
     expect(windows).toContain('icacls "%USERPROFILE%\\.ssh\\alice~train" /inheritance:r');
   });
 });
