@@ -148,8 +148,10 @@ class Terminals:
             process = await connection.create_process(
                 term_type="xterm-256color",
                 term_size=_SIZE,
-                # a character of several bytes is one to the line that is being edited
+                # A character of several bytes is one to the line that is being edited, and to programs; what
+                # the image or the job has set comes before it.
                 term_modes={asyncssh.PTY_IUTF8: 1},
+                env={"LANG": "C.UTF-8"},
                 stderr=asyncssh.STDOUT,
                 encoding=None,
             )

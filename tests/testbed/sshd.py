@@ -27,6 +27,7 @@ PermitRootLogin yes
 PidFile none
 PrintMotd no
 PrintLastLog no
+AcceptEnv LANG LC_*
 MaxSessions 200
 Subsystem sftp internal-sftp
 """

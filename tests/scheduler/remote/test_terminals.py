@@ -99,6 +99,12 @@ async def test_characters_are_whole_wherever_the_line_cuts_them(terminals: Termi
     await sees(terminal, "字符")
 
 
+async def test_programs_take_what_is_typed_for_characters(terminals: Terminals) -> None:
+    terminal = await terminals.create()
+    await terminal.write("echo characters=$(printf 'ü好' | wc -m).\r")
+    await sees(terminal, "characters=2.")
+
+
 async def test_of_endless_output_a_part_is_kept_and_a_slow_viewer_skips(terminals: Terminals) -> None:
     terminal = await terminals.create()
     async with aclosing(terminal.view()) as slow:
