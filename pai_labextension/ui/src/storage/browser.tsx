@@ -74,6 +74,8 @@ export class StorageBrowser extends FileBrowser {
   /** Upload into the folder that is shown. */
   async upload(chosen: Promise<IChosen> | IChosen): Promise<void> {
     const { trans, uploads, model } = this.options;
+    // before that, the folder that is shown is not the one it begins with
+    await this.begun;
     const folder = model.folder;
     try {
       await uploads.add(await chosen, folder);
@@ -109,7 +111,8 @@ export class StorageBrowser extends FileBrowser {
       const begin = this.begin;
       this.begin = null;
       this.options.onFirstShow();
-      await begin();
+      this.begun = begin();
+      await this.begun;
     }
     await this.model.refresh();
   }
@@ -156,6 +159,7 @@ export class StorageBrowser extends FileBrowser {
 
   private readonly options: IBrowserOptions;
   private begin: (() => Promise<void>) | null;
+  private begun = Promise.resolve();
 }
 
 class StorageListing extends DirListing {
