@@ -41,12 +41,18 @@ async def files_of(connection: asyncssh.SSHClientConnection) -> AsyncIterator[SF
         async with opened as files:
             yield files
     except (asyncssh.SFTPError, asyncssh.DisconnectError, asyncssh.ChannelOpenError) as error:
-        raise RemoteError(
-            msg(
-                "The connection to the task broke off: {reason}. The same command goes on from here.",
-                reason=error.reason.rstrip("."),
-            )
-        ) from error
+        raise _broken_off(error.reason) from error
+    except ConnectionError as error:  # what the library says where it was just about to read
+        raise _broken_off(error.strerror or type(error).__name__) from error
+
+
+def _broken_off(reason: str) -> RemoteError:
+    return RemoteError(
+        msg(
+            "The connection to the task broke off: {reason}. The same command goes on from here.",
+            reason=reason.rstrip("."),
+        )
+    )
 
 
 @contextmanager
