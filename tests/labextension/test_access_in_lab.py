@@ -144,6 +144,29 @@ async def test_a_terminal_of_a_chosen_task_is_as_it_was_after_a_reload(page: Pag
     await expect(dialog.get_by_label("Task")).to_have_value("alice/train/main-1")
 
 
+async def test_the_menu_of_a_terminal_copies_and_pastes(page: Page, alice: Client) -> None:
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await run_job(alice, "train")
+    await command(page, "Open a terminal in a PAI task")
+    await opened(page)
+    await page.evaluate("navigator.clipboard.writeText(`echo pas''ted`)")
+    menu = page.get_by_role("menu")
+    await shell(page).click(button="right")
+    # none of JupyterLab's own, which mean its own terminals
+    await expect(menu.get_by_text("Copy", exact=True)).to_have_count(1)
+    await menu.get_by_text("Paste", exact=True).click()
+    await says(page, "ted")
+    await expect(shell(page).locator("textarea")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await says(page, "pasted")
+
+    first_word = {"x": 20, "y": 16}
+    await shell(page).dblclick(position=first_word)
+    await shell(page).click(button="right", position=first_word)
+    await menu.get_by_text("Copy", exact=True).click()
+    await says(page, await page.evaluate("navigator.clipboard.readText()"))
+
+
 async def test_a_terminal_comes_back_after_a_cut(page: Page, alice: Client) -> None:
     lines: list[WebSocketRoute] = []
 

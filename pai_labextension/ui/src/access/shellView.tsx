@@ -153,6 +153,9 @@ export class ShellView extends Widget {
   private attach(connection: KeptConnection): void {
     const settings = { ...chosen(this.options.settings()), closeOnExit: false };
     const terminal = new Terminal(connection, settings, this.options.translator);
+    // by which JupyterLab's own commands would be in the menu too, which know nothing of this terminal
+    terminal.removeClass('jp-Terminal');
+    terminal.addClass('pai-Terminal');
     this._terminal?.dispose();
     this._terminal = terminal;
     this._name = connection.name;

@@ -23,7 +23,7 @@ import { ITask, keyOf } from './tasks';
 import { IShell, TaskTerminals } from './terminals';
 
 const SETTINGS = '@jupyterlab/terminal-extension:plugin';
-const SHELLS = '.pai-Shell .jp-Terminal';
+const SHELLS = '.pai-Terminal';
 
 namespace CommandIDs {
   export const open = 'pai:open-terminal';
@@ -186,6 +186,7 @@ function addClipboardCommands(
     execute: async () => {
       const written = await navigator.clipboard.readText();
       terminal()?.paste(written);
+      terminal()?.activate();
     }
   });
   contextMenu.addItem({ command: CommandIDs.copy, selector: SHELLS, rank: 1 });
