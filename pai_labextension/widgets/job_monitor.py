@@ -283,7 +283,8 @@ class JobMonitor(TopWidget):
             attempt = event["attempt"] or 0
             self._held_until[attempt] = min(until, self._held_until.get(attempt, until))
             self._show_head()
-        if event["message"] and self.state not in ENDED:
+        # who came and went is in the story; here it would stand for what the job itself is at
+        if event["message"] and event["type"] != "access" and self.state not in ENDED:
             self._show(self.activity, notice(event["message"]))
 
     def _show_trouble(self, sentence: str | None) -> None:

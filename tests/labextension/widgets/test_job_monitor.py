@@ -231,6 +231,19 @@ async def test_a_container_that_is_kept_says_until_when(peer: Peer, watch: Watch
     assert job_view.moment(1_700_000_000_000) in monitor.head.value, "the first one goes first"
 
 
+async def test_who_enters_a_task_does_not_stand_for_what_the_job_is_at(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.event_facts[2] = {"type": "access", "attempt": 0, "data": {}}
+    job.happen("fetching the image", state="RUNNING")
+    job.happen("alice left worker-0")
+    monitor = watch("demo")
+    await until(lambda: monitor.state == "RUNNING" and monitor.activity.value)
+    job.event_facts[3] = {"type": "held", "attempt": 0, "data": {"until": 1_700_000_000_000}}
+    job.happen("", sub_state="DEBUG_HELD")
+    await until(lambda: "container kept" in monitor.head.value)
+    assert "fetching the image" in monitor.activity.value
+
+
 async def test_earlier_attempts_are_told(peer: Peer, watch: Watch) -> None:
     job = peer.add("demo")
     job.attempt_facts[0] = {"state": "STOPPED", "exitCode": -7120, "reason": "Preempted."}
