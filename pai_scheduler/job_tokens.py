@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import secrets
 from pathlib import Path
 
+from .kept_secret import kept_secret
+
 _PREFIX = "paijob-"
-_SECRET_BYTES = 32
 
 
 class JobTokens:
@@ -21,16 +20,7 @@ class JobTokens:
     @classmethod
     def in_folder(cls, folder: Path) -> JobTokens:
         """Use the secret kept in a folder (made at first): tasks run on over a restart, with their tokens."""
-        path = folder / "job-tokens.key"
-        if not path.exists():
-            fresh = folder / f"job-tokens.{os.getpid()}.new"
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_SECRET_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.rename(path)
-        return cls(path.read_bytes())
+        return cls(kept_secret(folder / "job-tokens.key"))
 
     def token(self, job_id: str) -> str:
         """Give a job's token."""

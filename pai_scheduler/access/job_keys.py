@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import secrets
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +15,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-_SECRET_BYTES = 32
+from ..kept_secret import kept_secret
+
 #: pairs that are kept rather than made again
 _KEPT = 4096
 
@@ -53,20 +51,7 @@ class JobKeys:
     @classmethod
     def in_folder(cls, folder: Path) -> JobKeys:
         """Use the secret kept in a folder (made at first): tasks run on over a restart, with their keys."""
-        path = folder / "job-keys.key"
-        if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            fresh = folder / f"job-keys.{secrets.token_hex(8)}.new"
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_SECRET_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            # (another service may have been quicker)
-            with suppress(FileExistsError):
-                os.link(fresh, path)
-            fresh.unlink()
-        return cls(path.read_bytes())
+        return cls(kept_secret(folder / "job-keys.key"))
 
     def identity(self, job_id: str) -> KeyPair:
         """Give the key that opens a job's tasks."""
