@@ -43,7 +43,8 @@ class Connect:
 
     async def describe(self, task: TaskName, locale: str) -> dict[str, Any]:
         """Tell all there is to know; `off` why there is no way in. `ApiError`, `UnreachableError`."""
-        async with self._doors.client(locale) as client:
+        self._doors.locale = locale
+        async with self._doors.client() as client:
             about = await client.about()
             try:
                 info = await client.ssh(task.user, task.job)
@@ -74,6 +75,7 @@ class Connect:
     async def check(self, task: TaskName, locale: str) -> dict[str, Any]:
         """Log in and run a command; tell how that went."""
         begin = time.monotonic()
+        self._doors.locale = locale
         try:
             async with asyncio.timeout(_CHECK_SECONDS):
                 connection = await self._doors.open(task)

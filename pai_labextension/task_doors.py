@@ -58,10 +58,12 @@ class TaskDoors:
         self._terminals: dict[TaskName, Terminals] = {}
         self._connections: dict[TaskName, SharedConnection] = {}
         self._owner: str | None = None
+        #: Of what the scheduler says; a notebook server has one person, who asked last in this language.
+        self.locale = "en"
 
-    def client(self, locale: str = "en") -> Client:
+    def client(self) -> Client:
         """Make a client of the scheduler's API, to be closed."""
-        return Client(self._api_url, self._token, locale=locale)
+        return Client(self._api_url, self._token, locale=self.locale)
 
     async def owner(self) -> str:
         """Tell whose notebook server this is; `ApiError`, `UnreachableError`."""

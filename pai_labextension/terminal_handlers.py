@@ -78,6 +78,7 @@ class TerminalsHandler(_TaskTerminals, APIHandler):
         name = (self.get_json_body() or {}).get("name")
         if name is not None and not (isinstance(name, str) and re.fullmatch(NAME_PATTERN, name)):
             raise web.HTTPError(HTTPStatus.BAD_REQUEST, "name: letters, digits and _ only")
+        self._doors.locale = self.reader
         try:
             terminal = await self.terminals(user, job, task).create(name)
         except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError) as error:

@@ -159,6 +159,19 @@ async def test_a_task_that_has_ended_says_so_everywhere(browser, begin):
     assert "over" in refused.json()["message"]
 
 
+async def test_what_the_scheduler_refuses_is_said_in_one_language(browser):
+    refusal = "调度器拒绝：找不到用户 bob 的作业 secret。"
+    for language, said in (
+        ("zh-CN", refusal),
+        ("en", "The scheduler refuses: Job secret of user bob"),
+    ):
+        browser.headers["Accept-Language"] = language
+        tried = await browser.post("pai/connect/bob/secret/main-0/check")
+        assert tried.json()["message"].startswith(said)
+        opened = await browser.post("pai/terminals/bob/secret/main-0/api/terminals")
+        assert opened.json()["message"].startswith(said)
+
+
 async def test_a_task_that_the_job_does_not_have_is_said(browser, begin):
     await begin("one")
     answer = await browser.get("pai/connect/alice/one/main-7")
