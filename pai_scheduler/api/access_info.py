@@ -30,8 +30,8 @@ class SshHandler(ApiHandler):
 
     async def get(self, user: str, name: str) -> None:
         """List the running tasks; a job of which nothing runs is refused."""
-        job = await self.service.job(self.caller, user, name)
         entrance = self.service.entrance
+        job = await self.service.job(self.caller, user, entrance.job_name(self.caller, user, name))
         doors = await entrance.doors(job)
         if not doors:
             raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
@@ -101,6 +101,7 @@ class SshKeyHandler(ApiHandler):
         if form not in _FORMS:
             message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))
             raise invalid_parameters(message, [SpecError("format", message)])
+        name = self.service.entrance.job_name(self.caller, user, name)
         job = await self.service.job(self.caller, user, name)
         if job.state.ended:
             raise _no_ssh(msg("Job {name} has ended: its key opens nothing any more.", name=name))

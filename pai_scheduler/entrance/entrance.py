@@ -148,6 +148,14 @@ class Entrance:
             await self._audit.closed(passport, task, peer, what, seconds, self._now())
             self._opened.pop(sealed, None)
 
+    def job_name(self, caller: Caller, user: str, name: str) -> str:
+        """Give the name of the job that is meant: a notebook server may be called as JupyterHub calls it."""
+        if not caller.may_act_for(user):
+            return name  # it is not theirs to know which there are
+        live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.state.ended)
+        job = named(live, name)
+        return name if job is None else job.name
+
     async def doors(self, job: Job) -> list[Door]:
         """List the running tasks of a job, and where they are reached."""
         return await doors(self._engine, self._writer.core.jobs.get(job.id, job))

@@ -58,6 +58,24 @@ async def test_a_published_task_is_reached_as_root(house: House, monkeypatch: py
     assert container["off"] == "The image has no room for it."
 
 
+async def test_a_notebook_server_is_called_by_its_name_in_the_hub(house: House) -> None:
+    await house.begin("notebook_1", extras={"session": {"server": ""}})
+    await house.begin("notebook.gpu_2", extras={"session": {"server": "gpu"}})
+    for name, job in (("notebook", "notebook_1"), ("gpu", "notebook.gpu_2")):
+        info = await get(house, f"/user/alice/jobs/{name}/ssh")
+        assert [each["sshUser"] for each in info.json()["containers"]] == [f"alice+{job}+worker-0"]
+        key = await get(house, f"/user/alice/jobs/{name}/ssh/key")
+        assert f"alice~{job}" in key.headers["Content-Disposition"]
+        for path in ("ssh", "ssh/key"):
+            others = await get(house, f"/user/alice/jobs/{name}/{path}", "token-b")
+            assert others.status_code == 404
+            assert job not in others.text
+    # a job of that name comes first
+    await house.begin("gpu")
+    info = await get(house, "/user/alice/jobs/gpu/ssh")
+    assert info.json()["containers"][0]["sshUser"] == "alice+gpu+worker-0"
+
+
 async def test_of_what_does_not_run_there_is_nothing_to_reach(house: House) -> None:
     await house.begin("one")
     await house.end("one")
