@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.first_instruction [rounds]
 
-Milliseconds from the asking until the command reads the clock, the three ways in turn; median and worst of all
-rounds but the first, in which Docker warms up.
+Milliseconds from the asking until the command reads the clock, the three ways in turn; median and worst of
+all rounds but the first, in which Docker warms up.
 """
 
 from __future__ import annotations
