@@ -41,7 +41,7 @@ async def test_each_kind_is_noted_when_it_is_first_opened_and_all_when_they_end(
     assert service.notes == [
         {**common, "event": "opened", "what": ["exec"]},
         {**common, "event": "opened", "what": ["sftp"]},
-        {**common, "event": "opened", "what": ["forward"], "detail": str(service.port)},
+        {**common, "event": "opened", "what": ["forward"], "detail": f"127.0.0.1:{service.port}"},
         {**common, "event": "opened", "what": ["remote-forward"], "detail": str(port)},
         {**common, "event": "opened", "what": ["shell"]},
         {**common, "event": "closed", "what": ["exec", "sftp", "forward", "remote-forward", "shell"]},
