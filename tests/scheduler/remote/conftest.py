@@ -7,7 +7,9 @@ from pathlib import Path
 
 import asyncssh
 import pytest
+from asyncssh.sftp import SFTPClient
 
+from pai_scheduler.remote.sftp import files_of
 from tests.testbed.sshd import RunningSshd
 
 
@@ -32,3 +34,10 @@ def there(tmp_path: Path) -> Path:
     folder = tmp_path / "there"
     folder.mkdir()
     return folder
+
+
+@pytest.fixture
+async def files(connection: asyncssh.SSHClientConnection) -> AsyncIterator[SFTPClient]:
+    """Have a task's files open."""
+    async with files_of(connection) as opened:
+        yield opened

@@ -18,12 +18,6 @@ AWKWARD = "ä \n'\"$(x) \udcff*"
 
 
 @pytest.fixture
-async def files(connection: asyncssh.SSHClientConnection) -> AsyncIterator[SFTPClient]:
-    async with files_of(connection) as opened:
-        yield opened
-
-
-@pytest.fixture
 def results(there: Path) -> Path:
     folder = there / "results"
     (folder / "sub" / "empty").mkdir(parents=True)

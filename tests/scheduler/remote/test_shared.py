@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator
 
 import asyncssh
 import pytest
 
 from pai_scheduler.remote.shared import SharedConnection
 from tests.testbed.sshd import RunningSshd
-
-
-@pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[RunningSshd]:
-    running = RunningSshd(tmp_path)
-    yield running
-    running.close()
 
 
 @pytest.fixture

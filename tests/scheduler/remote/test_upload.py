@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncssh
@@ -16,12 +15,6 @@ from pai_scheduler.remote.upload import upload
 from pai_scheduler.webhdfs.transfer import LocalFileError, Progress, part_name
 
 AWKWARD = "ä \n'\"$(x) \udcff*"
-
-
-@pytest.fixture
-async def files(connection: asyncssh.SSHClientConnection) -> AsyncIterator[SFTPClient]:
-    async with files_of(connection) as opened:
-        yield opened
 
 
 @pytest.fixture
