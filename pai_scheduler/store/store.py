@@ -24,12 +24,16 @@ from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import migrate
-from .tables import attempts, forgotten, jobs, public_keys, story, tasks, virtual_clusters
+from .tables import KEPT, attempts, forgotten, jobs, public_keys, story, tasks, virtual_clusters
 
 __all__ = ["Store", "StoreError", "StoredStory", "describe"]
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
+#: what never changes of a job; written again, its indexes would be too
+_FIXED = frozenset({"id", "user_name", "name", "virtual_cluster", "created"})
+#: in which of them something may still happen to a job; a query for `!= ENDED` would use no index
+_LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 #: rows that are in memory at once where there may be any number
 _PAGE = 100
 
@@ -113,13 +117,12 @@ class Store:
                 config = json.dumps(configs[job.id], ensure_ascii=False, separators=(",", ":"))
                 new.append({**rows.job_row(job), "config": config})
             else:
-                old.append({f"_{key}": value for key, value in rows.job_row(job).items()})
+                changing = {key: value for key, value in rows.job_row(job).items() if key not in _FIXED}
+                old.append({"_id": job.id, **changing})
         if new:
             connection.execute(jobs.insert(), new)
         if old:
-            names = [name for name in old[0] if name != "_id"]
-            update = jobs.update().where(jobs.c.id == sa.bindparam("_id"))
-            connection.execute(update.values({name[1:]: sa.bindparam(name) for name in names}), old)
+            connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
 
     def _of_known_jobs(self, connection: sa.Connection, entries: Iterable[StoryEntry]) -> list[StoryEntry]:
         """Leave out what is told of jobs that are deleted: who was in a task may leave it after that."""
@@ -182,7 +185,7 @@ class Store:
     def live_jobs(self) -> list[Job]:
         """Give every job that has not ended, or still holds something, with its present attempt's tasks."""
         with self._reading() as connection:
-            found = connection.execute(sa.select(jobs).where(jobs.c.sub_state != SubState.ENDED.value))
+            found = connection.execute(sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE)))
             return self._with_attempts(connection, [row._mapping for row in found])
 
     def virtual_clusters(self) -> dict[str, VirtualCluster | None]:
@@ -205,7 +208,7 @@ class Store:
         """List jobs that nobody has deleted, newest first, without their tasks."""
         if user is not None and not _can_be(user):
             return []
-        query = sa.select(jobs).where(~jobs.c.doomed).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
+        query = sa.select(jobs).where(KEPT).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
         if user is not None:
             query = query.where(jobs.c.user_name == user)
         with self._reading() as connection:
@@ -222,7 +225,7 @@ class Store:
         if not _can_be(user, name):
             return None
         with self._reading() as connection:
-            query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, ~jobs.c.doomed)
+            query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, KEPT)
             found = connection.execute(query).first()
             return self._with_attempts(connection, [found._mapping])[0] if found else None
 

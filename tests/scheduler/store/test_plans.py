@@ -1,0 +1,148 @@
+"""No question to the database reads a large table from end to end where an index could answer it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from pai_scheduler.access.public_key import PublicKey
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import SubState
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.store.store import Store
+
+from .test_store import Configs, give_attempt, make_job, tell
+
+#: those that grow with every job
+_LARGE = ("jobs", "attempts", "tasks", "story")
+
+#: on PostgreSQL, which reads a small table whole: leave that only where nothing else is possible
+_NO_WHOLE_TABLES = "SET LOCAL enable_seqscan = off"
+
+_KEY = PublicKey.parse("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPQwWGQBaxrlJhfRYE7tZM9jrDIHzLW8Wd9IR7ZRdzCv a")
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """Give a store with jobs of two users, most of which have ended."""
+    outcome, configs = Outcome(), Configs()
+    for number in range(60):
+        user = ("alice", "bob")[number % 2]
+        job, configs[f"j{number}"] = make_job(f"j{number}", user=user, order=number)
+        give_attempt(outcome, job)
+        if number > 4:
+            job.sub_state = SubState.ENDED
+        outcome.story.extend(tell(job.id, "submitted"))
+    store.commit(outcome, configs)
+    return store
+
+
+def _commit_everything(store: Store) -> None:
+    (job,) = (job for job in store.live_jobs() if job.id == "j2")
+    outcome = Outcome(jobs={"j2": job}, deleted={"j1": None})  # type: ignore[arg-type]
+    give_attempt(outcome, job, 1)
+    outcome.story.extend([*tell("j2", "running"), *tell("j3", "access")])
+    store.commit(outcome, {})
+
+
+QUESTIONS: dict[str, Callable[[Store], object]] = {
+    "a commit": _commit_everything,
+    "forgot": lambda store: store.forgot([TaskRef("j1", 0, "main", 0)]),
+    "add a key": lambda store: store.add_public_key("alice", _KEY, 1, 10),
+    "remove a key": lambda store: store.remove_public_key("alice", _KEY.fingerprint),
+    "check": lambda store: store.check_writable(),
+    "live jobs": lambda store: store.live_jobs(),
+    "last order": lambda store: store.last_order(),
+    "all jobs": lambda store: store.jobs(),
+    "a user's jobs": lambda store: store.jobs("alice"),
+    "a job": lambda store: store.job("alice", "j2"),
+    "is over": lambda store: store.is_over("j2"),
+    "config": lambda store: store.config("j2"),
+    "attempts": lambda store: store.attempts("j2"),
+    "the story of all": lambda store: store.story(after=3),
+    "the story of a job": lambda store: store.story(job_id="j2", after=3),
+    "the story of a user": lambda store: store.story(user="alice", after=3),
+    "a user's keys": lambda store: store.public_keys("alice"),
+    "has a key": lambda store: store.has_public_key("alice", _KEY.fingerprint),
+    "counts": lambda store: store.count_by_virtual_cluster(),
+    "changed clusters": lambda store: store.virtual_clusters(),
+    "forgotten": lambda store: store.forgotten(),
+}
+
+
+def test_every_question_is_looked_at() -> None:
+    methods = {name for name, value in vars(Store).items() if callable(value) and not name.startswith("_")}
+    assert len(QUESTIONS) >= len(methods - {"close"})
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_index_answers(filled: Store, question: str) -> None:
+    with recorded(filled.engine) as statements:
+        QUESTIONS[question](filled)
+    assert statements
+    for statement, parameters in statements:
+        for step in plan(filled.engine, statement, parameters):
+            assert not reads_whole_table(step), f"{statement}\n{step}"
+
+
+def test_a_job_is_found_by_its_name_not_among_all_of_its_user(filled: Store) -> None:
+    with recorded(filled.engine) as statements:
+        filled.job("alice", "j2")
+    steps = [step for statement in statements for step in plan(filled.engine, *statement)]
+    (found,) = (step for step in steps if re.search(r"\bjobs\b", step))
+    assert "uq_jobs_user_name" in found
+    assert re.search(r"user_name\W.*\bname\W", found)
+
+
+def test_whatever_reads_a_whole_table_is_noticed(filled: Store) -> None:
+    query = "SELECT id FROM jobs WHERE config = 'x'"
+    assert any(map(reads_whole_table, plan(filled.engine, query, None)))
+
+
+@contextmanager
+def recorded(engine: sa.Engine) -> Iterator[list[tuple[str, Any]]]:
+    """Give what is asked within, as the database's driver gets it."""
+    asked: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, given: Any, _context: Any, many: bool) -> None:
+        if statement.startswith(("SELECT", "INSERT", "UPDATE", "DELETE")):
+            asked.append((statement, given[0] if many else given))
+
+    sa.event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield asked
+    finally:
+        sa.event.remove(engine, "before_cursor_execute", note)
+
+
+def plan(engine: sa.Engine, statement: str, parameters: Any) -> list[str]:
+    """Give the steps in which a database would answer."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "sqlite":
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            return [row.detail for row in rows]
+        connection.exec_driver_sql(_NO_WHOLE_TABLES)
+        (root,) = connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters).scalar_one()
+        return [json.dumps(step) for step in _steps(root["Plan"])]
+
+
+def _steps(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {key: value for key, value in node.items() if key != "Plans"}
+    for inner in node.get("Plans", ()):
+        yield from _steps(inner)
+
+
+def reads_whole_table(step: str) -> bool:
+    """Tell whether a step goes through all rows of a large table, not only through an index of it."""
+    if not step.startswith("{"):
+        # the largest of a column is a "SEARCH", with an index or without
+        found = re.match(r"(?:SCAN|SEARCH) (\w+)(?! USING)", step)
+        return found is not None and found[1] in _LARGE
+    node = json.loads(step)
+    return node["Node Type"] == "Seq Scan" and node["Relation Name"] in _LARGE
