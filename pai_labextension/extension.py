@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-from pathlib import Path
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
+from tornado.routing import PathMatches, Rule
 from traitlets import Unicode, default
 
-from pai_scheduler.client import DEFAULT_URL
+from pai_scheduler.wire import DEFAULT_URL
 
-from .code import CodeSubmitter
-from .code_handlers import PlanHandler, SubmitHandler
-from .connect import Connect
-from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
-from .handlers import ForwardHandler
-from .port_handlers import PortHandler
-from .ports import Ports
-from .storage_handlers import StorageHandler
-from .task_doors import TaskDoors
-from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
-from .upstream import Upstream
+from .late_routes import LateRoutes, Settings
 
+#: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
+_PARTS = (
+    (".api_routes", "api|webhdfs"),
+    (".code_routes", "code-plan|submit-with-code"),
+    (".task_routes", "terminals|connect|ports|ports-absolute"),
+)
 #: Names of the page's options that `ui/src/index.ts` reads.
 OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
 
@@ -62,30 +59,20 @@ class PAIExtension(ExtensionApp):
         serverapp.terminado_settings = {**ours, **serverapp.terminado_settings}
 
     def initialize_handlers(self) -> None:
-        """Add the routes."""
-        self._upstream = Upstream(self.api_url, self.token)
-        root = Path(self.serverapp.root_dir if self.serverapp else ".")
-        submitter = CodeSubmitter(self.api_url, self.token, root)
-        doors = self._doors = TaskDoors(self.api_url, self.token)
-        terminals = rf"/pai/terminals/{TASK_PATTERN}"
-        ports = self._ports = Ports(doors)
-        port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
-        base_url = self.serverapp.base_url if self.serverapp else "/"
-        connect = {"connect": Connect(doors, ports, base_url)}
-        self.handlers += [
-            (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": self._upstream}),
-            (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": self._upstream}),
-            (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
-            (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),
-            (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
-            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
-            (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
-            (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
-            (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
-            (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),
-            (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
-            (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
-        ]
+        """Add the routes; what answers there is loaded when somebody asks."""
+        self._routes: list[LateRoutes] = []
+        if self.serverapp is None:
+            return
+        settings = Settings(self.api_url, self.token, self.serverapp.root_dir, self.serverapp.base_url)
+        application = self.serverapp.web_app
+        self._routes = [LateRoutes(application, module, settings) for module, _ in _PARTS]
+        application.add_handlers(  # type: ignore[no-untyped-call]
+            ".*$",
+            [
+                Rule(PathMatches(rf"{re.escape(settings.base_url)}pai/(?:{names})(?:/.*)?"), routes)
+                for (_, names), routes in zip(_PARTS, self._routes, strict=True)
+            ],
+        )
 
     def initialize_settings(self) -> None:
         """Tell the front end which job this server is (empty: none), and how tasks name the storage."""
@@ -98,6 +85,5 @@ class PAIExtension(ExtensionApp):
 
     async def stop_extension(self) -> None:
         """Close the connections to the scheduler, and to tasks."""
-        await self._ports.close()
-        await self._doors.close()
-        await self._upstream.close()
+        for routes in self._routes:
+            await routes.close()

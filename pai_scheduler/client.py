@@ -14,6 +14,7 @@ import httpx
 
 from .log_position import LogPart, LogPosition
 from .wire import (
+    DEFAULT_URL,
     AttemptInfo,
     FieldError,
     JobDetail,
@@ -29,8 +30,6 @@ from .wire import (
     Validation,
     VirtualClusterInfo,
 )
-
-DEFAULT_URL = "http://127.0.0.1:9186"
 
 
 class ApiError(Exception):

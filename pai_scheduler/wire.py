@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
+#: Where a scheduler of this machine is, unless it was told otherwise.
+DEFAULT_URL = "http://127.0.0.1:9186"
+
 JobState = Literal["WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
 
 

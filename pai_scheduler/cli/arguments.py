@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from ..client import DEFAULT_URL
 from ..job.messages import Message, msg
+from ..wire import DEFAULT_URL
 from .fs_arguments import add_fs
 from .ssh_arguments import CommandParser, add_keys, add_ssh
 

@@ -15,8 +15,9 @@ from urllib.parse import quote, unquote, urlencode
 
 import httpx
 
-from ..client import DEFAULT_URL, UnreachableError
+from ..client import UnreachableError
 from ..job.messages import msg
+from ..wire import DEFAULT_URL
 from .answers import FileInfo, FolderPage, TreeSummary, file_info, folder_page, tree_summary
 from .errors import FilesError, raise_for
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from jupyter_server.extension.config import ExtensionConfigManager
 from jupyterlab_server.translation_utils import get_language_pack
 
 from pai_labextension import PAIExtension
-from pai_scheduler.client import DEFAULT_URL
+from pai_scheduler.wire import DEFAULT_URL
 
 PACKAGE = Path(__file__).parents[2] / "pai_labextension"
 
@@ -48,17 +49,45 @@ def test_a_token_made_for_pai_comes_before_the_hubs(monkeypatch):
     assert PAIExtension().token == "for-pai"
 
 
-@pytest.mark.parametrize(
-    ("use", "loaded"),
-    [
-        ("pai_labextension", []),
-        ("pai_labextension._jupyter_server_extension_points()", ["jupyter_server", "httpx"]),
-    ],
-)
-def test_a_server_loads_no_widgets_and_a_bare_import_loads_nothing(use, loaded):
-    heavy = ("ipywidgets", "jupyter_server", "httpx")
-    code = f"import sys, pai_labextension\n{use}\nprint(*(name for name in {heavy} if name in sys.modules))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == loaded
+#: What the kernel, the client and the ways into tasks need, and a notebook server that nobody asks does not.
+HEAVY = {
+    "aiohttp", "alembic", "asyncssh", "cryptography", "hdfs", "httpx", "ipywidgets", "jupyterhub",
+    "sqlalchemy", "wcmatch",
+}  # fmt: skip
+#: Starts a Jupyter server with the extension as a person's is started, up to where it listens.
+START = """
+import sys
+from jupyter_server.serverapp import ServerApp
+from traitlets.config import Config
+
+before = set(sys.modules)
+config = Config({"ServerApp": {"jpserver_extensions": {"pai_labextension": True}}})
+app = ServerApp(config=config, root_dir=sys.argv[1], allow_root=True, open_browser=False)
+app.initialize(argv=[], find_extensions=False, new_httpserver=False)
+assert app.extension_manager.extension_apps["pai_labextension"]
+print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
+print(*(name for name in sys.modules if name.startswith("pai_")))
+"""
+
+
+def test_a_bare_import_loads_nothing():
+    code = "import sys, pai_labextension; print(*(name.partition('.')[0] for name in sys.modules))"
+    loaded = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert (HEAVY | {"jupyter_server", "pai_scheduler", "tornado"}) & set(loaded) == set()
+
+
+def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
+    environment = {**os.environ, "JUPYTER_NO_CONFIG": "1"}
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
+        environment[name] = str(tmp_path / name)
+    loaded, ours = subprocess.check_output(
+        [sys.executable, "-c", START, str(tmp_path)], text=True, env=environment, stderr=subprocess.DEVNULL
+    ).splitlines()[-2:]
+    assert HEAVY & set(loaded.split()) == set()
+    assert set(ours.split()) == {
+        "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
+        "pai_scheduler", "pai_scheduler.wire",
+    }  # fmt: skip
 
 
 def test_an_unknown_name_is_no_attribute():

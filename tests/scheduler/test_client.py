@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from pai_scheduler.client import DEFAULT_URL, ApiError, Client, UnreachableError
+from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.wire import DEFAULT_URL
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from pai_scheduler.client import DEFAULT_URL, UnreachableError
+from pai_scheduler.client import UnreachableError
 from pai_scheduler.webhdfs.client import FilesClient
 from pai_scheduler.webhdfs.errors import FilesError
+from pai_scheduler.wire import DEFAULT_URL
 from tests.testbed.scheduler import RunningScheduler
 
 #: What may be in a name, and is written in another way in an address.

@@ -1,0 +1,20 @@
+"""The routes to the scheduler's API and to the storage."""
+
+from __future__ import annotations
+
+from .handlers import ForwardHandler
+from .late_routes import Part, Settings
+from .storage_handlers import StorageHandler
+from .upstream import Upstream
+
+
+def make_part(settings: Settings) -> Part:
+    """Make the routes, and the way to the scheduler behind them."""
+    upstream = Upstream(settings.api_url, settings.token)
+    return Part(
+        [
+            (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": upstream}),
+            (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": upstream}),
+        ],
+        upstream.close,
+    )

@@ -1,0 +1,25 @@
+"""The routes of submit with code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .code import CodeSubmitter
+from .code_handlers import PlanHandler, SubmitHandler
+from .late_routes import Part, Settings
+
+
+def make_part(settings: Settings) -> Part:
+    """Make the routes, and who submits."""
+    submitter = CodeSubmitter(settings.api_url, settings.token, Path(settings.root_dir))
+    return Part(
+        [
+            (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
+            (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),
+        ],
+        _close_nothing,
+    )
+
+
+async def _close_nothing() -> None:
+    """A submit opens and closes its own connections."""

@@ -1,0 +1,38 @@
+"""The routes into tasks: terminals, how to connect, ports."""
+
+from __future__ import annotations
+
+from .connect import Connect
+from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
+from .late_routes import Part, Settings
+from .port_handlers import PortHandler
+from .ports import Ports
+from .task_doors import TaskDoors
+from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
+
+
+def make_part(settings: Settings) -> Part:
+    """Make the routes, and the ways into tasks behind them."""
+    doors = TaskDoors(settings.api_url, settings.token)
+    ports = Ports(doors)
+    terminals = rf"/pai/terminals/{TASK_PATTERN}"
+    port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
+    connect = {"connect": Connect(doors, ports, settings.base_url)}
+
+    async def close() -> None:
+        await ports.close()
+        await doors.close()
+
+    return Part(
+        [
+            (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
+            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
+            (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
+            (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
+            (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),
+            (rf"/pai/ports/{port}", PortHandler, {"ports": ports, "absolute": False}),
+            (rf"/pai/ports-absolute/{port}", PortHandler, {"ports": ports, "absolute": True}),
+        ],
+        close,
+    )
