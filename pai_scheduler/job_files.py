@@ -85,9 +85,14 @@ class JobFiles:
 def storage_uris(default: str, address: str, engine: Engine) -> list[str]:
     """List the URIs of the storage, `PAI_DEFAULT_FS_URI` first: `default`, or our own WebHDFS.
 
-    `address` is where we listen, with the path that is ours; tasks may have a door of their own to us.
+    `address` is where we listen, with the path that is ours; tasks may have a door of their own to us, and a
+    name for us that is the storage's alone.
     """
     own = [address]
     if engine.front_door_url is not None:
         own.insert(0, engine.front_door_url.rstrip("/") + urlsplit(address).path)
+    if engine.storage_host is not None:
+        url = urlsplit(own[0])
+        port = f":{url.port}" if url.port is not None else ""
+        own.insert(0, url._replace(netloc=engine.storage_host + port).geturl())
     return [default, *own] if default else own

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .caller import Caller
@@ -109,6 +109,16 @@ class JobInputs:
                 waiting(msg("Waiting for the storage. {reason}", reason=error.message))
             await asyncio.sleep(pause)
         return await self._fetch(job, uris)
+
+    def told(self, spec: JobSpec) -> JobSpec:
+        """Give a job as its tasks are told of it: the storage under the name by which they reach it."""
+        told = self._files.names.told
+        return replace(
+            spec,
+            data_dir=told(spec.data_dir),
+            output_dir=told(spec.output_dir),
+            code_dir=told(spec.code_dir),
+        )
 
     @property
     def _files(self) -> Files:

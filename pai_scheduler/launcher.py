@@ -213,6 +213,7 @@ class Launcher:
         ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
         hosts = {ref.hostname: address for ref, address in addresses.items()}
         shared = gang_environment(job.spec, keyed, ports)
+        told = job.spec if self._inputs is None else self._inputs.told(job.spec)
         default_fs_uri = self._default_fs_uri()
         storage_files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
         files = {**storage_files, **self._ssh_files(gang, addresses)}
@@ -229,7 +230,7 @@ class Launcher:
                 self._engine.code_dir(inputs.code) if inputs.code is not None else "",
             )
             env = task_environment(
-                job.spec,
+                told,
                 task.ref,
                 user=job.user,
                 addresses=keyed,

@@ -31,6 +31,7 @@ from .api.standby import make_standby_app
 from .api.streams import Streams
 from .cluster.definition import Definition, DefinitionError, LogKeeping, parse_definition
 from .engine.leased import LeasedEngine
+from .engine.process_environment import STORAGE_ADDRESS
 from .engine.protocol import Engine, EngineError
 from .job.messages import msg
 from .job_files import JobFiles
@@ -195,6 +196,8 @@ async def _run(options: argparse.Namespace) -> None:
             refuse_other_database(data_dir)
         sockets = listen(host, port)
         port = _port(sockets)
+        if options.engine == "process":
+            sockets += listen(STORAGE_ADDRESS, port)
         address = f"http://{_reachable(host)}:{port}{place.prefix}"
         # containers reach what listens on loopback by a door only
         door = options.front_door_port or (port if is_loopback(host) else None)
@@ -203,7 +206,8 @@ async def _run(options: argparse.Namespace) -> None:
         async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_door.open_gateway(options, keys, address) as gateway:
-                engine = make_engine(_engine(options, data_dir, definition.logs, door))
+                reached_at = None if is_loopback(host) else _reachable(host)
+                engine = make_engine(_engine(options, data_dir, definition.logs, door, reached_at))
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(
@@ -351,6 +355,7 @@ def _engine(
     data_dir: Path,
     logs: LogKeeping,
     front_door: int | None,
+    reached_at: str | None,
 ) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
@@ -364,12 +369,13 @@ def _engine(
             data_dir,
             front_door=front_door,
             needs_door=asked,
+            reached_at=reached_at,
             logs=logs,
             publish_ssh=options.publish_ssh,
         )
     from .engine.process import ProcessEngine
 
-    return ProcessEngine(data_dir, logs=logs)
+    return ProcessEngine(data_dir, logs=logs, storage_host=STORAGE_ADDRESS)
 
 
 def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:

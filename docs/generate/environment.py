@@ -35,7 +35,7 @@ EXAMPLE: Mapping[str, Any] = {
     ],
 }
 _USER, _TASK = "alice", ("worker", 1)
-_DEFAULT_FS = "http://storage.example.org:9186"
+_DEFAULT_FS = "http://pai-storage:9186"
 
 #: What may stand where a name has a placeholder: the example's own, tried in this order.
 _PLACES = {"role": ("ps", "worker"), "index": ("0", "1"), "label": ("grpc", "http", "ssh")}

@@ -22,7 +22,7 @@ from ..core.events import NodesChanged
 from ..job.messages import msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
-from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, WORK_DIR, code_dir, network_name
+from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
 from .docker_disk import ContainerDisks
 from .docker_door import FrontDoor, open_door
 from .docker_hold import Holds
@@ -56,6 +56,7 @@ class DockerEngine:
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
     `front_door_url`; with `needs_door` it is an error where they cannot.
+    `reached_at`: without a front door, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own).
     """
@@ -72,6 +73,7 @@ class DockerEngine:
         subnet_pool: str = DEFAULT_POOL,
         front_door: int | None = None,
         needs_door: bool = True,
+        reached_at: str | None = None,
         logs: LogKeeping | None = None,
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
@@ -79,7 +81,8 @@ class DockerEngine:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
         self._publish_ssh = publish_ssh
-        self._front_door, self._needs_door = front_door, needs_door
+        self._front_door, self._needs_door, self._reached_at = front_door, needs_door, reached_at
+        self._storage_address: str | None = None
         self._door: FrontDoor | None = None
         self._bridge_address: str | None = None
         self._api = DockerApi(host)
@@ -108,6 +111,11 @@ class DockerEngine:
         return self._door.url if self._door is not None else None
 
     @property
+    def storage_host(self) -> str | None:
+        """Give the name by which containers reach the storage; None where they do not reach this service."""
+        return STORAGE_HOST if self._storage_address is not None else None
+
+    @property
     def bridge_address(self) -> str | None:
         """Give this host's address on Docker's default bridge; None where there is none."""
         return self._bridge_address
@@ -129,6 +137,10 @@ class DockerEngine:
     async def _connect(self) -> None:
         self._info = dict(await self._api.persist(self._api.docker.system.info))
         log_bytes = self._log_keeping.max_mb_per_task * 2**20
+        self._bridge_address = await self._networks.gateway()
+        if self._front_door is not None:
+            self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
+        self._storage_address = await self._find_storage()
         self._around = Surroundings(
             api=self._api,
             images=self._images,
@@ -139,6 +151,7 @@ class DockerEngine:
                 limits_storage=limits_storage(self._info),
                 log_bytes=log_bytes,
                 publish_ssh=self._publish_ssh,
+                storage_address=self._storage_address,
             ),
             runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),
@@ -149,13 +162,23 @@ class DockerEngine:
             is_local=self._is_local,
         )
         self._bringing_runtime = asyncio.create_task(self._runtime.bring())
-        self._bridge_address = await self._networks.gateway()
-        if self._front_door is not None:
-            self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
         watched = asyncio.Event()
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
         await watched.wait()
+
+    async def _find_storage(self) -> str | None:
+        """Find the address that the storage's own name has in containers."""
+        if self._door is not None:
+            return self._door.address
+        if self._reached_at is None:
+            return None
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(self._reached_at, None)
+        except OSError as error:
+            _log.warning("the storage has no name of its own in containers: %s: %s", self._reached_at, error)
+            return None
+        return str(found[0][4][0])
 
     async def close(self) -> None:
         """Let go of Docker; containers run on."""

@@ -18,6 +18,8 @@ from .docker_runtime import START as START_SSH
 from .docker_runtime import TMPFS, runtime_mount
 from .protocol import Launch
 
+#: By which name containers reach the storage. No task has it: theirs end in a number.
+STORAGE_HOST = "pai-storage"
 #: Where a task's command starts: made by the engine, writable by whoever the image runs as.
 WORK_DIR = "/pai"
 PIDS_LIMIT = 4096
@@ -56,6 +58,7 @@ def container_config(
     private: Path | None = None,
     runtime: str | None = None,
     publish_ssh: str | None = None,
+    storage_address: str | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
@@ -65,7 +68,8 @@ def container_config(
     `hold`: the pipe through which a task that is to be held tells that its command failed. `private`: the
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
     `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
-    address of this host at which that is to be reached from outside.
+    address of this host at which that is to be reached from outside. `storage_address`: what
+    `STORAGE_HOST` means.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -80,7 +84,8 @@ def container_config(
         "RestartPolicy": {"Name": "no"},
         "LogConfig": log_config(log_bytes),
         "ExtraHosts": [
-            f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname
+            *(f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname),
+            *([f"{STORAGE_HOST}:{storage_address}"] if storage_address is not None else ()),
         ],
     }
     devices = [gpu.uuid or str(gpu.index) for gpu in launch.gpus if not gpu.simulated]

@@ -40,7 +40,7 @@ class Maker:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
     `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
-    much is kept of a container's log. `publish_ssh`: as for `container_config`.
+    much is kept of a container's log. `publish_ssh`, `storage_address`: as for `container_config`.
     """
 
     def __init__(
@@ -52,9 +52,11 @@ class Maker:
         limits_storage: bool,
         log_bytes: int,
         publish_ssh: str | None = None,
+        storage_address: str | None = None,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
+        self._storage_address = storage_address
 
     async def make(
         self,
@@ -143,6 +145,7 @@ class Maker:
             private=private,
             runtime=runtime,
             publish_ssh=self._publish_ssh,
+            storage_address=self._storage_address,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))

@@ -94,6 +94,7 @@ class _Task:
 class ProcessEngine:
     """Runs tasks below `data_dir`. `logs`: how much is kept of what they print.
 
+    `storage_host`: as in the protocol, an address of loopback at which this service listens too.
     `pids_limit`: most processes and threads of one task.
     """
 
@@ -109,10 +110,12 @@ class ProcessEngine:
         node_name: str | None = None,
         *,
         logs: LogKeeping | None = None,
+        storage_host: str | None = None,
         pids_limit: int = 4096,
         rescan_seconds: float = 2.0,
     ) -> None:
         self._data_dir = data_dir.absolute()
+        self.storage_host = storage_host
         #: of tasks that are not released, and of those that are
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._doorbell = self._data_dir / "doorbell"
@@ -359,7 +362,7 @@ class ProcessEngine:
         )
         folder = TaskFolder(self._folders / launch.task.name)
         env = {
-            **inherited(os.environ),
+            **inherited(os.environ, self.storage_host),
             "PWD": str(folder.work),
             **launch.env,
             **visible_gpus(launch.gpus, self._real_gpus),

@@ -170,6 +170,14 @@ class Engine(Protocol):
         """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
 
     @property
+    def storage_host(self) -> str | None:
+        """Give the host name by which tasks reach this service for the storage, and which names nothing else.
+
+        A netrc entry counts for all ports of its host, and Python's `requests` puts it in the place of an
+        `Authorization` that a program gave. None: tasks have no such name.
+        """
+
+    @property
     def bridge_address(self) -> str | None:
         """Give this host's address for tasks that its loopback address is not for; None: there are none."""
 

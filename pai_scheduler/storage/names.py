@@ -9,6 +9,8 @@ from ..job.messages import msg
 from .errors import Problem, StorageError
 from .path import StoragePath
 
+_HTTP = ("http://", "https://")
+
 
 class StorageNames:
     """Knows the storage by several URIs; the first of them is `PAI_DEFAULT_FS_URI`."""
@@ -42,6 +44,15 @@ class StorageNames:
     def uri(self, path: StoragePath) -> str:
         """Give the URI of a path, below `PAI_DEFAULT_FS_URI`."""
         return self.default + path.encoded.rstrip("/")
+
+    def told(self, uri: str) -> str:
+        """Give a URI as tasks are told it: by the name under which they reach the storage over HTTP.
+
+        It may have variables in it. What names no place of the storage over HTTP stays as it is.
+        """
+        rest = self._rest(uri)
+        over_http = uri.startswith(_HTTP) and self.default.startswith(_HTTP)
+        return self.default + rest if over_http and rest is not None else uri
 
     def _rest(self, uri: str) -> str | None:
         """Give what follows the storage's own URI; None where that is another's."""

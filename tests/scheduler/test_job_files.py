@@ -13,7 +13,7 @@ from pai_scheduler.caller import Caller
 from pai_scheduler.core.model import SubState
 from pai_scheduler.errors import RequestError
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job_files import JobFiles
+from pai_scheduler.job_files import JobFiles, storage_uris
 from pai_scheduler.storage.folder import FolderStorage
 
 UNREACHABLE = RequestError(503, "HubUnreachableError", msg("This scheduler has no storage for files."))
@@ -88,3 +88,23 @@ async def test_tasks_go_on_while_the_hub_is_down(
     assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
     with pytest.raises(RequestError):
         await holder(files, job("bob"))
+
+
+@pytest.mark.parametrize(
+    ("door", "name", "expected"),
+    [
+        (None, None, ["http://127.0.0.1:9186/pai/"]),
+        (None, "127.80.65.73", ["http://127.80.65.73:9186/pai/", "http://127.0.0.1:9186/pai/"]),
+        (
+            "http://172.17.0.1:8000/",
+            "pai-storage",
+            ["http://pai-storage:8000/pai/", "http://172.17.0.1:8000/pai/", "http://127.0.0.1:9186/pai/"],
+        ),
+    ],
+)
+def test_tasks_know_the_storage_by_a_host_name_of_its_own_and_older_uris_go_on_meaning_it(
+    door: str | None, name: str | None, expected: list[str]
+) -> None:
+    engine: Any = SimpleNamespace(front_door_url=door, storage_host=name)
+    assert storage_uris("", "http://127.0.0.1:9186/pai/", engine) == expected
+    assert storage_uris("hdfs://fs", "http://127.0.0.1:9186/pai/", engine) == ["hdfs://fs", *expected]

@@ -80,6 +80,21 @@ async def test_the_command_line_of_the_hdfs_library_works_in_a_task(
     assert "may not read /bob/x" in (await alice.log("alice", "hdfscli", "main", 0, stream="stderr")).decode()
 
 
+async def test_a_job_that_names_the_storage_by_the_schedulers_own_address_finds_it_all_the_same(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    scheduler.put("alice/old/data.txt", b"named as ever")
+    command = """python3 -c '
+import hdfs, os
+storage = os.environ["PAI_DEFAULT_FS_URI"]
+data = os.environ["PAI_DATA_DIR"].removeprefix(storage)
+with hdfs.InsecureClient(storage).read(data + "/data.txt") as file:
+    print(file.read().decode())
+'"""
+    status = await run(alice, "old-uri", command, dataDir=f"{scheduler.url}/alice/old")
+    assert await alice.log("alice", "old-uri", "main", 0) == b"named as ever\n", status
+
+
 async def test_a_jobs_token_is_worth_nothing_after_its_end_and_nowhere_else(
     scheduler: RunningScheduler, alice: Client, tmp_path: Path
 ) -> None:

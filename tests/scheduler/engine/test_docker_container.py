@@ -125,3 +125,10 @@ def test_what_is_no_name_of_an_image_is_recognized(image: str) -> None:
 def test_lengths_are_measured_in_bytes() -> None:
     assert find_too_long(replace(LAUNCH, command="训" * 43_690)) is None
     assert find_too_long(replace(LAUNCH, command="训" * 43_691)) is not None
+
+
+def test_the_storage_has_a_name_of_its_own_in_a_container() -> None:
+    launch = replace(LAUNCH, hosts={"worker-0": "10.0.0.2", "worker-1": "10.0.0.3"})
+    hosts = config(launch, storage_address="172.17.0.1")["HostConfig"]["ExtraHosts"]
+    assert hosts == ["worker-0:10.0.0.2", "pai-storage:172.17.0.1"]
+    assert config(launch)["HostConfig"]["ExtraHosts"] == ["worker-0:10.0.0.2"]

@@ -52,3 +52,18 @@ def test_a_simulated_gpu_does_not_uncover_a_real_one() -> None:
     simulated = [Gpu(0, "P100", "simulated-0", simulated=True)]
     assert visible_gpus(simulated, real_ones_here=True)["CUDA_VISIBLE_DEVICES"] == ""
     assert visible_gpus(simulated, real_ones_here=False)["CUDA_VISIBLE_DEVICES"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"no_proxy": "a,b", "NO_PROXY": ""}, {"no_proxy": "a,b,storage", "NO_PROXY": "storage"}),
+        ({"https_proxy": "http://p"}, {"https_proxy": "http://p", "no_proxy": "storage"}),
+        ({}, {}),
+    ],
+)
+def test_the_storage_is_reached_past_the_proxies_where_there_are_any(
+    given: dict[str, str], expected: dict[str, str]
+) -> None:
+    taken = inherited(given, "storage")
+    assert {name: taken[name] for name in taken if name.lower().endswith("_proxy")} == expected

@@ -84,3 +84,23 @@ def test_the_uri_of_a_path_is_below_the_default_and_leads_back(path: str) -> Non
     assert uri.startswith(HTTP)
     assert NAMES.default == HTTP
     assert NAMES.resolve(uri) == StoragePath.parse(path)
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("http://127.0.0.1:9186/a%20b/$PAI_JOB_NAME", "http://pai-storage:9186/a%20b/$PAI_JOB_NAME"),
+        ("http://pai-storage:9186", "http://pai-storage:9186"),
+        ("$PAI_DEFAULT_FS_URI/data", "$PAI_DEFAULT_FS_URI/data"),
+        ("http://127.0.0.1:91860/data", "http://127.0.0.1:91860/data"),
+        ("file:///srv/data", "file:///srv/data"),
+        ("", ""),
+    ],
+)
+def test_tasks_are_told_of_the_storage_by_the_name_that_leads_there(uri: str, told: str) -> None:
+    names = StorageNames(["http://pai-storage:9186", "http://127.0.0.1:9186", "file:///srv"])
+    assert names.told(uri) == told
+
+
+def test_what_is_not_reached_over_http_is_told_as_it_was_named() -> None:
+    assert StorageNames(["hdfs://fs", "http://one:1"]).told("http://one:1/data") == "http://one:1/data"

@@ -1,0 +1,78 @@
+"""In a notebook server that a real Hub started, the way to the storage is in nobody else's way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+from tests.hub import PATIENCE, REPOSITORY, Hub
+
+GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
+#: The Hub and the scheduler are sent the header that stands here; the storage is reached without one.
+CELL = """
+import os, hdfs, requests
+from urllib.parse import urlsplit
+
+hub = {"Authorization": "token " + os.environ["JUPYTERHUB_API_TOKEN"]}
+for url in (os.environ["JUPYTERHUB_API_URL"] + "/user", os.environ["PAI_API_URL"] + "/api/v1/user/alice"):
+    answer = requests.get(url, headers=hub)
+    print(answer.status_code, answer.json().get("name") or answer.json().get("username"))
+
+storage = os.environ["PAI_DEFAULT_FS_URI"]
+client = hdfs.InsecureClient(storage)
+client.write("/alice/notes.txt", b"mine", overwrite=True)
+with client.read("/alice/notes.txt") as reader:
+    print(reader.read().decode())
+redirect = requests.get(storage + "/webhdfs/v1/alice/notes.txt?op=OPEN", allow_redirects=False)
+print(urlsplit(redirect.headers["Location"]).netloc == urlsplit(storage).netloc)
+"""
+
+
+async def run_cell(hub: Hub, user: str, cell: str) -> str:
+    """Run a cell in the user's server; give what it printed."""
+    model = hub.api(user, "POST", f"../../user/{user}/api/kernels", json={}).json()
+    url = f"{hub.url.replace('http', 'ws', 1)}/user/{user}/api/kernels/{model['id']}/channels"
+    connection = await websocket_connect(
+        HTTPRequest(url, headers={"Authorization": f"Bearer {hub.token(user)}"})
+    )
+    request = uuid4().hex
+    header = {"msg_id": request, "msg_type": "execute_request", "session": request, "username": user}
+    content = {"code": cell, "silent": False, "store_history": False, "allow_stdin": False}
+    message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
+    await connection.write_message(json.dumps(message))
+    printed = ""
+    async with asyncio.timeout(PATIENCE):
+        while (said := await connection.read_message()) is not None:
+            answer = json.loads(said)
+            if answer["parent_header"].get("msg_id") != request:
+                continue
+            content = answer["content"]
+            printed += content.get("text", "") + "\n".join(content.get("traceback", []))
+            if answer["msg_type"] == "status" and content["execution_state"] == "idle":
+                break
+    connection.close()
+    return printed
+
+
+@pytest.mark.parametrize("engine", ["process", "docker"])
+def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    environment = {}
+    if engine == "docker":
+        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
+        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
+    hub = Hub(tmp_path, "--engine", engine, "--cluster", GPU_LAB, environment=environment)
+    hub.start()
+    try:
+        assert hub.start_server("alice", {"memory_mb": 1024}).is_success
+        hub.wait_ready("alice")
+        assert asyncio.run(run_cell(hub, "alice", CELL)) == "200 alice\n200 alice\nmine\nTrue\n"
+    finally:
+        hub.close()
