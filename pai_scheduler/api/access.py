@@ -7,9 +7,9 @@ import math
 from typing import Any, cast, get_args
 
 from ..caller import Caller
-from ..entrance.entrance import Entrance
+from ..entrance.entrance import Entrance, HeldLogin
 from ..errors import RequestError, invalid_parameters
-from ..gateway.wire import Kind, LoginAnswer, Target
+from ..gateway.wire import MOST_HELD, Kind, LoginAnswer, StillAnswer, Target
 from ..job.messages import choose_locale, msg
 from ..job.validate import SpecError
 from .auth import bearer_token, unauthorized
@@ -111,6 +111,24 @@ class NoteHandler(GatewayHandler):
         self.finish()
 
 
+class StillHandler(GatewayHandler):
+    """`/access/still`."""
+
+    async def post(self) -> None:
+        """Tell who may not stay."""
+        asked = read_object(self.request).get("held")
+        if not isinstance(asked, list) or len(asked) > MOST_HELD:
+            raise _missing("held")
+        names = ("login", "passport", "method", "credential")
+        held = []
+        for each in asked:
+            if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
+                raise _missing("held")
+            held.append(HeldLogin(*(each[name] for name in names)))
+        answer: StillAnswer = {"gone": await self.entrance.revoked(self.desk.authenticator, held)}
+        self.answer(answer)
+
+
 def _missing(name: str) -> RequestError:
     message = msg("{key} is missing.", key=name)
     return invalid_parameters(message, [SpecError(f"$.{name}", message)])
@@ -121,4 +139,5 @@ INNER_ROUTES: list[Route] = [
     ("access/login", LoginHandler),
     ("access/open", OpenHandler),
     ("access/note", NoteHandler),
+    ("access/still", StillHandler),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -16,8 +17,10 @@ from ..errors import RequestError, forbidden
 from ..job.messages import msg
 from ..service import Caller
 
-#: How long a token's owner is remembered (seconds): so long does a revoked token go on working.
-CACHE_SECONDS = 60
+#: How long a token's owner, and that there is a user, is remembered (seconds): so long does what was revoked
+#: go on working, and for about as long again what it opened (`gateway/settings.py`, `stream.py`).
+CACHE_SECONDS = 20
+_MOST_USERS = 10_000
 #: The name of our service where the Hub did not tell it.
 SERVICE_NAME = "pai"
 
@@ -28,6 +31,8 @@ class HubTokens:
     def __init__(self, hub: HubAuth, admin_services: Collection[str] = ()) -> None:
         self._hub = hub
         self._admin_services = frozenset(admin_services)
+        #: users that there are, and until when (seconds, `time.monotonic`) that is believed
+        self._users: dict[str, tuple[float, Caller]] = {}
         self._scopes = set(hub.access_scopes) or {f"access:services!service={SERVICE_NAME}"}
 
     @classmethod
@@ -61,6 +66,18 @@ class HubTokens:
 
     async def find(self, name: str) -> Caller | None:
         """Find a user of the Hub by name; refuses where the Hub does not let this service look."""
+        until, known = self._users.get(name, (0.0, None))
+        if known is not None and until > time.monotonic():
+            return known
+        self._users.pop(name, None)
+        found = await self._look_up(name)
+        if found is not None:
+            if len(self._users) >= _MOST_USERS:
+                self._users.clear()
+            self._users[name] = (time.monotonic() + CACHE_SECONDS, found)
+        return found
+
+    async def _look_up(self, name: str) -> Caller | None:
         url = f"{self._hub.api_url}/users/{quote(name, safe='')}"
         headers = {"Authorization": f"token {self._hub.api_token}"}
         try:

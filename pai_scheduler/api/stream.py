@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AbstractContextManager
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
+from ..errors import RequestError
+from .auth import bearer_token
 from .desk import ApiHandler, Desk
+
+#: Seconds between two looks at whether the token of a reader who stays is still good.
+RECHECK_SECONDS = 20.0
+
+_log = logging.getLogger(__name__)
 
 
 class StreamHandler(ApiHandler):
@@ -37,9 +46,18 @@ class StreamHandler(ApiHandler):
         """Note that the reader has left."""
         self.gone.set()
 
-    def counted(self) -> AbstractContextManager[None]:
-        """Count what follows as one of the caller's streams; refuses one too many."""
-        return self.desk.streams.counted(self.caller)
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what follows as one of the caller's streams; refuses one too many.
+
+        It is broken off when the token that opened it is revoked.
+        """
+        with self.desk.streams.counted(self.caller):
+            watching = asyncio.create_task(self._watch_token())
+            try:
+                yield
+            finally:
+                watching.cancel()
 
     def break_off(self) -> None:
         """End in the middle, so that nobody takes the answer for whole."""
@@ -63,3 +81,20 @@ class StreamHandler(ApiHandler):
                 await self.gone.wait()
         except TimeoutError:
             return
+
+    async def _watch_token(self) -> None:
+        while "Authorization" in self.request.headers:
+            await asyncio.sleep(RECHECK_SECONDS)
+            if not await self._may_stay():
+                _log.warning("a token was revoked: what it followed ends", extra={"user": self.caller.name})
+                self.break_off()
+                return
+
+    async def _may_stay(self) -> bool:
+        token = bearer_token(self.request.headers["Authorization"])
+        try:
+            now = await self.desk.authenticator.identify(token)
+        except RequestError as error:
+            # that nobody can be asked does not mean that it was revoked
+            return error.status >= 500
+        return now is not None and now.name == self.caller.name and now.admin >= self.caller.admin

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..access.job_keys import JobKeys, KeyPair
@@ -40,6 +41,8 @@ _FRESH_MS, _WEEK_MS = 60_000, 7 * 24 * 3_600_000
 _MOST_REMEMBERED = 20_000
 #: public keys that one user may register
 _MOST_KEYS = 50
+#: of those who are in, how many are asked about at once: the Hub may have to say whose token it is
+_ASKED_AT_ONCE = 8
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -68,6 +71,16 @@ class Way:
     host_key: KeyPair
     forward: Sequence[str]
     notice: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLogin:
+    """A login that is still open: the name, its sealed passport, and what it was proved by."""
+
+    login: str
+    sealed: str
+    method: str
+    credential: str = field(repr=False)
 
 
 class Entrance:
@@ -130,6 +143,26 @@ class Entrance:
         notice = None if way.isolated else _no_isolation(job.name)
         identity, host_key = self.keys.identity(job.id), self.keys.host(job.id)
         return Way(job, ref, way.host, way.port, identity, host_key, _forward(attempt), notice)
+
+    async def revoked(self, users: Users, held: Sequence[HeldLogin]) -> list[int]:
+        """Give the places of those who may not stay: their key or token is good no more, or they are gone.
+
+        About whom nobody can be asked just now, nobody has said that they are gone.
+        """
+        asking = asyncio.Semaphore(_ASKED_AT_ONCE)
+        away = False
+
+        async def may_stay(one: HeldLogin) -> bool:
+            nonlocal away
+            async with asking:
+                try:
+                    return away or await self._may_stay(users, one)
+                except RequestError as error:
+                    away = away or error.status >= 500
+                    return error.status >= 500
+
+        stay = await asyncio.gather(*map(may_stay, held))
+        return [place for place, stays in enumerate(stay) if not stays]
 
     async def note(
         self, login: str, sealed: str, peer: str, event: str, what: Sequence[str], detail: str, seconds: float
@@ -271,6 +304,15 @@ class Entrance:
         if caller is None:
             raise _nobody()
         return caller
+
+    async def _may_stay(self, users: Users, held: HeldLogin) -> bool:
+        passport = self._read(held.login, held.sealed)
+        if passport.proof == "key":
+            return await self._registered(users, passport.user, passport.key)
+        if passport.proof == "job":
+            return await users.find(passport.user) is not None
+        again = await self._by_token(users, held.login, readings(held.login), held.credential)
+        return again is not None and again.user == passport.user
 
     def _read(self, login: str, sealed: str) -> Passport:
         passport = Passport.opened(sealed, self.keys.signature)

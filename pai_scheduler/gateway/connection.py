@@ -33,6 +33,9 @@ _MOST_CHANNELS = 1000
 #: what one may send before one is let in; a key exchange has some kilobytes
 _MOST_UNPROVEN_BYTES = 300 * 1024
 
+#: Seconds between the end of all that is open and the end of a connection
+_FAREWELL_SECONDS = 1.0
+
 _T = TypeVar("_T")
 
 
@@ -42,8 +45,8 @@ class Entrance(Protocol):
     async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
         """Find out whom a credential (login name, method, key or token) proves; None: nobody."""
 
-    def enter(self, connection: Connection, login: str, answer: LoginAnswer) -> Visit:
-        """Let somebody in."""
+    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
+        """Let in whom that credential proves."""
 
     def gone(self, connection: Connection) -> None:
         """Hear that a connection has ended."""
@@ -180,7 +183,14 @@ class Connection(asyncssh.SSHServerConnection):
         if proven is None or answer is None or proven[0] != self._username:
             raise asyncssh.PermissionDenied("Nobody was proven to be there")
         self._answers.clear()
-        self.visit = self._entrance.enter(self, proven[0], answer)
+        self.visit = self._entrance.enter(self, proven, answer)
+
+    def revoke(self) -> None:
+        """End it with all that is open: what one logged in with is good no more."""
+        if self.visit is not None and self.visit.revoke():
+            # what is open has been told why, and is to read it
+            reason = self.visit.lost()
+            self._loop.call_later(_FAREWELL_SECONDS, self.disconnect, asyncssh.DISC_BY_APPLICATION, reason)
 
     # what they want
 

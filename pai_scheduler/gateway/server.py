@@ -17,7 +17,7 @@ from .service import ServiceClient, UnavailableError
 from .settings import Settings
 from .visit import Visit, Visitor
 from .waiting import WaitingRoom
-from .wire import LoginAnswer
+from .wire import MOST_HELD, LoginAnswer
 
 #: Seconds for logging in; how often a client that gives none is asked for a sign of life.
 _LOGIN_SECONDS, _KEEPALIVE_TIMES = 60.0, 3
@@ -38,7 +38,7 @@ class Server:
         self._sockets = list(sockets)
         self._service = ServiceClient(settings.service, settings.token)
         self._notes = Notes(self._service)
-        self._keepalive = settings.keepalive
+        self._keepalive, self._recheck = settings.keepalive, settings.recheck
         self._guard = Guard()
         self._waiting = WaitingRoom()
         self._connections: set[Connection] = set()
@@ -64,7 +64,7 @@ class Server:
         for listening in self._sockets:
             listening.setblocking(False)
             self._loop.add_reader(listening, self._accept, listening)
-        summing = asyncio.create_task(self._sum_up())
+        always = [asyncio.create_task(self._sum_up()), asyncio.create_task(self._look_again())]
         await until.wait()
         for listening in self._sockets:
             self._loop.remove_reader(listening)
@@ -79,7 +79,8 @@ class Server:
             await self._nobody_left.wait()
         await self._notes.close()
         await self._service.close()
-        summing.cancel()
+        for task in always:
+            task.cancel()
 
     # what connections ask
 
@@ -113,10 +114,10 @@ class Server:
             self._guard.let_in(credential)
         return answer
 
-    def enter(self, connection: Connection, login: str, answer: LoginAnswer) -> Visit:
+    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
         """Begin a visit."""
         self._waiting.leave(connection)
-        visitor = Visitor(login, connection.peer, answer)
+        visitor = Visitor(credential[0], connection.peer, answer, credential)
         return Visit(visitor, connection, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
@@ -164,3 +165,17 @@ class Server:
         while True:
             await asyncio.sleep(_SUM_SECONDS)
             self._guard.sum_up()
+
+    async def _look_again(self) -> None:
+        """End the connections of those whose key or token was revoked."""
+        while True:
+            await asyncio.sleep(self._recheck)
+            inside = [(each, each.visit) for each in self._connections if each.visit is not None]
+            try:
+                for start in range(0, len(inside), MOST_HELD):
+                    part = inside[start : start + MOST_HELD]
+                    for place in await self._service.still([visit.held for _, visit in part]):
+                        part[place][0].revoke()
+            except UnavailableError as error:
+                # away is not revoked
+                _log.debug("%s", error)

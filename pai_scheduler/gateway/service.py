@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import httpx
 
-from .wire import LoginAnswer, LoginRequest, Note, OpenRequest, Target
+from .wire import Held, LoginAnswer, LoginRequest, Note, OpenRequest, StillAnswer, StillRequest, Target
 
 #: Seconds for an answer: whose token it is may have to be asked at the Hub.
 _SECONDS = 20.0
@@ -24,7 +24,7 @@ class RefusedError(Exception):
 
 
 class ServiceClient:
-    """The three questions, over HTTP. UnavailableError where there is no answer."""
+    """The questions, over HTTP. UnavailableError where there is no answer."""
 
     def __init__(self, url: str, token: str) -> None:
         self._http = httpx.AsyncClient(
@@ -61,6 +61,14 @@ class ServiceClient:
             raise RefusedError(f"note: HTTP {answer.status_code}")
         if not answer.is_success:
             raise UnavailableError(f"note: HTTP {answer.status_code}")
+
+    async def still(self, held: list[Held]) -> list[int]:
+        """Ask who may not stay; give their places in the list."""
+        request: StillRequest = {"held": held}
+        answer = await self._ask("still", request)
+        if not answer.is_success:
+            raise UnavailableError(f"still: HTTP {answer.status_code}")
+        return cast(StillAnswer, _read(answer))["gone"]
 
     async def close(self) -> None:
         """Let go of the connections."""

@@ -6,6 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 
 KEEPALIVE_SECONDS = 30.0
+#: what was revoked ends within a minute: this, and what the service remembers of the Hub's answers, are less
+RECHECK_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class Settings:
     """`service`: the URL under which `/access/…` is; `host_key`: OpenSSH's PEM; `sockets`: what listens.
 
     `keepalive`: seconds after which a client or a task's server that is silent is asked for a sign of life;
-    at the fourth it is gone.
+    at the fourth it is gone. `recheck`: seconds between two looks at whether who is in may stay.
     """
 
     service: str
@@ -21,6 +23,7 @@ class Settings:
     host_key: str = field(repr=False)
     sockets: list[int] = field(default_factory=list)
     keepalive: float = KEEPALIVE_SECONDS
+    recheck: float = RECHECK_SECONDS
     log_level: str = "info"
     log_format: str = "text"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ..job.messages import Message, msg
-from .guard import shown
+from .guard import Credential, shown
 from .notes import Notes
 from .service import RefusedError, ServiceClient, UnavailableError
 from .upstream import Client, UnreachableError, Upstream, reach
-from .wire import Kind, LoginAnswer, Note, Target
+from .wire import Held, Kind, LoginAnswer, Note, Target
 
 _log = logging.getLogger(__name__)
 
@@ -24,11 +24,12 @@ class NoWayError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who logged in as `login`, from the address `peer`."""
+    """Who logged in as `login`, from the address `peer`; `credential`: login name, method, key or token."""
 
     login: str
     peer: str
     answer: LoginAnswer
+    credential: Credential = field(repr=False)
 
 
 class Visit:
@@ -47,11 +48,13 @@ class Visit:
         self._opening = asyncio.Lock()
         self._kinds: list[Kind] = []
         self._since = 0.0
-        self._over = False
+        self._over = self._revoked = False
 
     async def way(self) -> tuple[Upstream, Target]:
         """Give the connection to the task, made when first needed; NoWayError says why there is none."""
         async with self._opening:
+            if self._revoked:
+                raise self._no_way(_revoked())
             if self.upstream is not None and self.upstream.usable and self.target is not None:
                 return self.upstream, self.target
             self.target = await self._ask()
@@ -74,6 +77,9 @@ class Visit:
             if self._over:
                 self.upstream.finish()
                 raise NoWayError("the client is gone")
+            if self._revoked:
+                self.upstream.abort()
+                raise self._no_way(_revoked())
             return self.upstream, self.target
 
     def used(self, kind: Kind, detail: str = "") -> None:
@@ -93,6 +99,27 @@ class Visit:
         """Log what was tried and is not allowed."""
         _log.warning("%s: %s", self._who(), what, extra=self._about())
 
+    @property
+    def held(self) -> Held:
+        """Say who is in, and by what."""
+        login, method, credential = self.visitor.credential
+        return {
+            "login": login,
+            "passport": self.visitor.answer["passport"],
+            "method": "password" if method == "password" else "publickey",
+            "credential": credential,
+        }
+
+    def revoke(self) -> bool:
+        """Let go of the task: the key or token is good no more. False: that was known."""
+        if self._revoked or self._over:
+            return False
+        self._revoked = True
+        _log.warning("%s: %s was revoked", self._who(), self.visitor.answer["by"], extra=self._about())
+        if self.upstream is not None:
+            self.upstream.abort()
+        return True
+
     def end(self) -> None:
         """Let go of the task: the client is gone."""
         if self._over:
@@ -108,7 +135,9 @@ class Visit:
             _log.info("%s is gone after %.0f s", self._who(), seconds, extra=self._about())
 
     def lost(self) -> str:
-        """Say that the connection to the task was lost."""
+        """Say that the connection to the task was lost, or taken away."""
+        if self._revoked:
+            return _revoked().in_locale(self.language)
         task = self.target["task"] if self.target else "?"
         return msg(
             "The connection to {task} was lost: the task has ended, or its SSH server.", task=task
@@ -157,3 +186,7 @@ class Visit:
         target = self.target
         user = self.visitor.answer["user"]
         return {"user": user, **({"jobName": target["job"], "task": target["task"]} if target else {})}
+
+
+def _revoked() -> Message:
+    return msg("The key or token that you logged in with was revoked: this connection ends.")

@@ -3,6 +3,7 @@
 POST …/access/login   LoginRequest → LoginAnswer; 401: nobody is let in with that
 POST …/access/open    OpenRequest → Target; 404, 409 with a sentence for the person
 POST …/access/note    Note → 204
+POST …/access/still   StillRequest → StillAnswer
 """
 
 from __future__ import annotations
@@ -79,3 +80,31 @@ class Note(TypedDict):
     what: list[Kind]
     detail: NotRequired[str]
     seconds: NotRequired[float]
+
+
+class Held(TypedDict):
+    """A login that is still open; `method` and `credential` as in LoginRequest."""
+
+    login: str
+    passport: str
+    method: Literal["publickey", "password"]
+    credential: str
+
+
+class StillRequest(TypedDict):
+    """Whether who is in may stay; `MOST_HELD` at most are asked about at once."""
+
+    held: list[Held]
+
+
+class StillAnswer(TypedDict):
+    """`gone`: the places in `held` of those whose key or token is good no more.
+
+    About whom nobody can be asked just now is not gone: away is not revoked.
+    """
+
+    gone: list[int]
+
+
+#: logins that one StillRequest asks about
+MOST_HELD = 500

@@ -21,7 +21,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 async def test_nobody_but_the_gateway_is_answered(house: House) -> None:
     passport = await house.passport("alice", "token-a")
     for token in ("token-a", "token-root", "x", house.keys.gateway_token()[:-1], passport):
-        for call in ("login", "open", "note"):
+        for call in ("login", "open", "note", "still"):
             answer = await house.ask(call, token, login="alice", passport=passport)
             assert answer.status_code == 401, (token, call)
             # by which the gateway tells that it is not known itself
@@ -57,6 +57,7 @@ async def test_what_is_no_question_is_refused(house: House, body: dict[str, Any]
     for call in ("login", "open", "note"):
         assert (await house.ask(call, **body)).status_code in (400, 401)
     assert (await house.ask("note", **body)).status_code == 400
+    assert (await house.ask("still", held=[body])).status_code == 400
 
 
 async def test_a_service_whose_tasks_cannot_be_entered_says_so(house: House) -> None:

@@ -94,6 +94,24 @@ class House:
         assert answer.status_code == 200, answer.text
         return f"{answer.json()['job']}/{answer.json()['task']}"
 
+    async def held(self, login: str, credential: str, method: str = "password") -> dict[str, str]:
+        """Log in; give what the gateway keeps of it."""
+        passport = await self.passport(login, credential, method)
+        return {"login": login, "passport": passport, "method": method, "credential": credential}
+
+    async def gone(self, *held: dict[str, str]) -> list[int]:
+        """Ask who of them may not stay."""
+        answer = await self.ask("still", held=held)
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["gone"])
+
+    def rewrite_tokens(self, tokens: dict[str, Any]) -> None:
+        """Let there be other tokens."""
+        changed = self.folder / "changed"
+        changed.write_text(json.dumps(tokens))
+        changed.chmod(0o600)
+        changed.replace(self.folder / "tokens.json")
+
     def key(self, job: Job) -> str:
         """Give the public key of a job."""
         return self.keys.identity(job.id).public

@@ -13,6 +13,9 @@ import pytest
 
 from pai_scheduler.access.job_keys import KeyPair
 from pai_scheduler.access.public_key import PublicKey
+from pai_scheduler.api.auth import TokensFile
+from pai_scheduler.errors import RequestError
+from pai_scheduler.job.messages import msg
 
 from .house import ALICE, ROOT, House, open_house
 
@@ -326,3 +329,52 @@ async def test_nobody_fills_a_story_with_connections(house: House) -> None:
     told = await house.told("one")
     assert 300 <= len(told) <= 310
     assert told[-1].startswith("More is opened here than is written down")
+
+
+# -- who may stay
+
+
+async def test_what_is_revoked_ends_what_it_opened_and_nothing_else(house: House) -> None:
+    job = await house.begin("one")
+    house.store.add_public_key("alice", PublicKey.parse(OWN), 1, 50)
+    held = [
+        await house.held("alice", "token-a"),
+        await house.held("alice", "token-root"),
+        await house.held("alice", OWN, "publickey"),
+        await house.held("alice+one", house.key(job), "publickey"),
+        await house.held("bob", "token-b"),
+    ]
+    assert await house.gone(*held) == []
+    house.store.remove_public_key("alice", PublicKey.parse(OWN).fingerprint)
+    assert await house.gone(*held) == [2]
+    # root is there, and no administrator any more; alice has another token than the one she logged in with
+    house.rewrite_tokens({"new-of-alice": {"name": "alice"}, "token-root": {"name": "root"}})
+    assert await house.gone(*held) == [0, 1, 2, 4]
+    # with the last token a user is gone, and the keys of the user's jobs open nothing
+    house.rewrite_tokens({"token-root": {"name": "root"}})
+    assert await house.gone(*held) == [0, 1, 2, 3, 4]
+
+
+async def test_who_holds_another_passport_than_their_own_may_not_stay(house: House) -> None:
+    mine, theirs = await house.held("alice", "token-a"), await house.held("bob", "token-b")
+    turned = {**mine, "credential": theirs["credential"]}
+    swapped = {**mine, "passport": theirs["passport"]}
+    assert await house.gone(mine, turned, swapped, {**mine, "passport": "x"}) == [1, 2, 3]
+
+
+async def test_nobody_is_gone_while_nobody_can_be_asked(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise RequestError(503, "HubUnreachableError", msg("{reason}", reason="away"))
+
+    job = await house.begin("one")
+    house.store.add_public_key("alice", PublicKey.parse(OWN), 1, 50)
+    held = [
+        await house.held("alice", "token-a"),
+        await house.held("alice", OWN, "publickey"),
+        await house.held("alice+one", house.key(job), "publickey"),
+    ]
+    monkeypatch.setattr(TokensFile, "identify", away)
+    monkeypatch.setattr(TokensFile, "find", away)
+    assert await house.gone(*held) == []

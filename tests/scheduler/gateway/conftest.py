@@ -52,7 +52,7 @@ class Gate:
         self.key = write_key(folder / "key", pair)
         service.users[pair.public] = "alice"
         settings = Settings(
-            service.url, service.token, KEYS.gateway_host().private.decode(), log_level="debug"
+            service.url, service.token, KEYS.gateway_host().private.decode(), log_level="debug", recheck=0.1
         )
         self.supervisor = GatewaySupervisor(settings, "127.0.0.1", 0, processes=1)
         self.known_hosts = folder / "known_hosts"

@@ -147,6 +147,8 @@ class StandIn:
         #: what to answer to `open` instead
         self.refusal: tuple[int, str] | None = None
         self.away = False
+        #: how many questions were not answered
+        self.refused = 0
         self.asked: list[tuple[str, dict[str, Any]]] = []
         self._news = asyncio.Condition()
         sockets = bind_sockets(0, "127.0.0.1")
@@ -176,6 +178,11 @@ class StandIn:
             self.asked.append((what, body))
             self._news.notify_all()
 
+    async def refuse(self) -> None:
+        async with self._news:
+            self.refused += 1
+            self._news.notify_all()
+
     async def close(self) -> None:
         self._server.stop()
         await self._server.close_all_connections()
@@ -193,6 +200,7 @@ class _Handler(RequestHandler):
             return
         body = json.loads(self.request.body)
         if service.away:
+            await service.refuse()
             self.set_status(503)
             return
         await service.heard(what, body)
@@ -209,6 +217,9 @@ class _Handler(RequestHandler):
                 self.finish({"code": "x", "message": service.refusal[1]})
             else:
                 self.finish(service.target)
+        elif what == "still":
+            users = [service.users.get(held["credential"]) for held in body["held"]]
+            self.finish({"gone": [place for place, user in enumerate(users) if user is None]})
         else:
             self.set_status(204)
 
