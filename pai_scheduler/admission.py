@@ -23,7 +23,7 @@ from .errors import (
 from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
-from .job.validate import SpecError
+from .job.validate import SpecError, validate
 from .reading import Reader
 from .store.store import Store
 from .writer import Writer
@@ -62,6 +62,8 @@ class Admission:
     async def start(self) -> None:
         """Go on counting where the store ends; StoreError where it cannot be read."""
         self._last_order = await asyncio.to_thread(self._store.last_order)
+        # loads what validates, so that nobody's submit has to wait for it
+        await asyncio.to_thread(validate, {})
 
     async def submit(self, caller: Caller, owner: str, config: object) -> str:
         """Accept a job durably; give its name."""

@@ -72,6 +72,8 @@ class HubPlace:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C; give the exit code."""
     options = make_parser().parse_args(argv)
+    # jsonschema would take most of a second to load it, for a format that the job schema does not have
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     journal.set_up(options.log_level, options.log_format)
     try:
         asyncio.run(_run(options))

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from pai_scheduler.client import ApiError, Client, UnreachableError
 from pai_scheduler.job.environment import storage_uris
-from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.parse import build_spec
 from pai_scheduler.webhdfs.errors import FilesError
 from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
 
@@ -142,7 +142,7 @@ class JobMonitor(TopWidget):
         """Show what is in the job's outputDir."""
         user = await self._owner()
         try:
-            spec = parse_job(await self.client.config(user, self.name))
+            spec = build_spec(await self.client.config(user, self.name))
             path = self.storage.resolve(storage_uris(spec, user, VARIABLE).output_dir)
         except (ApiError, FilesError, UnreachableError) as error:
             text = self.say("The results cannot be shown: {error}", error=reason(self.say, error))

@@ -1,18 +1,22 @@
 """Holds a job JSON against the JSON Schema and says in sentences where it differs.
 
-The schema is JSON Schema, but the few keywords that it uses are implemented here: the jsonschema library
-takes a second or more to import (for formats that we do not use), writes the whole offending value into
-every message (an exception for enormous numbers or deep nesting), and looks for patterns as Python does,
-where `$` matches before a last line break. The tests hold both against each other.
+The jsonschema library does it, with keywords of ours: its own write the whole offending value into every
+message (an exception for enormous numbers or deep nesting), look for patterns as Python does, where `$`
+matches before a last line break, and make a validator for each value that they look into. The library takes
+most of a second to import (for formats that we do not use): import this module when it is needed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
 
 from .messages import Message, msg
 from .paths import Path, field_name, kind_of, number_text, quoted, shown_name
@@ -23,7 +27,6 @@ class Difference(NamedTuple):
     """Where a value is not what a keyword of the schema wants; `schema` is the part that has the keyword."""
 
     path: Path
-    keyword: str
     wanted: Any
     value: Any
     schema: Mapping[str, Any]
@@ -31,18 +34,10 @@ class Difference(NamedTuple):
 
 def schema_errors(config: object) -> Iterator[tuple[Path, Message]]:
     """Find every difference between a job JSON and the schema."""
-    for difference in _differences(config, job_schema(), ()):
-        yield difference.path, _SENTENCES[difference.keyword](difference)
-
-
-def _differences(value: Any, schema: Mapping[str, Any], path: Path) -> Iterator[Difference]:
-    schema = resolve(schema)
-    for keyword, wanted in schema.items():
-        if keyword in _LIMITS:
-            if _LIMITS[keyword](value, wanted):
-                yield Difference(path, keyword, wanted, value, schema)
-        elif keyword in _PARTS:
-            yield from _PARTS[keyword](value, wanted, schema, path)
+    for error in _validator(job_schema()).iter_errors(config):
+        path = tuple(error.absolute_path)
+        found = Difference(path, error.validator_value, error.instance, error.schema)
+        yield path, _SENTENCES[str(error.validator)](found)
 
 
 # -- keywords that limit the value itself: each tells whether the value breaks it --
@@ -53,16 +48,7 @@ def _breaks_type(value: Any, types: str | list[str]) -> bool:
 
 
 def _is(value: Any, name: str) -> bool:
-    match name:
-        case "integer":
-            return _is(value, "number") and (isinstance(value, int) or value.is_integer())
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        case _:
-            return isinstance(value, _TYPES[name])
-
-
-_TYPES = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
+    return bool(Draft202012Validator.TYPE_CHECKER.is_type(value, name))
 
 
 def _breaks_pattern(value: Any, pattern: str) -> bool:
@@ -88,44 +74,63 @@ _LIMITS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
+class _Keyword(Protocol):
+    """What the library calls for a keyword: it wants `wanted` of a value."""
+
+    def __call__(
+        self, validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any], /
+    ) -> Iterable[ValidationError]: ...
+
+
+def _limit(breaks: Callable[[Any, Any], bool]) -> _Keyword:
+    def keyword(
+        _validator: Any, wanted: Any, value: Any, _schema: Mapping[str, Any]
+    ) -> Iterable[ValidationError]:
+        return (ValidationError(""),) if breaks(value, wanted) else ()
+
+    return keyword
+
+
 # -- keywords about the parts of a value --
 
 
-def _required(value: Any, names: list[str], schema: Mapping[str, Any], path: Path) -> Iterator[Difference]:
+def _required(
+    _validator: Any, names: list[str], value: Any, _schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     if isinstance(value, dict):
         for name in names:
             if name not in value:
-                yield Difference((*path, name), "required", names, None, schema)
+                yield ValidationError("", path=[name])
 
 
 def _properties(
-    value: Any, fields: Mapping[str, Any], _schema: Mapping[str, Any], path: Path
-) -> Iterator[Difference]:
+    _validator: Any, fields: Mapping[str, Any], value: Any, _schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     if isinstance(value, dict):
         for name, field in fields.items():
             if name in value:
-                yield from _differences(value[name], field, (*path, name))
+                yield from _within(name, value[name], field)
 
 
 def _additional_properties(
-    value: Any, allowed: Any, schema: Mapping[str, Any], path: Path
-) -> Iterator[Difference]:
+    _validator: Any, allowed: Any, value: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     known = schema.get("properties", {})
     for name, item in _entries(value, schema):
         if name in known:
             continue
         if allowed is False:
-            yield Difference((*path, name), "additionalProperties", allowed, item, schema)
+            yield ValidationError("", path=[name])
         else:
-            yield from _differences(item, allowed, (*path, name))
+            yield from _within(name, item, allowed)
 
 
 def _property_names(
-    value: Any, rules: Mapping[str, Any], schema: Mapping[str, Any], path: Path
-) -> Iterator[Difference]:
+    _validator: Any, rules: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     for name, _ in _entries(value, schema):
-        if any(_differences(name, rules, ())):
-            yield Difference((*path, name), "propertyNames", rules, name, schema)
+        if any(_within(name, name, rules)):
+            yield ValidationError("", path=[name])
 
 
 def _entries(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -140,23 +145,41 @@ def _entries(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]
 
 
 def _items(
-    value: Any, item: Mapping[str, Any], schema: Mapping[str, Any], path: Path
-) -> Iterator[Difference]:
+    _validator: Any, item: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
     if isinstance(value, list):
         for index, entry in enumerate(value[: schema.get("maxItems")]):
-            yield from _differences(entry, item, (*path, index))
+            yield from _within(index, entry, item)
 
 
-_PARTS: Mapping[str, Callable[[Any, Any, Mapping[str, Any], Path], Iterator[Difference]]] = {
+def _within(step: str | int, value: Any, schema: Mapping[str, Any]) -> Iterator[ValidationError]:
+    """Hold a part of a value against its own part of the schema."""
+    for error in _validator(schema).iter_errors(value):
+        error.path.appendleft(step)
+        yield error
+
+
+#: What the schema may be written with: for the library's other keywords there are no sentences.
+KEYWORDS: Mapping[str, _Keyword] = {
+    **{keyword: _limit(breaks) for keyword, breaks in _LIMITS.items()},
     "required": _required,
     "properties": _properties,
     "additionalProperties": _additional_properties,
     "propertyNames": _property_names,
     "items": _items,
 }
+_JobValidator: type[Draft202012Validator] = extend(Draft202012Validator, KEYWORDS)  # type: ignore[no-untyped-call]
 
-#: What the schema may be written with.
-KEYWORDS = frozenset(_LIMITS) | frozenset(_PARTS)
+#: By the identity of a part of the schema, which never changes: to make one takes longer than to use it.
+_validators: dict[int, Draft202012Validator] = {}
+
+
+def _validator(schema: Mapping[str, Any]) -> Draft202012Validator:
+    found = _validators.get(id(schema))
+    if found is None:
+        whole = {keyword: wanted for keyword, wanted in resolve(schema).items() if keyword != "$ref"}
+        found = _validators[id(schema)] = _JobValidator(whole)
+    return found
 
 
 # -- sentences: one function for each keyword --

@@ -11,7 +11,6 @@ from .messages import Message, msg
 from .paths import Path, path_text
 from .rules import job_errors
 from .schema import job_schema
-from .schema_errors import schema_errors
 from .wellformed import malformed
 
 #: One body may hold millions of errors; nobody reads more than this.
@@ -37,6 +36,9 @@ def validate(config: object) -> list[SpecError]:
 
     Takes any JSON value and never raises.
     """
+    # loads a library that most programs which import this module never use
+    from .schema_errors import schema_errors
+
     found = _unique(chain(malformed(config), schema_errors(config), job_errors(config)))
     errors = list(islice(found, MAX_ERRORS))
     errors.sort(key=lambda error: _position(error[0]))

@@ -13,7 +13,7 @@ from ..client import ApiError, Client
 from ..job.environment import storage_uris
 from ..job.jsontext import loads_jsonc
 from ..job.messages import msg
-from ..job.parse import parse_job
+from ..job.parse import build_spec
 from ..wire import FieldError
 from .client import FilesClient
 from .code_settings import CodeError as CodeError
@@ -173,7 +173,7 @@ async def _placed(
     owner = user or (await client.whoami())["username"]
     if not config.get("codeDir"):
         config = {**config, "codeDir": f"{_DEFAULT}/$PAI_USER_NAME/$PAI_JOB_NAME"}
-    spec = parse_job(config)
+    spec = build_spec(config)
     uri = storage_uris(spec, owner, _DEFAULT).code_dir
     try:
         target = files.resolve(uri)

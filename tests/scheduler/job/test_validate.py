@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -247,6 +249,18 @@ def test_an_enormous_job_is_refused_with_a_bounded_number_of_errors(config: obje
     errors = validate(config)
     assert 1 <= len(errors) <= MAX_ERRORS
     assert "more than 100000 values" in str(errors[0])
+
+
+def test_the_library_that_validates_is_loaded_when_it_is_first_needed() -> None:
+    code = """
+import sys, pai_labextension.widgets, pai_scheduler.cli.program, pai_spawner
+from pai_scheduler.job.validate import validate
+print("jsonschema" in sys.modules)
+validate({})
+print("jsonschema" in sys.modules)
+"""
+    said = subprocess.check_output([sys.executable, "-c", code], text=True).split()
+    assert said == ["False", "True"]
 
 
 def test_an_ignored_field_is_warned_about() -> None:
