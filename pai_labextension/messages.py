@@ -12,3 +12,8 @@ PACKAGE = "pai_labextension"
 def msg(template: str, /, **values: Any) -> Message:
     """Make a message of this package; the call marks `template` for translation."""
     return Message(template, values, PACKAGE)
+
+
+def counted(one: str, many: str, /, **values: Any) -> Message:
+    """Make a message of this package whose form depends on the value `count`."""
+    return Message(one, values, PACKAGE, plural=many)

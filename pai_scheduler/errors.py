@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .job.messages import Message, msg
+from .job.messages import Message, counted, msg
 from .job.spec import JobSpec
 from .job.validate import SpecError
 
@@ -80,29 +80,35 @@ def conflicting_virtual_cluster(message: Message) -> RequestError:
 
 def log_removed(days: int) -> RequestError:
     """There was a log, and it is too old to be kept."""
-    message = msg(
-        "This log was removed: logs are kept for {days} days after the end of their task.", days=days
+    message = counted(
+        "This log was removed: logs are kept for {count} day after the end of their task.",
+        "This log was removed: logs are kept for {count} days after the end of their task.",
+        count=days,
     )
     return RequestError(410, "LogRemovedError", message)
 
 
 def too_many_jobs(user: str, most: int) -> RequestError:
     """A user has as many jobs as one may have."""
-    message = msg(
-        "User {user} has {most} jobs that have not ended, which is all that one user may have. "
+    message = counted(
+        "User {user} has {count} job that has not ended, which is all that one user may have. "
+        "Wait until it has ended, or stop it.",
+        "User {user} has {count} jobs that have not ended, which is all that one user may have. "
         "Wait until some have ended, or stop them.",
         user=user,
-        most=most,
+        count=most,
     )
     return RequestError(429, "TooManyJobsError", message)
 
 
 def too_many_streams(most: int) -> RequestError:
     """The caller follows too much at once."""
-    message = msg(
-        "You follow {most} logs and events at once, which is all that one user may. End one of them first "
+    message = counted(
+        "You follow {count} log or events of a job, which is all that one user may at once. End that first "
         "(a forgotten browser tab, a program that never closes what it reads).",
-        most=most,
+        "You follow {count} logs and events at once, which is all that one user may. End one of them first "
+        "(a forgotten browser tab, a program that never closes what it reads).",
+        count=most,
     )
     return RequestError(429, "TooManyStreamsError", message)
 

@@ -15,7 +15,7 @@ from .core.model import Job
 from .engine.protocol import Mount, RegistryLogin
 from .errors import RequestError
 from .job.environment import StorageUris, storage_uris
-from .job.messages import Message, msg
+from .job.messages import Message, counted, msg
 from .job.spec import JobSpec
 from .job_files import JobFiles
 from .registry_login import read_login
@@ -35,22 +35,26 @@ _MOST_FILES = 1_000_000
 
 
 def _too_much_code(mb: int, files: int) -> Message:
-    return msg(
-        "It holds {mb} MB in {files} files; code may have {most_mb} MB and {most_files} files. Keep data "
+    return counted(
+        "It holds {mb} MB in {count} file; code may have {most_mb} MB and {most_files} files. Keep data "
+        "elsewhere, and name it in dataDir or extras.mounts.",
+        "It holds {mb} MB in {count} files; code may have {most_mb} MB and {most_files} files. Keep data "
         "elsewhere, and name it in dataDir or extras.mounts.",
         mb=mb,
-        files=files,
+        count=files,
         most_mb=CODE.mb,
         most_files=CODE.files,
     )
 
 
 def _too_much_data(mb: int, files: int) -> Message:
-    return msg(
-        "It holds {mb} MB in {files} files, which is too much to fetch for a job. Mount a part of it, or "
+    return counted(
+        "It holds {mb} MB in {count} file, which is too much to fetch for a job. Mount a part of it, or "
+        "read it from PAI_DATA_DIR.",
+        "It holds {mb} MB in {count} files, which is too much to fetch for a job. Mount a part of it, or "
         "read it from PAI_DATA_DIR.",
         mb=mb,
-        files=files,
+        count=files,
     )
 
 

@@ -6,7 +6,7 @@ from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from pai_scheduler.job.messages import translate
+from pai_scheduler.job.messages import translate, translate_counted
 
 from .messages import PACKAGE
 from .options import LEAST_MEMORY_MB, Options, Policy
@@ -20,6 +20,7 @@ def render_form(policy: Policy, supply: Supply | None, chosen: Options, locale: 
         .get_template("options_form.html")
         .render(
             t=partial(translate, locale=locale, package=PACKAGE),
+            counted=partial(translate_counted, locale=locale, package=PACKAGE),
             lang=locale.replace("_", "-"),
             policy=policy,
             supply=supply,

@@ -33,7 +33,7 @@ from .following import (
 )
 from .form import render_form
 from .homes import prepare_home
-from .messages import msg
+from .messages import counted, msg
 from .options import InvalidOptions, Options, options_from_form, parse_options
 from .server_job import new_job_name, server_job
 from .settings import SpawnerSettings
@@ -385,11 +385,12 @@ async def _stop(client: Client, user: str, job: str) -> None:
 
 
 def _describe(options: Options) -> Message:
+    cpus = counted("{count} CPU", "{count} CPUs", count=options.cpus)
     if not options.gpus:
-        return msg("{cpus} CPUs and {memory} MB of memory", cpus=options.cpus, memory=options.memory_mb)
+        return msg("{cpus} and {memory} MB of memory", cpus=cpus, memory=options.memory_mb)
     return msg(
-        "{cpus} CPUs, {memory} MB of memory and {gpus} × {type}",
-        cpus=options.cpus,
+        "{cpus}, {memory} MB of memory and {gpus} × {type}",
+        cpus=cpus,
         memory=options.memory_mb,
         gpus=options.gpus,
         type=options.gpu_type or msg("any GPU"),

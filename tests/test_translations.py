@@ -17,31 +17,38 @@ from jinja2.ext import babel_extract
 from pai_scheduler.job.messages import LOCALES
 from pai_scheduler.job.schema import job_schema
 
+#: A template, or the two of a sentence whose form depends on a number.
+Forms = tuple[str, ...]
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 TRANSLATIONS = [(package, locale) for package in PACKAGES for locale in LOCALES if locale != "en"]
 
-#: Calls that mark a template, and which argument of theirs it is.
-MARKERS = {"msg": 0, "Message": 0, "say": 0, "_say": 0, "t": 0, "_done": 1}
+#: Calls that mark templates, and which arguments of theirs these are. Of two the second is for more than one.
+MARKERS = {
+    "msg": (0,), "Message": (0,), "say": (0,), "_say": (0,), "t": (0,), "_done": (1,), "counted": (0, 1),
+}  # fmt: skip
 
 
 @cache
-def templates(package: str) -> dict[str, str]:
+def templates(package: str) -> dict[Forms, str]:
     """Give the templates that the code of a package marks, each with a place where it stands."""
-    found: dict[str, str] = {}
+    found: dict[Forms, str] = {}
     for file, tree in modules(package).items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Call) and called(node) in MARKERS:
-                for text in marked(node):
-                    found.setdefault(text, f"{file}:{node.lineno}")
+                for forms in marked(node):
+                    found.setdefault(forms, f"{file}:{node.lineno}")
     for page in sorted((ROOT / package).rglob("templates/*.html")):
         with page.open("rb") as stream:
-            for line, _, message, _ in babel_extract(stream, list(MARKERS), [], {"encoding": "utf-8"}):
-                found.setdefault(str(message), f"{page.relative_to(ROOT)}:{line}")
+            for line, function, message, _ in babel_extract(stream, list(MARKERS), [], {"encoding": "utf-8"}):
+                texts = [message] if isinstance(message, str) else message
+                forms = tuple(str(texts[position]) for position in MARKERS[str(function)])
+                found.setdefault(forms, f"{page.relative_to(ROOT)}:{line}")
     if package == "pai_scheduler":
-        found.update(dict.fromkeys(schema_texts(job_schema()), f"{package}/job/schema.json"))
+        found.update({(text,): f"{package}/job/schema.json" for text in schema_texts(job_schema())})
     # a message of nothing stands for one that is not there
-    found.pop("", None)
+    found.pop(("",), None)
     return found
 
 
@@ -60,10 +67,14 @@ def called(call: ast.Call) -> str:
     return ""
 
 
-def marked(call: ast.Call) -> Iterator[str]:
-    """Give the texts that may stand where a call has its template."""
-    position = MARKERS[called(call)]
-    wanted = call.args[position : position + 1]
+def marked(call: ast.Call) -> Iterator[Forms]:
+    """Give the texts that may stand where a call has its template; of a counted one the two together."""
+    arguments = [list(texts(call.args[place : place + 1])) for place in MARKERS[called(call)]]
+    return zip(*arguments, strict=True)
+
+
+def texts(wanted: list[ast.expr]) -> Iterator[str]:
+    """Give the texts that an expression may be."""
     while wanted:
         match wanted.pop():
             case ast.Constant(str() as text):
@@ -99,8 +110,13 @@ def catalog(package: str, locale: str) -> Catalog:
         return read_po(stream, locale, abort_invalid=True)
 
 
-def entries(package: str, locale: str) -> dict[str, str]:
-    return {str(entry.id): str(entry.string) for entry in catalog(package, locale) if entry.id}
+def entries(package: str, locale: str) -> dict[Forms, Forms]:
+    """Give what is translated, and into what: a sentence with a number has the forms of the language."""
+    return {forms(entry.id): forms(entry.string) for entry in catalog(package, locale) if entry.id}
+
+
+def forms(text: str | list[str] | tuple[str, ...]) -> Forms:
+    return (text,) if isinstance(text, str) else tuple(text)
 
 
 def placeholders(template: str) -> list[tuple[str, str]]:
@@ -112,29 +128,41 @@ def placeholders(template: str) -> list[tuple[str, str]]:
 
 
 def test_every_package_that_says_something_is_looked_at() -> None:
-    assert "{field} must not be empty." in templates("pai_scheduler")
+    assert ("{field} must not be empty.",) in templates("pai_scheduler")
+    assert ("{count} CPU", "{count} CPUs") in templates("pai_spawner")
+    assert any("job waiting" in forms[0] for forms in templates("pai_spawner"))
     assert all(templates(package) for package in PACKAGES)
 
 
 @pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
 def test_every_sentence_is_translated(package: str, locale: str) -> None:
     translated = entries(package, locale)
-    missing = {text: place for text, place in templates(package).items() if not translated.get(text)}
+    missing = {
+        text: place for text, place in templates(package).items() if not all(translated.get(text, [""]))
+    }
     assert not missing, f"not in {package}/locale/{locale}.po"
 
 
 @pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
 def test_a_translation_has_the_same_values(package: str, locale: str) -> None:
-    for template, translation in entries(package, locale).items():
-        assert placeholders(translation) == placeholders(template), template
+    for templates, translations in entries(package, locale).items():
+        for translation in translations:
+            assert placeholders(translation) == placeholders(templates[-1]), templates
+
+
+@pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
+def test_a_sentence_with_a_number_has_as_many_forms_as_the_language(package: str, locale: str) -> None:
+    for templates, translations in entries(package, locale).items():
+        assert len(translations) == (catalog(package, locale).num_plurals if len(templates) > 1 else 1)
 
 
 @pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
 def test_nothing_is_translated_that_nobody_says(package: str, locale: str) -> None:
     # an entry too many is a sentence that was changed; some are chosen first and said later,
     # and the fields of a job may have names of their own wherever they are shown
-    said = templates(package).keys() | texts_in_code(package) | set(schema_texts(job_schema()))
-    assert entries(package, locale).keys() <= said
+    said = texts_in_code(package) | set(schema_texts(job_schema()))
+    unsaid = entries(package, locale).keys() - templates(package).keys()
+    assert not {texts for texts in unsaid if len(texts) > 1 or texts[0] not in said}
 
 
 @pytest.mark.parametrize(("package", "locale"), TRANSLATIONS)
@@ -150,11 +178,12 @@ def test_every_sentence_is_given_the_values_it_asks_for(package: str) -> None:
     wrong = []
     for file, tree in modules(package).items():
         for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or called(node) not in {"msg", "say", "_say"}:
+            if not isinstance(node, ast.Call) or called(node) not in {"msg", "say", "_say", "counted"}:
                 continue
             given = {keyword.arg for keyword in node.keywords}
-            for text in marked(node):
-                asked = {name for name, _ in placeholders(text)}
+            for texts in marked(node):
+                asked = {name for text in texts for name, _ in placeholders(text)}
+                asked |= {"count"} if len(texts) > 1 else set()
                 if None not in given and given != asked:
-                    wrong.append(f"{file}:{node.lineno}: {text}")
+                    wrong.append(f"{file}:{node.lineno}: {texts}")
     assert not wrong

@@ -176,7 +176,12 @@ def _listed(say: Language, code: CodePlan) -> str:
     )
     if (more := len(code.files) - _MOST_FILES) > 0:
         rows += f'<tr><td colspan="2">{escape(say("… and {count} more", count=more))}</td></tr>'
-    caption = say("Goes along: {count} files, {size}", count=len(code.files), size=size(code.length))
+    caption = say.counted(
+        "Goes along: {count} file, {size}",
+        "Goes along: {count} files, {size}",
+        count=len(code.files),
+        size=size(code.length),
+    )
     table = (
         f'<details><summary>{escape(caption)}</summary><table class="pai-tasks">'
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></details>"

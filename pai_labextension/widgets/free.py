@@ -45,7 +45,7 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
         return say("There is no virtual cluster {name}.", name=name)
     cpus, memory = _free(nodes, "cpus"), _free(nodes, "memoryMB")
     parts = [
-        say("{free} of {total} CPUs", free=cpus[0], total=cpus[1]),
+        say.counted("{free} of {count} CPU", "{free} of {count} CPUs", free=cpus[0], count=cpus[1]),
         say("{free} of {total} GB memory", free=_gb(memory[0]), total=_gb(memory[1])),
         *(
             say("{free} of {total} {type} (simulated)", type=c.type, free=c.free, total=c.total)

@@ -12,6 +12,7 @@ from jupyter_core.paths import jupyter_config_dir
 from pai_scheduler.job.messages import Message, choose_locale, translate
 from pai_scheduler.job.parse import JsonTextError, loads_jsonc
 
+from ..messages import counted
 from ..messages import msg as msg
 
 _LAB_SETTING = Path("@jupyterlab") / "translation-extension" / "plugin.jupyterlab-settings"
@@ -26,6 +27,10 @@ class Language:
     def __call__(self, template: str, /, **values: Any) -> str:
         """Say a sentence of this package; the call marks `template` for translation."""
         return msg(template, **values).in_locale(self.locale)
+
+    def counted(self, one: str, many: str, /, **values: Any) -> str:
+        """Say a sentence of this package whose form depends on the value `count`."""
+        return counted(one, many, **values).in_locale(self.locale)
 
     def of(self, message: Message) -> str:
         """Say a message that somebody else made."""

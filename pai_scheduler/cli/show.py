@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from ..wire import JobDetail, JobSummary, NodeInfo, TaskStatus, Validation, VirtualClusterInfo
 from .tables import duration, moment, pairs, table
 
@@ -178,8 +178,9 @@ def limits_in_words(validation: Validation) -> Iterator[Message]:
     if limits["maxRunSeconds"] is not None:
         yield msg("It may run for {seconds} s.", seconds=limits["maxRunSeconds"])
     if limits["gpusPerUser"] is not None:
-        yield msg(
-            "You hold {held} of the {quota} GPUs that one user may hold there.",
+        yield counted(
+            "You hold {held} of the {count} GPU that one user may hold there.",
+            "You hold {held} of the {count} GPUs that one user may hold there.",
             held=limits["gpusHeld"],
-            quota=limits["gpusPerUser"],
+            count=limits["gpusPerUser"],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from .demand import Assignment, Demand
 from .node import Node
 
@@ -67,7 +67,7 @@ def describe(key: str, amount: int) -> Message:
     if is_gpu(key):
         return msg("{amount} × {type}", amount=amount, type=key.removeprefix(ANY_GPU) or "GPU")
     if key == CPUS:
-        return msg("{amount} CPUs", amount=amount)
+        return counted("{count} CPU", "{count} CPUs", count=amount)
     if key == MEMORY:
         return msg("{amount} MB of memory", amount=amount)
     return msg("{amount} GB of storage", amount=amount)

@@ -181,19 +181,21 @@ class TotalTooSmall:
         values = {"asked": describe(self.resource, self.asked), "free": self.free}
         if is_gpu(self.resource) and not self.empty:
             if not self.free:
-                return msg("{asked} are asked for, none is free.", asked=values["asked"])
-            return msg("{asked} are asked for, {free} free ({where}).", **values, where=_spread(self.where))
+                return msg("the job asks for {asked}, none is free.", asked=values["asked"])
+            return msg(
+                "the job asks for {asked}, {free} free ({where}).", **values, where=_spread(self.where)
+            )
         if is_gpu(self.resource):
             return msg(
-                "{asked} are asked for, there are {free} ({where}). Ask for at most {free} in all.",
+                "the job asks for {asked}, the nodes have {free} ({where}). Ask for at most {free} in all.",
                 **values,
                 where=_spread(self.where),
             )
         if self.empty:
             return msg(
-                "{asked} are asked for, the nodes have {free}. Ask for at most {free} in all.", **values
+                "the job asks for {asked}, the nodes have {free}. Ask for at most {free} in all.", **values
             )
-        return msg("{asked} are asked for, {free} are free.", **values)
+        return msg("the job asks for {asked}, {free} free.", **values)
 
 
 @dataclass(frozen=True, slots=True)

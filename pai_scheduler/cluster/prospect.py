@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from .amounts import describe
 from .books import Books, Shape
 from .demand import Demand
@@ -47,7 +47,8 @@ def prospect(
     count = dispatcher.would_preempt(user, cluster, shape)
     if not count:
         return found
-    text = msg(
+    text = counted(
+        "it is guaranteed to virtual cluster {vc}: {count} borrowing job of others is stopped for it.",
         "it is guaranteed to virtual cluster {vc}: {count} borrowing jobs of others are stopped for it.",
         vc=cluster,
         count=count,
@@ -123,7 +124,7 @@ def _beyond(dispatcher: Books, excess: Excess) -> Message:
     if excess.user is not None:
         return msg(
             "a user may hold {limit} in virtual cluster {vc}; {user} holds {used}, "
-            "and {asked} are asked for.",
+            "and the job asks for {asked}.",
             **values,
             user=excess.user,
         )
@@ -131,13 +132,13 @@ def _beyond(dispatcher: Books, excess: Excess) -> Message:
     if excess.bound is Bound.GUARANTEE:
         return msg(
             "a job that must not be stopped for others cannot borrow: virtual cluster {vc} is guaranteed "
-            "{limit} ({share:g} %), its jobs hold {used}, and {asked} are asked for.",
+            "{limit} ({share:g} %), its jobs hold {used}, and the job asks for {asked}.",
             **values,
             share=cluster.capacity,
         )
     return msg(
         "virtual cluster {vc} may hold {limit} at most ({share:g} %), its jobs hold {used}, "
-        "and {asked} are asked for.",
+        "and the job asks for {asked}.",
         **values,
         share=cluster.max_capacity,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..job.exit_words import meaning_of_exit
 from ..job.exits import spec_of_user_exit
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from ..job.spec import JobSpec
 from .events import EndCause, Ended
 from .model import Attempt, State, Task, Verdict
@@ -62,7 +62,12 @@ def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> 
         and role.min_succeeded_task_count is not None
         and succeeded >= role.min_succeeded_task_count
     ):
-        reason = msg("{count} tasks of role {role} have succeeded.", count=succeeded, role=role.name)
+        reason = counted(
+            "{count} task of role {role} has succeeded.",
+            "{count} tasks of role {role} have succeeded.",
+            count=succeeded,
+            role=role.name,
+        )
         return Verdict(State.SUCCEEDED, 0, 0, trigger, reason)
     if all(other.state.ended for other in attempt.tasks.values()):
         lost = sum(other.state is State.FAILED for other in attempt.tasks.values())

@@ -10,7 +10,7 @@ from ..cluster.definition import VirtualCluster
 from ..cluster.gang import gang_of
 from ..cluster.node import Node
 from ..cluster.prospect import Fits, obstacle, prospect
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from ..job.spec import JobSpec
 from ..job.validate import SpecError
 from .machine import Core
@@ -170,20 +170,26 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
         return reason
     ends = core.dispatcher.awaits(job.id)
     if job.id in core.dispatcher.claims:
-        return msg(
+        return counted(
+            "{reason} It is next: what becomes free is kept for it, until {count} more job has ended.",
             "{reason} It is next: what becomes free is kept for it, until {count} more jobs have ended.",
             reason=reason,
             count=len(ends or ()),
         )
     if not ends:
         return reason
-    values = {"reason": reason, "count": len(ends), "all": len(core.dispatcher.holdings)}
+    values = {"reason": reason, "ends": len(ends), "count": len(core.dispatcher.holdings)}
     latest = [holding.expected_end for holding in ends if holding.expected_end is not None]
     if len(latest) < len(ends):
-        return msg("{reason} It fits after the end of {count} of {all} running jobs.", **values)
+        return counted(
+            "{reason} It fits after the end of the job that runs.",
+            "{reason} It fits after the end of {ends} of {count} running jobs.",
+            **values,
+        )
     minutes = max(1, -((now - max(latest)) // 60_000))
-    return msg(
-        "{reason} It fits after the end of {count} of {all} running jobs, in {minutes} min at the latest.",
+    return counted(
+        "{reason} It fits after the end of the job that runs, in {minutes} min at the latest.",
+        "{reason} It fits after the end of {ends} of {count} running jobs, in {minutes} min at the latest.",
         **values,
         minutes=minutes,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..cluster.dispatch import Start
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from . import retry
 from .events import Held
 from .model import Job, State, Task, Verdict
@@ -24,12 +24,14 @@ def placed(job: Job, start: Start) -> Message:
 
 def held(event: Held, seconds: int) -> Message:
     """A failed task of a debugged job keeps its container for so many seconds."""
-    return msg(
+    return counted(
         "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
-        "stays for {hours:g} hours, or until the job is stopped.",
+        "stays for {count:g} hour, or until the job is stopped.",
+        "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "
+        "stays for {count:g} hours, or until the job is stopped.",
         task=event.task.hostname,
         code=event.exit_code,
-        hours=seconds / 3600,
+        count=seconds / 3600,
     )
 
 

@@ -2,7 +2,9 @@
 
 A `Message` is a gettext template with its values. It is English when printed, and any other
 language when asked: `message.in_locale("zh_CN")`. Each package keeps its translations in
-`locale/<locale>.po`, read (with Babel) at first use, so that there is nothing to compile.
+`locale/<locale>.po`, read (with Babel) at first use, so that there is nothing to compile. A sentence
+with a number that decides its form (`1 task`, `2 tasks`) is made by `counted`; gettext's plural rules
+of each language choose the form.
 """
 
 from __future__ import annotations
@@ -11,10 +13,13 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from gettext import GNUTranslations, NullTranslations
 from importlib import resources
+from io import BytesIO
 from typing import Any
 
 from babel import Locale, negotiate_locale
+from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 LOCALES = ("en", "zh_CN")
@@ -26,12 +31,14 @@ _log = logging.getLogger(__name__)
 class Message:
     """One sentence: a `str.format` template (the gettext msgid) and its values.
 
-    Values may be messages themselves; they are put into the same language.
+    Values may be messages themselves; they are put into the same language. `plural` is the template for
+    more than one, of what the value `count` counts; None: the sentence has one form only.
     """
 
     template: str
     values: Mapping[str, Any] = field(default_factory=dict)
     package: str = "pai_scheduler"
+    plural: str | None = None
 
     def in_locale(self, locale: str) -> str:
         """Give the sentence in `locale` ("zh_CN"), in English where no translation exists."""
@@ -39,7 +46,12 @@ class Message:
             key: value.in_locale(locale) if isinstance(value, Message) else value
             for key, value in self.values.items()
         }
-        return translate(self.template, locale, self.package).format(**values)
+        if self.plural is None:
+            template = translate(self.template, locale, self.package)
+        else:
+            count = self.values["count"]
+            template = translate_counted(self.template, self.plural, count, locale, self.package)
+        return template.format(**values)
 
     def __str__(self) -> str:
         return self.in_locale("en")
@@ -50,11 +62,22 @@ def msg(template: str, /, **values: Any) -> Message:
     return Message(template, values)
 
 
+def counted(one: str, many: str, /, **values: Any) -> Message:
+    """Make a message whose form depends on the value `count`: `one` is English for 1, `many` for the rest."""
+    return Message(one, values, plural=many)
+
+
 def translate(template: str, locale: str, package: str = "pai_scheduler") -> str:
     """Give the template in another language, or as it is."""
-    if locale == "en":
-        return template
-    return _catalog(package, locale).get(template) or template
+    # (gettext's translation of nothing is the head of the file)
+    return _translations(package, locale).gettext(template) if template else template
+
+
+def translate_counted(one: str, many: str, count: float, locale: str, package: str = "pai_scheduler") -> str:
+    """Give the one of two templates that fits a number, in another language or as it is."""
+    # what is not whole has the form of many in English; other languages of ours have one form
+    whole = int(count) if count == int(count) else 2
+    return _translations(package, locale).ngettext(one, many, whole)
 
 
 def choose_locale(accept_language: str) -> str:
@@ -74,11 +97,17 @@ def choose_locale(accept_language: str) -> str:
 
 
 @cache
-def _catalog(package: str, locale: str) -> Mapping[str, str]:
+def _translations(package: str, locale: str) -> NullTranslations:
+    """Read a package's translations; in English every sentence stands for itself."""
+    if locale == "en":
+        return NullTranslations()
     source = resources.files(package) / "locale" / f"{locale}.po"
     if not source.is_file():
         _log.warning("no translation of %s into %s", package, locale)
-        return {}
+        return NullTranslations()
     with source.open("rb") as stream:
         catalog = read_po(stream, Locale.parse(locale))
-    return {str(entry.id): str(entry.string) for entry in catalog if entry.id and entry.string}
+    compiled = BytesIO()
+    write_mo(compiled, catalog)
+    compiled.seek(0)
+    return GNUTranslations(compiled)

@@ -191,11 +191,12 @@ def _message_json(message: Message) -> list[Any]:
         key: {"message": _message_json(value)} if isinstance(value, Message) else value
         for key, value in message.values.items()
     }
-    return [message.package, message.template, values]
+    plural = [] if message.plural is None else [message.plural]
+    return [message.package, message.template, values, *plural]
 
 
 def _message(document: list[Any]) -> Message:
-    package, template, values = document
+    package, template, values, *plural = document
     return Message(
         template,
         {
@@ -203,6 +204,7 @@ def _message(document: list[Any]) -> Message:
             for key, value in values.items()
         },
         package,
+        plural[0] if plural else None,
     )
 
 

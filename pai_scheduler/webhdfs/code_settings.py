@@ -15,7 +15,7 @@ from typing import Any
 from wcmatch import glob
 
 from ..job.jsontext import JsonTextError, loads_jsonc
-from ..job.messages import Message, msg
+from ..job.messages import Message, counted, msg
 from .local_tree import LocalFile, look_through
 from .transfer import LeftOut
 
@@ -126,7 +126,9 @@ def _check_length(code: CodePlan) -> None:
         return
     largest = sorted(code.files, key=lambda file: -file.length)[:_SHOWN]
     raise CodeError(
-        msg(
+        counted(
+            "The code is {length} MB in {count} file, of {limit} MB at most. The largest: {largest}. Leave "
+            "it out with pai.job.upload.exclude, and put data into the storage (pai fs put).",
             "The code is {length} MB in {count} files, of {limit} MB at most. The largest: {largest}. Leave "
             "them out with pai.job.upload.exclude, and put data into the storage (pai fs put).",
             length=-(-code.length // 10**6),

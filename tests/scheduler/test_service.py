@@ -68,8 +68,8 @@ async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenServic
     await service.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
     second = await service.job(ALICE, "alice", "second")
     assert str(service.waiting_reason(second)) == (
-        "Waiting in virtual cluster default, place 1 in the queue: 1 × GPU are asked for, none is free. "
-        "It fits after the end of 1 of 1 running jobs."
+        "Waiting in virtual cluster default, place 1 in the queue: the job asks for 1 × GPU, none is free. "
+        "It fits after the end of the job that runs."
     )
     (node,) = service.nodes()
     assert node.gpu_jobs == {0: ("alice", "first"), 1: ("alice", "first")}

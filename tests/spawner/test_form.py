@@ -79,7 +79,7 @@ def test_every_choice_says_what_is_free() -> None:
         "TITANX: 0 of 2 free (simulated)",
         "10 of 64 free",
         "30000 MB of 200000 MB free",
-        "default: 25 % in use, 1 jobs waiting",
+        "default: 25 % in use, 1 job waiting",
     ):
         assert line in text
 

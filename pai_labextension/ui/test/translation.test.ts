@@ -10,29 +10,45 @@ function files(): string[] {
   return readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(name => /\.tsx?$/.test(name));
 }
 
-/** Every sentence that the source hands to the translator. */
-function sentences(): string[] {
-  const text = files().map(name => readFileSync(join(source, name), 'utf8')).join('\n');
-  return [...text.matchAll(/trans\.__\(\s*'((?:[^'\\]|\\.)*)'/g)].map(match => match[1]!);
+const text = files().map(name => readFileSync(join(source, name), 'utf8')).join('\n');
+const LITERAL = String.raw`\s*'((?:[^'\\]|\\.)*)'`;
+
+/** The sentences in whose calls this stands: the first literal of each. */
+function handedTo(call: string): string[] {
+  return [...text.matchAll(new RegExp(call, 'g'))].map(match => match[1]!);
 }
+
+/** The sentences with a number that decides their form: that for 1. */
+const counted = handedTo(String.raw`trans\._n\(${LITERAL},${LITERAL}`);
+
+/** Every sentence that the source hands to the translator. */
+const sentences = [...handedTo(String.raw`trans\.__\(${LITERAL}`), ...counted];
 
 describe('the Chinese translation', () => {
   const { '': _header, ...entries } = JSON.parse(readFileSync(catalog, 'utf8')) as Record<string, string[]>;
 
   it('has every sentence, and no other', () => {
-    expect(sentences().length).toBeGreaterThan(20);
-    expect(Object.keys(entries).sort()).toEqual([...new Set(sentences())].sort());
+    expect(sentences.length).toBeGreaterThan(20);
+    expect(Object.keys(entries).sort()).toEqual([...new Set(sentences)].sort());
   });
 
   it('keeps every placeholder', () => {
     const placeholders = (text: string) => text.match(/%\d/g)?.sort() ?? [];
-    for (const [english, [chinese]] of Object.entries(entries)) {
-      expect(placeholders(chinese!), english).toEqual(placeholders(english));
+    for (const [english, translations] of Object.entries(entries)) {
+      for (const chinese of translations) {
+        expect(placeholders(chinese), english).toEqual(placeholders(english));
+      }
+    }
+  });
+
+  it('has two forms where a number decides, without which JupyterLab overlooks it', () => {
+    for (const english of sentences) {
+      expect(entries[english]!.length, english).toBe(counted.includes(english) ? 2 : 1);
     }
   });
 
   it('hands every sentence over as one literal', () => {
-    const calls = files().flatMap(name => readFileSync(join(source, name), 'utf8').match(/trans\.__\(/g) ?? []);
-    expect(calls.length).toBe(sentences().length);
+    const calls = files().flatMap(name => readFileSync(join(source, name), 'utf8').match(/trans\.(__|_n)\(/g) ?? []);
+    expect(calls.length).toBe(sentences.length);
   });
 });

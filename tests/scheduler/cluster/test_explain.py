@@ -88,27 +88,27 @@ WEB = PortRequest("web", 8080, 2)
         ),
         (
             [make_demand(gpus=2)] * 2,
-            "4 × GPU are asked for, there are 3 (a: 2, b: 1). Ask for at most 3 in all.",
+            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all.",
         ),
         (
             [make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=1, gpu_type="P100")],
-            "3 × P100 are asked for, there are 2 (a: 2). Ask for at most 2 in all.",
+            "the job asks for 3 × P100, the nodes have 2 (a: 2). Ask for at most 2 in all.",
         ),
         (
             [make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=1, cpus=2), make_demand(gpus=1)],
-            "4 × GPU are asked for, there are 3 (a: 2, b: 1). Ask for at most 3 in all.",
+            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all.",
         ),
         (
             [make_demand(cpus=4)] * 4,
-            "16 CPUs are asked for, the nodes have 12. Ask for at most 12 in all.",
+            "the job asks for 16 CPUs, the nodes have 12. Ask for at most 12 in all.",
         ),
         (
             [make_demand(memory_mb=5000)] * 4,
-            "20000 MB of memory are asked for, the nodes have 15000. Ask for at most 15000 in all.",
+            "the job asks for 20000 MB of memory, the nodes have 15000. Ask for at most 15000 in all.",
         ),
         (
             [make_demand(storage_gb=900)] * 3,
-            "2700 GB of storage are asked for, the nodes have 2000. Ask for at most 2000 in all.",
+            "the job asks for 2700 GB of storage, the nodes have 2000. Ask for at most 2000 in all.",
         ),
         (
             [make_demand(cpus=5)] * 2,
@@ -166,18 +166,18 @@ def test_what_is_only_taken_now_fits_some_time() -> None:
 @pytest.mark.parametrize(
     ("running", "gang", "words"),
     [
-        ([make_demand(gpus=2)], [make_demand(gpus=2)], "2 × GPU are asked for, 1 free (b: 1)."),
+        ([make_demand(gpus=2)], [make_demand(gpus=2)], "the job asks for 2 × GPU, 1 free (b: 1)."),
         (
             [make_demand(gpus=1, gpu_type="P100")],
             [make_demand(gpus=2, gpu_type="P100")],
-            "2 × P100 are asked for, 1 free (a: 1).",
+            "the job asks for 2 × P100, 1 free (a: 1).",
         ),
         (
             [make_demand(gpus=2, gpu_type="P100")],
             [make_demand(gpus=1, gpu_type="P100")],
-            "1 × P100 are asked for, none is free.",
+            "the job asks for 1 × P100, none is free.",
         ),
-        ([make_demand(cpus=8), make_demand(cpus=4)], [make_demand()], "1 CPUs are asked for, 0 are free."),
+        ([make_demand(cpus=8), make_demand(cpus=4)], [make_demand()], "the job asks for 1 CPU, 0 free."),
         (
             [make_demand(cpus=6), make_demand(cpus=1)],
             [make_demand(cpus=4)],
@@ -228,7 +228,7 @@ def test_nothing_is_missing_for_what_fits() -> None:
 def test_only_a_few_of_many_nodes_are_named() -> None:
     cluster = Cluster([make_node(f"n{number}", gpus={"P100": 1}) for number in range(20)])
     assert str(missing(cluster, [make_demand(gpus=1)] * 21)) == (
-        "21 × GPU are asked for, 20 free (n0: 1, n1: 1, n2: 1, n3: 1, n4: 1 and 15 more)."
+        "the job asks for 21 × GPU, 20 free (n0: 1, n1: 1, n2: 1, n3: 1, n4: 1 and 15 more)."
     )
 
 

@@ -53,7 +53,7 @@ def test_what_must_not_be_stopped_for_others_cannot_borrow() -> None:
     never = asked(desk, gpu(3), preemptible=False)
     words = (
         "a job that must not be stopped for others cannot borrow: virtual cluster x is guaranteed "
-        "2 × P100 (50 %), its jobs hold {used}, and {asked} × P100 are asked for."
+        "2 × P100 (50 %), its jobs hold {used}, and the job asks for {asked} × P100."
     )
     assert asked(desk, gpu(3, "P100"), preemptible=False).excess == Excess(
         "x", Bound.GUARANTEE, "gpu:P100", 3, 0, 2
@@ -74,7 +74,7 @@ def test_the_most_that_a_virtual_cluster_may_hold_is_told_with_its_share() -> No
     desk = Desk(clusters=[VirtualCluster("x", 33.5, 62.5), VirtualCluster("y", 50)])
     words = (
         "virtual cluster x may hold 62 CPUs at most (62.5 %), its jobs hold {used}, "
-        "and {asked} CPUs are asked for."
+        "and the job asks for {asked} CPUs."
     )
     assert said(asked(desk, make_demand(63))) == ("never", NEVER + words.format(used=0, asked=63))
     desk.hold("r", (make_demand(3), on("a")))
@@ -87,7 +87,8 @@ def test_the_most_that_a_virtual_cluster_may_hold_is_told_with_its_share() -> No
 def test_a_users_quota_is_told_with_what_the_user_holds() -> None:
     desk = Desk(clusters=[VirtualCluster("x", 100, gpus_per_user=2)])
     words = (
-        "a user may hold 2 × GPU in virtual cluster x; alice holds {used}, and {asked} × GPU are asked for."
+        "a user may hold 2 × GPU in virtual cluster x; alice holds {used}, "
+        "and the job asks for {asked} × GPU."
     )
     never = asked(desk, gpu(3))
     assert said(never) == ("never", NEVER + words.format(used=0, asked=3))
@@ -128,7 +129,7 @@ def test_what_is_missing_on_the_nodes_is_told() -> None:
     desk = Desk(clusters=[VirtualCluster("x", 100)])
     desk.hold("r", (gpu(3), on("a", 0, 1, 2)))
     found = asked(desk, gpu(2))
-    assert said(found) == ("later", "2 × GPU are asked for, 1 free (a: 1).")
+    assert said(found) == ("later", "the job asks for 2 × GPU, 1 free (a: 1).")
     assert (found.borrows, found.excess, found.behind) == (False, None, False)
 
 
@@ -143,7 +144,7 @@ def test_what_is_free_but_kept_for_others_is_told() -> None:
     )
     assert found.behind
     # of what is really missing, what is kept for others is no part
-    assert said(asked(desk, gpu(4))) == ("later", "4 × GPU are asked for, 3 free (a: 3).")
+    assert said(asked(desk, gpu(4))) == ("later", "the job asks for 4 × GPU, 3 free (a: 3).")
 
 
 def test_who_has_a_claim_is_not_told_of_what_is_kept_for_itself_or_for_those_behind() -> None:
@@ -151,7 +152,7 @@ def test_who_has_a_claim_is_not_told_of_what_is_kept_for_itself_or_for_those_beh
     desk.hold("r", (gpu(1), on("a", 0)))
     desk.wait("large", gpu(4))
     desk.wait("behind", gpu(3))
-    assert said(waits(desk, "large")) == ("later", "4 × GPU are asked for, 3 free (a: 3).")
+    assert said(waits(desk, "large")) == ("later", "the job asks for 4 × GPU, 3 free (a: 3).")
     assert waits(desk, "behind").behind
 
 
@@ -161,7 +162,7 @@ def test_a_limit_that_is_used_up_by_what_is_kept_counts_for_those_behind_only() 
     desk.wait("large", gpu(2))
     words = (
         "virtual cluster x may hold 2 × GPU at most (50 %), its jobs hold {used}, "
-        "and {asked} × GPU are asked for."
+        "and the job asks for {asked} × GPU."
     )
     desk.wait("behind", gpu(2, cpus=2))
     assert desk.claimed() == ["large", "behind"]

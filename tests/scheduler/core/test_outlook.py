@@ -37,7 +37,7 @@ def test_a_job_that_would_have_to_wait_is_told_for_what() -> None:
     world.run(make_role(gpus=1))
     answer = forecast(world.core, "alice", make_spec(make_role(gpus=2), gpuType="P100"))
     assert answer.fits == "later"
-    assert str(answer.reason) == "2 × P100 are asked for, 1 free (a: 1)."
+    assert str(answer.reason) == "the job asks for 2 × P100, 1 free (a: 1)."
 
 
 def test_a_job_that_never_would_fit_is_told_why() -> None:
@@ -53,8 +53,8 @@ def test_a_waiting_job_is_told_its_place_and_what_it_waits_for() -> None:
     world.submit(make_role(gpus=2), id="second")
     assert why(world, "running") is None
     assert why(world, "first") == (
-        "Waiting in virtual cluster default, place 1 in the queue: 2 × GPU are asked for, 1 free (a: 1). "
-        "It fits after the end of 1 of 1 running jobs."
+        "Waiting in virtual cluster default, place 1 in the queue: the job asks for 2 × GPU, 1 free (a: 1). "
+        "It fits after the end of the job that runs."
     )
     assert "place 2 in the queue" in (why(world, "second") or "")
 
@@ -171,7 +171,7 @@ def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wai
     assert (later.fits, later.borrows, str(later.reason)) == (
         "later",
         True,
-        "3 × GPU are asked for, 2 free (a: 2).",
+        "the job asks for 3 × GPU, 2 free (a: 2).",
     )
 
 

@@ -63,8 +63,8 @@ def test_nobody_holds_more_than_the_maximum_of_their_virtual_cluster() -> None:
     assert launches(world.submit(gpus(1), id="second")) == []
     assert why(world, "second") == (
         "Waiting in virtual cluster default, place 1 in the queue: virtual cluster default may hold 2 × GPU "
-        "at most (50 %), its jobs hold 2, and 1 × GPU are asked for. "
-        "It fits after the end of 1 of 1 running jobs."
+        "at most (50 %), its jobs hold 2, and the job asks for 1 × GPU. "
+        "It fits after the end of the job that runs."
     )
     world.submit(gpus(3), id="third")
     assert "Never fits at present: virtual cluster default may hold 2 × GPU at most (50 %)" in why(
@@ -106,7 +106,7 @@ def test_the_form_says_that_borrowing_jobs_would_be_stopped_for_a_job() -> None:
     answer = forecast(world.core, "alice", make_spec(gpus(2), virtualCluster="vision"))
     assert answer.fits == "later"
     assert str(answer.reason) == (
-        "it is guaranteed to virtual cluster vision: 1 borrowing jobs of others are stopped for it."
+        "it is guaranteed to virtual cluster vision: 1 borrowing job of others is stopped for it."
     )
     assert world.job("young").state is State.RUNNING
     assert world.submit(gpus(2), id="wants", virtualCluster="vision") == kills(world.refs("young"))
@@ -306,8 +306,9 @@ def test_a_user_holds_no_more_gpus_than_their_quota() -> None:
     world = shared(VirtualCluster("default", 100, gpus_per_user=2))
     (first,) = world.run(gpus(2), id="first")
     assert launches(world.submit(gpus(1), id="second")) == []
-    assert "a user may hold 2 × GPU in virtual cluster default; alice holds 2, and 1 × GPU" in why(
-        world, "second"
+    assert (
+        "a user may hold 2 × GPU in virtual cluster default; alice holds 2, and the job asks for 1 × GPU."
+        in why(world, "second")
     )
     assert launches(world.submit(gpus(1), id="other", user="bert")) == ["other"]
     assert launches(world.submit(make_role(), id="cpu")) == ["cpu"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.job.messages import Message, choose_locale, msg
+from pai_scheduler.job.messages import Message, choose_locale, counted, msg
 
 
 def test_a_message_is_printed_in_english() -> None:
@@ -27,6 +27,25 @@ def test_what_has_no_translation_stays_english() -> None:
     assert (
         Message("Nobody translated {this}.", {"this": "that"}).in_locale("zh_CN") == "Nobody translated that."
     )
+
+
+@pytest.mark.parametrize(
+    ("count", "english", "chinese"),
+    [
+        (0, "0 CPUs", "0 个 CPU"),
+        (1, "1 CPU", "1 个 CPU"),
+        (2, "2 CPUs", "2 个 CPU"),
+        (1.5, "1.5 CPUs", "1.5 个 CPU"),
+    ],
+)
+def test_a_number_decides_the_form_of_its_sentence(count: float, english: str, chinese: str) -> None:
+    message = counted("{count} CPU", "{count} CPUs", count=count)
+    assert (str(message), message.in_locale("zh_CN")) == (english, chinese)
+
+
+def test_what_is_counted_and_not_translated_stays_english() -> None:
+    message = Message("{count} of nothing", {"count": 2}, plural="{count} of nothings")
+    assert message.in_locale("zh_CN") == "2 of nothings"
 
 
 def test_braces_in_values_are_no_templates() -> None:

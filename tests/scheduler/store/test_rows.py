@@ -23,7 +23,9 @@ MESSAGES = st.recursive(
     st.builds(
         Message, TEXT, st.dictionaries(NAME, TEXT | st.integers() | st.booleans() | st.none(), max_size=2)
     ),
-    lambda inner: st.builds(Message, TEXT, st.dictionaries(NAME, inner | TEXT, max_size=2), NAME),
+    lambda inner: st.builds(
+        Message, TEXT, st.dictionaries(NAME, inner | TEXT, max_size=2), NAME, st.none() | TEXT
+    ),
     max_leaves=4,
 )
 VERDICTS = st.builds(

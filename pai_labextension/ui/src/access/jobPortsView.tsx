@@ -33,7 +33,9 @@ export function JobPortsView(props: { job: IJob; ports: JobPorts; trans: Transla
           ))}
         </li>
       ))}
-      {tasks.length > TASKS && <li>{trans.__('and %1 more tasks: see “Connect”', tasks.length - TASKS)}</li>}
+      {tasks.length > TASKS && (
+        <li>{trans._n('and %1 more task: see “Connect”', 'and %1 more tasks: see “Connect”', tasks.length - TASKS)}</li>
+      )}
     </ul>
   );
 }

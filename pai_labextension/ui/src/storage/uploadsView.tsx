@@ -72,7 +72,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
           <Row key={item.target} item={item} uploads={uploads} trans={trans} />
         ))}
       </ul>
-      {rest > 0 && <p className="pai-Uploads-pace">{trans.__('%1 more are waiting.', rest)}</p>}
+      {rest > 0 && <p className="pai-Uploads-pace">{trans._n('%1 more is waiting.', '%1 more are waiting.', rest)}</p>}
     </section>
   );
 }
