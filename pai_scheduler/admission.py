@@ -18,6 +18,7 @@ from .errors import (
     forbidden,
     invalid_parameters,
     no_virtual_cluster,
+    storage_full,
     too_many_jobs,
 )
 from .job.messages import Message, msg
@@ -37,7 +38,7 @@ class Admission:
     """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
 
     `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
-    being deleted, `clock` gives ms since the epoch.
+    being deleted, `clock` gives ms since the epoch. `shortage` says why there is no room for any more.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Admission:
         definition: Callable[[], Definition],
         is_leaving: Callable[[str], bool],
         clock: Callable[[], int],
+        shortage: Callable[[], Message | None],
     ) -> None:
         self._store = store
         self._reader = reader
@@ -55,6 +57,7 @@ class Admission:
         self._definition = definition
         self._is_leaving = is_leaving
         self._now = clock
+        self._shortage = shortage
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         self._last_order = 0
@@ -80,6 +83,8 @@ class Admission:
         errors = limit_errors(self._writer.core, spec)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
+        if (shortage := self._shortage()) is not None:
+            raise storage_full(shortage)
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
         return spec.name

@@ -35,7 +35,8 @@ class Readiness:
 class Health:
     """Looks when asked; `check_database` raises StoreError where the database does not take a write.
 
-    `tells` says whether the engine still tells what happens, None before it is asked to.
+    `shortage` says what is wrong with the disk, `tells` whether the engine still tells what happens, None
+    before it is asked to.
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class Health:
         check_database: Callable[[], Awaitable[None]],
         tells: Callable[[], bool | None],
         nodes: Callable[[], Sequence[Node]],
+        shortage: Callable[[], Message | None] = lambda: None,
     ) -> None:
         self._check_database = check_database
         self._tells = tells
         self._nodes = nodes
+        self._shortage = shortage
         self._probe: asyncio.Task[None] | None = None
         self._asked = 0.0
 
@@ -55,7 +58,7 @@ class Health:
         tells = self._tells()
         if tells is None:
             return Readiness(Status.STARTING, (msg("The scheduler is starting."),))
-        reasons = [await self._database()]
+        reasons = [await self._database(), self._shortage()]
         if not tells:
             reasons.append(msg("The engine tells no more what happens. Start the scheduler again."))
         unhealthy = [node.name for node in self._nodes() if not node.healthy]

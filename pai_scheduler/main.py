@@ -219,6 +219,7 @@ async def _run(options: argparse.Namespace) -> None:
                 engine,
                 store,
                 definition,
+                data_dir=data_dir,
                 default_fs_uri=options.default_fs_uri or "",
                 address=address,
                 job_files=JobFiles(storage, data_dir, authenticator.find),

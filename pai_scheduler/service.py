@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from .access.job_keys import JobKeys
@@ -32,6 +33,7 @@ from .core.outlook import (
     virtual_cluster_uses,
     waiting_reason,
 )
+from .disk_room import DiskRoom
 from .engine.logs import TaskLog
 from .engine.protocol import Engine
 from .entrance.entrance import Entrance
@@ -74,7 +76,7 @@ class Service:
 
     `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
     the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
-    task. `clock` gives ms since the epoch.
+    task; without `data_dir` nobody watches whether its disk is full. `clock` gives ms since the epoch.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Service:
         store: Store,
         cluster: Definition | None = None,
         *,
+        data_dir: Path | None = None,
         default_fs_uri: str = "",
         address: str = "",
         job_files: JobFiles | None = None,
@@ -114,10 +117,21 @@ class Service:
             lambda: self._definition.virtual_clusters.values(),
             lambda: (self._launcher.errors, self._writer.failures),
         )
+        self._room = (
+            DiskRoom(
+                data_dir,
+                self._definition.min_free_mb,
+                engine,
+                lambda least: self._writer.keep(store.keep_reserve, least),
+            )
+            if data_dir is not None
+            else None
+        )
         self._health = Health(
             self._writer.check,
             lambda: None if self._pump is None else not self._pump.done(),
             lambda: self._nodes,
+            self._shortage,
         )
         self._admission = Admission(
             store,
@@ -126,6 +140,7 @@ class Service:
             lambda: self._definition,
             lambda name: self._administration.is_leaving(name),
             clock,
+            self._shortage,
         )
         self._administration = Administration(
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
@@ -176,12 +191,16 @@ class Service:
         self._forget(await asyncio.to_thread(self._store.forgotten))
         self._pump = asyncio.create_task(self._take_engine_events())
         self._writer.report(Tick(self._now()))
+        if self._room is not None:
+            await self._room.start()
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
         if self._pump is not None:
             self._pump.cancel()
             await asyncio.gather(self._pump, return_exceptions=True)
+        if self._room is not None:
+            await self._room.close()
         await self._meters.close()
         await self._launcher.close()
         await self._writer.close()
@@ -402,6 +421,9 @@ class Service:
     @property
     def _core(self) -> Core:
         return self._writer.core
+
+    def _shortage(self) -> Message | None:
+        return self._room.shortage() if self._room is not None else None
 
     def _known_fs_uri(self) -> str:
         return self._default_fs_uri if self._job_files is None else self._job_files.files.names.default

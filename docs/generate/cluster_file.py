@@ -8,6 +8,7 @@ from typing import Any
 from pai_scheduler.cluster.definition import (
     DEFAULT_JOBS_PER_USER,
     DEFAULT_MAX_MOUNT_GB,
+    DEFAULT_MIN_FREE_MB,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_STREAMS_PER_USER,
     DefinitionError,
@@ -47,6 +48,12 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "maxMountGB": (
             DEFAULT_MAX_MOUNT_GB,
             "how much one of a job's `extras.mounts` may hold, with a storage that is not a folder",
+        ),
+        "minFreeMB": (
+            DEFAULT_MIN_FREE_MB,
+            "what is to stay free on the data folder's disk, at most a twentieth of it: below it no jobs are "
+            "accepted, below half of it what fills the disk is ended ([more](scheduler.md#a-full-disk)); "
+            "0: nothing of this",
         ),
     },
     "virtualClusters": {

@@ -18,6 +18,8 @@ DEFAULT_OVERTAKE_LIMIT = 20
 #: how long a failed task of a debugged job keeps its container
 DEFAULT_MAX_MOUNT_GB = 20
 DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
+#: MB of the data folder's disk that are to stay free; 0: it is not watched
+DEFAULT_MIN_FREE_MB = 512
 #: jobs of one user that have not ended
 DEFAULT_JOBS_PER_USER = 10_000
 
@@ -80,6 +82,8 @@ class Definition:
     debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
     #: how much is fetched for one mount of a job at most, where the storage is not on this machine
     max_mount_gb: int = DEFAULT_MAX_MOUNT_GB
+    #: MB of the data folder's disk that are to stay free, at most a twentieth of it; 0: it is not watched
+    min_free_mb: int = DEFAULT_MIN_FREE_MB
 
 
 class DefinitionError(Exception):
@@ -96,7 +100,7 @@ def parse_definition(document: object) -> Definition:
     top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
     known = (
         *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
-        *("streamsPerUser", "jobsPerUser", "maxMountGB"),
+        *("streamsPerUser", "jobsPerUser", "maxMountGB", "minFreeMB"),
     )
     defaults = _mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
@@ -119,6 +123,7 @@ def parse_definition(document: object) -> Definition:
         default("overtakeLimit", DEFAULT_OVERTAKE_LIMIT, 0),
         default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
         default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),
+        default("minFreeMB", DEFAULT_MIN_FREE_MB, 0),
     )
 
 

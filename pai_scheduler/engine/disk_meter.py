@@ -14,6 +14,8 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ..job.messages import Message, msg
+
 #: Entries of a folder that are looked at in one slice, and the part of the time that slices may take.
 _SLICE, _SHARE = 1000, 0.05
 #: Seconds between two measurements of one folder at least.
@@ -27,6 +29,22 @@ _BLOCK = 512
 def is_beyond(size: int, gb: int) -> bool:
     """Tell whether so many bytes are more than a limit in GB (2^30 bytes, as Docker's own quotas)."""
     return size > max(gb * _GB, _LEAST_LIMIT)
+
+
+def filled_the_disk() -> Message:
+    """Say why a task was ended that kept within its own limits."""
+    return msg(
+        "The disk of the scheduler's data folder was full, and of all tasks this one was filling it fastest "
+        "with its log and its files, so it was ended. Write less, or ask the administrator for a larger disk."
+    )
+
+
+def size_of(folder: Path) -> int:
+    """Give what a folder of few files takes on its disk, in bytes."""
+    size = 0
+    for size in sizes(folder):  # noqa: B007 - the last one counts
+        pass
+    return size
 
 
 class DiskMeter:

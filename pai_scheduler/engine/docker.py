@@ -233,6 +233,18 @@ class DockerEngine:
         """End a task's whole container, or keep it from ever being started."""
         self._task(task).kill(grace_seconds)
 
+    async def disk_use(self) -> Mapping[TaskRef, int]:
+        """Give the bytes of each running task's log, and of Docker's files where they are on its disk."""
+        running = [task for task in self._tasks.values() if task.runs]
+        folder = self._docker_folder
+        found = await asyncio.to_thread(lambda: [task.disk_use(folder) for task in running])
+        return {task.ref: size for task, size in zip(running, found, strict=True)}
+
+    async def end_for_room(self, task: TaskRef) -> None:
+        """End a running task because the disk of the data folder is full."""
+        if (story := self._tasks.get(task)) is not None:
+            story.end_for_room()
+
     async def release(self, gang: Gang) -> None:
         """Remove an ended gang's containers and network; logs stay."""
         await asyncio.gather(*(self._release(member.task) for member in gang.members))
@@ -282,6 +294,15 @@ class DockerEngine:
     @property
     def _is_local(self) -> bool:
         return self._api.socket_path is not None
+
+    @property
+    def _docker_folder(self) -> Path | None:
+        """Give Docker's own folder, where it is on the disk of the data folder."""
+        folder = Path(str(self._info.get("DockerRootDir", "")))
+        with contextlib.suppress(OSError):
+            if self._is_local and folder.stat().st_dev == self._data_dir.stat().st_dev:
+                return folder
+        return None
 
     @property
     def _label(self) -> str:

@@ -28,6 +28,8 @@ class Fate(Enum):
 
     KILLED = "killed"
     DISK = "disk-full"
+    #: beside `DISK`: it kept within its limit, and the scheduler's disk itself was full
+    NO_ROOM = "no-room"
 
 
 @dataclass(frozen=True)

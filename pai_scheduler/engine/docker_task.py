@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import aiodocker
@@ -16,7 +17,7 @@ import aiodocker
 from ..core.events import EndCause, Ended, Held, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
-from .disk_meter import is_beyond
+from .disk_meter import filled_the_disk, is_beyond, size_of
 from .docker_container import network_name
 from .docker_disk import storage_gb
 from .docker_hold import HoldReport
@@ -59,6 +60,7 @@ class DockerTask:
         self._held: HoldReport | None = None
         self._killed_at = around.fated_at(Fate.KILLED, ref)
         self._disk_full_at = around.fated_at(Fate.DISK, ref)
+        self._no_room = around.fated_at(Fate.NO_ROOM, ref) is not None
         #: what its disk takes, where it was measured
         self.disk_bytes: int | None = None
         #: NVIDIA's names of the GPUs that it has
@@ -84,6 +86,25 @@ class DockerTask:
         self._kill_by = by if self._kill_by is None else min(by, self._kill_by)
         self._changed.set()
         self._begin()
+
+    def end_for_room(self) -> None:
+        """End it at once because the scheduler's disk is full."""
+        if self._started and not self._ended:
+            self._around.remember(Fate.NO_ROOM, self.ref)
+            self._no_room = True
+            self._end_for_disk()
+
+    @property
+    def runs(self) -> bool:
+        """Tell whether its container runs, as far as is known."""
+        return self._started and not self._ended
+
+    def disk_use(self, docker_folder: Path | None) -> int:
+        """Give the bytes of its log, and of what Docker has in a folder on the same disk (or None)."""
+        own = size_of(self._log_folder)
+        if docker_folder is None:
+            return own
+        return own + (self.disk_bytes or 0) + size_of(docker_folder / "containers" / self._container)
 
     def container_died(self, container: str, exit_code: int | None = None) -> None:
         """Hear that a container of this name ended (with an exit code, where Docker saw it) or is gone."""
@@ -244,9 +265,12 @@ class DockerTask:
         async for size in self._around.disks.follow(found):
             self.disk_bytes = size
             if limit is not None and (self._disk_full_at is not None or is_beyond(size, limit)):
-                self._disk_full_at = self._around.remember(Fate.DISK, self.ref)
-                self._kill_by = asyncio.get_running_loop().time()
-                self._changed.set()
+                self._end_for_disk()
+
+    def _end_for_disk(self) -> None:
+        self._disk_full_at = self._around.remember(Fate.DISK, self.ref)
+        self._kill_by = asyncio.get_running_loop().time()
+        self._changed.set()
 
     async def _death(self, container: str) -> dict[str, Any] | None:
         """Wait until the container has ended, and see to it where it is to; describe it (None: gone)."""
@@ -318,6 +342,8 @@ class DockerTask:
             self._end(EndCause.EXITED, code, self._no_shell() if code == _NOT_FOUND else None, when)
 
     def _wrote_too_much(self, found: dict[str, Any] | None) -> Message | None:
+        if self._no_room:
+            return filled_the_disk()
         limit = storage_gb(found) if found is not None else None
         if limit is None:
             return None

@@ -45,6 +45,11 @@ class LeasedEngine:
         await self._certainty()
         await self._engine.kill(task, grace_seconds)
 
+    async def end_for_room(self, task: TaskRef) -> None:
+        """See `Engine.end_for_room`."""
+        await self._certainty()
+        await self._engine.end_for_room(task)
+
     async def release(self, gang: Gang) -> None:
         """See `Engine.release`."""
         await self._certainty()

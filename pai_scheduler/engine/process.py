@@ -24,7 +24,7 @@ from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import process_files
 from .cgroup import Cgroups
-from .disk_meter import DiskMeter, is_beyond
+from .disk_meter import DiskMeter, is_beyond, size_of
 from .gpu import GpuMeter
 from .log_keeping import keep_clean
 from .logs import TaskLog
@@ -219,6 +219,20 @@ class ProcessEngine:
             if not known.ended:
                 known.launch = None
                 self._report(known, await self._in_thread(process_files.kill, known.folder, grace_seconds))
+
+    async def disk_use(self) -> Mapping[TaskRef, int]:
+        """Give the bytes of each running task's working folder, as last measured, and of its log."""
+        running = [task for task in self._tasks.values() if task.started and not task.ended]
+        logs = await self._in_thread(lambda: [size_of(task.folder.log) for task in running])
+        return {
+            task.ref: log + ((task.usage.disk_bytes if task.usage is not None else None) or 0)
+            for task, log in zip(running, logs, strict=True)
+        }
+
+    async def end_for_room(self, task: TaskRef) -> None:
+        """End a running task because the disk is full."""
+        if (known := self._tasks.get(task)) is not None and known.started and not known.ended:
+            await self._in_thread(process_files.end_for_disk, known.folder, disk_is_full=True)
 
     async def release(self, gang: Gang) -> None:
         """Remove the working folders and cgroups of an ended gang; logs stay."""

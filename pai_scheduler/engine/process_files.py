@@ -22,6 +22,7 @@ from .machine import taken_port
 from .task_folder import (
     COOKIE,
     DISK_ORDER,
+    FULL_DISK,
     SUPERVISOR_ERROR,
     Failure,
     LaunchSpec,
@@ -116,8 +117,11 @@ def kill(folder: TaskFolder, grace_seconds: float) -> Sight:
     return sight
 
 
-def end_for_disk(folder: TaskFolder) -> None:
-    """Have a task ended that wrote more than it may."""
+def end_for_disk(folder: TaskFolder, *, disk_is_full: bool = False) -> None:
+    """Have a task ended that wrote more than it may, or than there is room for."""
+    if disk_is_full:
+        with contextlib.suppress(OSError):  # then only the reason is said less exactly
+            (folder.path / FULL_DISK).touch()
     ring(folder.control, DISK_ORDER)
 
 

@@ -7,6 +7,7 @@ import os
 
 from ..core.events import EndCause
 from ..job.messages import Message, msg
+from .disk_meter import filled_the_disk
 from .task_folder import Failure, Record
 
 
@@ -31,6 +32,8 @@ def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
             "The task used more than its {memory} MB of memory, and was ended. Raise memoryMB, or use less.",
             memory=record.get("memory_mb"),
         )
+    elif cause is EndCause.DISK and record.get("disk_was_full"):
+        reason = filled_the_disk()
     elif cause is EndCause.DISK:
         reason = msg(
             "The task wrote more than its {storage} GB to its working folder, and was ended. Raise "

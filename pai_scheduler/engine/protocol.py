@@ -214,6 +214,12 @@ class Engine(Protocol):
         follows, unless there was one.
         """
 
+    async def disk_use(self) -> Mapping[TaskRef, int]:
+        """Give the bytes that each running task has on the data folder's disk, its log among them."""
+
+    async def end_for_room(self, task: TaskRef) -> None:
+        """End a running task at once because the data folder's disk is full: its `Ended` has cause DISK."""
+
     async def release(self, gang: Gang) -> None:
         """Remove what an ended gang left (containers, network, scratch); logs stay. Idempotent."""
 

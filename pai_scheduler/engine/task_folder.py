@@ -31,6 +31,9 @@ COOKIE = "PAI_PROCESS_ENGINE_TASK"
 #: where the launch has an `ssh_port`: supervisors that an earlier version started do not know it).
 DISK_ORDER, SSH_ORDER = "disk", "ssh"
 
+#: Says of a task that was ended for its disk that it kept within its limit, and the disk itself was full.
+FULL_DISK = "full-disk"
+
 #: Where a supervisor that fails before it takes the task says why.
 SUPERVISOR_ERROR = "supervisor-error"
 
@@ -58,6 +61,8 @@ class Failure(TypedDict, total=False):
 class Record(TypedDict, total=False):
     """What is known of a task. Times in ms since the epoch; `pid`: the command, `supervisor`: its watcher.
 
+    `disk_was_full`: it was ended for that, and not for its own limit.
+
     `held`: when its command failed, of a task that stays then, and `held_cause` why; `exit_code` is set too.
     `dropped`: bytes of output that a full disk lost; `memory_mb`, `storage_gb`: the limit that ended it.
     """
@@ -73,6 +78,7 @@ class Record(TypedDict, total=False):
     dropped: int
     memory_mb: int
     storage_gb: int
+    disk_was_full: bool
     failure: Failure
 
 
@@ -156,6 +162,8 @@ class TaskFolder:
             record = _parse(content)
             if phase is Phase.ENDED and "ended" not in record:  # spoilt by a crash of the machine
                 return phase, {"cause": "lost", "exit_code": None, "ended": time.time_ns() // 1_000_000}
+            if record.get("cause") == "disk" and (self.path / FULL_DISK).exists():
+                record["disk_was_full"] = True
             return phase, record
         return Phase.NOTHING, {}
 

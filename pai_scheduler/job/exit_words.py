@@ -47,7 +47,10 @@ _MEANINGS: Mapping[int, Message] = {
     154: msg("How it ended is not known: what watched over it was ended, or the machine was."),
     193: msg("It could not be started: the sentence beside it says why."),
     196: msg("It used more memory than it asked for: raise memoryMB, or use less."),
-    198: msg("It wrote more to its disk than it asked for: raise storageGB, or write less."),
+    198: msg(
+        "It wrote more to its disk than it asked for, or was what filled the scheduler's disk: raise "
+        "storageGB, or write less."
+    ),
     USER_COMMAND_FAILED: msg("Its command failed: the end of its log says why."),
     256: msg("What runs tasks in OpenPAI failed itself."),
     -7100: _NEVER_STARTED,

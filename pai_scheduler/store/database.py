@@ -104,9 +104,15 @@ class DatabaseFile:
 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:
-    """WAL lets readers read while one writes; FULL makes a commit survive power loss."""
+    """WAL lets readers read while one writes; FULL makes a commit survive power loss.
+
+    What SQLite needs for a moment stays in memory: the disk may be full.
+    """
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"):
+    for pragma in (
+        *("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "busy_timeout=10000"),
+        "temp_store=MEMORY",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

@@ -24,6 +24,7 @@ from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import migrate
+from .reserve import keep_reserve
 from .tables import KEPT, attempts, forgotten, jobs, public_keys, story, tasks, virtual_clusters
 
 __all__ = ["Store", "StoreError", "StoredStory", "describe"]
@@ -107,6 +108,19 @@ class Store:
         """Write what changes nothing; StoreError where the database does not take it (disk full)."""
         with self._writing() as connection:
             connection.execute(sa.text("UPDATE alembic_version SET version_num = version_num"))
+
+    def keep_reserve(self, least_free: int) -> None:
+        """Keep room for writes on a full disk, where `least_free` bytes remain beside it; see `reserve`.
+
+        A PostgreSQL has none: it is on a disk of its own.
+        """
+        if self._file is None:
+            return
+        self._check_file()
+        try:
+            keep_reserve(self.engine, least_free)
+        except DBAPIError as error:
+            raise store_error(error) from error
 
     def _write_jobs(
         self, connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]

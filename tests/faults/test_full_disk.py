@@ -12,12 +12,14 @@ import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from pai_scheduler.client import ApiError, Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.machine import CannotError, as_root
+from tests.testbed.scheduler import CLUSTER
 from tests.testbed.warm import WarmScheduler
 
 from .outside import Containers, Processes
@@ -27,12 +29,12 @@ _MOST_SUBMISSIONS = 500
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 6 MB, in memory."""
+    """Mount a disk of 40 MB, in memory."""
     folder = tmp_path / "small"
     folder.mkdir()
 
     def mount() -> str:
-        command = as_root("mount", "-t", "tmpfs", "-o", "size=6m,mode=777", "tmpfs", str(folder))
+        command = as_root("mount", "-t", "tmpfs", "-o", "size=40m,mode=777", "tmpfs", str(folder))
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise CannotError(f"a disk in memory cannot be mounted here: {done.stderr.strip()}")
@@ -84,10 +86,26 @@ async def outside(
 @pytest.fixture
 def scheduler(outside: Processes | Containers, small_disk: Path) -> Iterator[WarmScheduler]:
     """Run a scheduler with everything it keeps on the small disk."""
+    with running_on(small_disk, outside) as running:
+        yield running
+
+
+@pytest.fixture
+def careless(outside: Processes | Containers, small_disk: Path) -> Iterator[WarmScheduler]:
+    """Run one that keeps nothing free: what it cannot write down is refused by the database."""
+    with running_on(small_disk, outside, cluster=CLUSTER + "defaults: {minFreeMB: 0}\n") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def running_on(
+    disk: Path, outside: Processes | Containers, cluster: str = CLUSTER
+) -> Iterator[WarmScheduler]:
+    """Run a scheduler with everything it keeps on a disk that may be full."""
     engine = "docker" if isinstance(outside, Containers) else "process"
-    running = WarmScheduler(small_disk, "--engine", engine)
+    running = WarmScheduler(disk, "--engine", engine, cluster=cluster)
     yield running
-    (small_disk / "ballast").unlink(missing_ok=True)
+    (disk / "ballast").unlink(missing_ok=True)
     running.close()
 
 
@@ -108,6 +126,13 @@ async def outcome(alice: Client, name: str) -> tuple[str, int | None]:
     return status["state"], status["appExitCode"]
 
 
+async def reached(alice: Client, name: str, step: str) -> None:
+    """Wait until a job has come so far."""
+    async for event in alice.events("alice", name):
+        if event["type"] == step:
+            return
+
+
 async def submit_until_refused(alice: Client, outside: Processes | Containers, prefix: str) -> list[str]:
     """Submit jobs until one is refused for the full disk; give those that were acknowledged."""
     acknowledged: list[str] = []
@@ -125,9 +150,9 @@ async def submit_until_refused(alice: Client, outside: Processes | Containers, p
 
 @pytest.mark.parametrize("killed", [False, True], ids=["lives-on", "killed"])
 async def test_a_full_disk_loses_nothing_that_was_acknowledged(
-    scheduler: WarmScheduler, outside: Processes | Containers, small_disk: Path, killed: bool
+    careless: WarmScheduler, outside: Processes | Containers, small_disk: Path, killed: bool
 ) -> None:
-    ballast = Ballast(small_disk)
+    scheduler, ballast = careless, Ballast(small_disk)
     async with Client(scheduler.url, "token-of-alice") as alice:
         await alice.submit(job(outside, "fails", "echo begun; sleep 2; echo over; exit 7"))
         await alice.submit(job(outside, "talks", "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done"))
@@ -162,3 +187,66 @@ async def test_a_full_disk_loses_nothing_that_was_acknowledged(
             return
         await asyncio.sleep(0.01)
     pytest.fail(str(await outside.leftovers(alive=True)))
+
+
+async def test_on_a_full_disk_every_job_can_be_stopped_and_deleted(
+    scheduler: WarmScheduler, outside: Processes | Containers, small_disk: Path
+) -> None:
+    ballast = Ballast(small_disk)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        for name in ("stopped", "deleted", "kept"):
+            await alice.submit(job(outside, name, "echo begun; exec sleep 1000"))
+            await reached(alice, name, "running")
+        roles = [{"name": "main", "command": "exit 0", "gpuNumber": 100}]
+        await alice.submit({**job(outside, "waits", "exit 0"), "taskRoles": roles})
+        await asyncio.to_thread(ballast.fill)
+        with pytest.raises(ApiError, match="almost full") as refused:
+            await alice.submit(job(outside, "refused", "exit 0"))
+        assert (refused.value.status, refused.value.code) == (507, "InsufficientStorageError")
+        async with httpx.AsyncClient() as anybody:
+            ready = await anybody.get(
+                f"{scheduler.url}/readyz", headers={"Authorization": "Bearer token-of-root"}
+            )
+        assert (ready.status_code, "almost full" in ready.text) == (503, True)
+        # again and again: whatever is given back is taken by others at once
+        for name in ("stopped", "waits"):
+            await alice.stop("alice", name)
+            assert await outcome(alice, name) == ("STOPPED", -7351)
+            await asyncio.to_thread(ballast.fill)
+        await alice.delete("alice", "deleted")
+        await asyncio.to_thread(ballast.fill)
+        async with Client(scheduler.url, "token-of-root") as root:
+            await root.delete("alice", "stopped")
+        ballast.drop()
+        await alice.submit(job(outside, "after", "exit 3"))
+        assert await outcome(alice, "after") == ("FAILED", 3)
+        assert {found["name"] for found in await alice.jobs()} == {"waits", "kept", "after"}
+        await alice.stop("alice", "kept")
+        assert await outcome(alice, "kept") == ("STOPPED", -7351)
+
+
+async def test_the_task_whose_log_fills_the_disk_is_ended_and_no_other(
+    scheduler: WarmScheduler, outside: Processes | Containers
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(job(outside, "calm", "echo begun; exec sleep 1000"))
+        await reached(alice, "calm", "running")
+        await alice.submit(job(outside, "culprit", f"while echo {'x' * 4000}; do :; done"))
+        assert await outcome(alice, "culprit") == ("FAILED", 137)
+        status = (await alice.job("alice", "culprit"))["jobStatus"]
+        assert status["appExitSpec"]["code"] == 198
+        assert "was filling it fastest" in status["appExitDiagnostics"]
+        # its log is there until it is deleted
+        with pytest.raises(ApiError, match="almost full"):
+            await alice.submit(job(outside, "refused", "exit 0"))
+        await alice.delete("alice", "culprit")
+        async with asyncio.timeout(30):
+            while True:
+                with contextlib.suppress(ApiError):
+                    await alice.submit(job(outside, "after", "exit 3"))
+                    break
+                await asyncio.sleep(0.05)
+        assert await outcome(alice, "after") == ("FAILED", 3)
+        assert (await alice.job("alice", "calm"))["jobStatus"]["state"] == "RUNNING"
+        await alice.stop("alice", "calm")
+        assert await outcome(alice, "calm") == ("STOPPED", -7351)

@@ -9,6 +9,7 @@ import pytest
 from pai_scheduler import health as module
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.health import Health, Readiness, Status
+from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.store.store import StoreError
 
 from .making import make_node
@@ -24,7 +25,8 @@ class Parts:
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = 0
-        self.health = Health(self.check, lambda: self.tells, lambda: self.nodes)
+        self.shortage: Message | None = None
+        self.health = Health(self.check, lambda: self.tells, lambda: self.nodes, lambda: self.shortage)
 
     async def check(self) -> None:
         self.asked += 1
@@ -102,3 +104,8 @@ async def test_the_database_is_not_asked_at_every_look(parts: Parts) -> None:
     for _ in range(20):
         await parts.reasons()
     assert parts.asked == 1
+
+
+async def test_a_disk_that_is_almost_full_is_said(parts: Parts) -> None:
+    parts.shortage = msg("The disk is almost full.")
+    assert await parts.reasons() == ["The disk is almost full."]

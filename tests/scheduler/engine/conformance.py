@@ -55,6 +55,23 @@ class EngineConformance:
         for lab in labs:
             await lab.clean()
 
+    # the disk of the data folder
+
+    async def test_a_task_that_fills_the_disk_can_be_found_and_ended(self, lab: Lab) -> None:
+        calm = await lab.start(FOREVER)
+        prints = await lab.start(
+            "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo all said; exec sleep 100000"
+        )
+        await lab.printed(prints, "all said")
+        await lab.printed(calm, "ready")
+        use = await lab.engine.disk_use()
+        assert use[calm] < 2**20 < 3_000_000 <= use[prints]
+        await lab.engine.end_for_room(prints)
+        ended = await lab.ended(prints)
+        assert (ended.cause, ended.exit_code) == (EndCause.DISK, 137)
+        assert "was filling it fastest" in str(ended.reason)
+        assert set(await lab.engine.disk_use()) == {calm}
+
     # what runs, and how it ends
 
     async def test_a_task_starts_then_ends_with_its_exit_code(self, lab: Lab) -> None:
