@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from ..caller import Caller
 from ..errors import RequestError, forbidden, invalid_parameters
 from ..job.messages import msg
 from ..job.validate import SpecError
@@ -68,10 +69,14 @@ class TokenHandler(ApiHandler):
                 message = msg("{key} is missing.", key=key)
                 raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
         name, token = body["username"], body["password"]
-        caller = await self.desk.authenticator.identify(token)
-        if caller is None or caller.name != name:
+        caller = await self.desk.brake.check(self.peer, name, token, lambda: self._owner(name, token))
+        if caller is None:
             raise await self._refusal(name)
         self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})
+
+    async def _owner(self, name: str, token: str) -> Caller | None:
+        caller = await self.desk.authenticator.identify(token)
+        return caller if caller is not None and caller.name == name else None
 
     async def _refusal(self, name: str) -> RequestError:
         try:

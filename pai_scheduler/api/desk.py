@@ -14,6 +14,7 @@ from typing import Any
 from tornado.http1connection import HTTP1Connection
 from tornado.web import Finish, HTTPError, RequestHandler
 
+from ..brake import Brake
 from ..errors import RequestError, invalid_parameters
 from ..job.messages import Message, choose_locale, msg
 from ..job.validate import SpecError
@@ -52,6 +53,7 @@ class Desk:
     ssh: SshGateway | None = None
     transfers: Transfers = field(default_factory=Transfers)
     tickets: Tickets = field(default_factory=Tickets)
+    brake: Brake = field(default_factory=Brake)
 
 
 class ApiHandler(RequestHandler):
@@ -91,6 +93,17 @@ class ApiHandler(RequestHandler):
         """Give the address of the API as the caller sees it."""
         return f"{self.request.protocol}://{self.request.host}{self.desk.prefix}api/v1"
 
+    @property
+    def peer(self) -> str:
+        """Give the address of who asks; behind the Hub's proxy what that says, and nobody else."""
+        connection = self.request.connection
+        if self.desk.prefix != "/":
+            forwarded = self.request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
+            return forwarded or str(self.request.remote_ip)
+        if isinstance(connection, HTTP1Connection) and (context := connection.context) is not None:
+            return str(getattr(context, "address", (self.request.remote_ip,))[0])
+        return str(self.request.remote_ip)
+
     def set_default_headers(self) -> None:
         """Set what every answer carries: nothing here may be kept by a cache or guessed to be HTML."""
         self.clear_header("Server")
@@ -112,7 +125,9 @@ class ApiHandler(RequestHandler):
 
     async def identify_token(self, token: str) -> Caller:
         """Find out whose token this is; refuses nobody's."""
-        caller = await self.desk.authenticator.identify(token)
+        caller = await self.desk.brake.check(
+            self.peer, "", token, lambda: self.desk.authenticator.identify(token)
+        )
         if caller is None:
             raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
         return caller

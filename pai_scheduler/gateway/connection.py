@@ -95,7 +95,7 @@ class Connection(asyncssh.SSHServerConnection):
     ) -> None:
         super().__init__(loop, options)
         self.failures = 0
-        self.tried = False
+        self.tried = self.proved = False
         self.lends_agent = False
         #: where the client is, as asyncio knows it
         self.peer = ""

@@ -23,8 +23,6 @@ from .wire import MOST_HELD, LoginAnswer
 _LOGIN_SECONDS, _KEEPALIVE_TIMES = 60.0, 3
 #: Seconds until no more is taken where the system gives nothing, and between two sums in the log.
 _BREATH_SECONDS, _SUM_SECONDS = 1.0, 60.0
-#: Seconds for which somebody may wait for their turn to be asked about.
-_MOST_PATIENCE_SECONDS = 45.0
 #: quick ones: OpenSSH's client would else take chacha20, which costs four times as much here
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
 
@@ -85,17 +83,10 @@ class Server:
     # what connections ask
 
     async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
-        """Ask the service whom that proves, unless it is known to be nobody."""
+        """Ask the service whom that proves; who guesses waits for the answer."""
         peer, (login, method, secret) = connection.peer, credential
-        if self._guard.refuses(peer, credential):
-            self._guard.refused(peer, credential, asked=False)
-            return None
-        wait = self._guard.wait(peer, credential)
-        if wait > _MOST_PATIENCE_SECONDS:
-            self._guard.refused(peer, credential, asked=False)
-            return None
-        await asyncio.sleep(wait)
-        try:
+
+        async def ask() -> LoginAnswer | None:
             answer = await self._service.login(
                 {
                     "login": login,
@@ -104,15 +95,15 @@ class Server:
                     "peer": peer,
                 }
             )
+            connection.proved = connection.proved or (answer is not None and method == "password")
+            return answer
+
+        try:
+            return await self._guard.check(peer, credential, ask)
         except UnavailableError as error:
             _log.warning("%s", error)
             connection.send_auth_banner("The scheduler does not answer just now; try again in a minute.\n")
             return None
-        if answer is None:
-            self._guard.refused(peer, credential, asked=True)
-        else:
-            self._guard.let_in(credential)
-        return answer
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
         """Begin a visit."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Protocol
 
-from .guard import place
+from ..brake import place
 
 #: how many may be there before they have logged in, from one place and in all, in one process
 MOST_OF_A_PLACE, MOST = 100, 400
@@ -14,16 +14,20 @@ MOST_OF_A_PLACE, MOST = 100, 400
 class Caller(Protocol):
     """A connection that is not logged in yet."""
 
-    #: how often it was refused; whether it has tried at all
+    #: how often it was refused; whether it has tried at all; whether it has shown a right token
     failures: int
     tried: bool
+    proved: bool
 
     def abort(self) -> None:
         """Cut it off."""
 
 
 class WaitingRoom:
-    """Makes room for newcomers by cutting off the least likely: who was refused, then who says nothing."""
+    """Makes room for newcomers by cutting off the least likely: who was refused, then who says nothing.
+
+    Who has shown a right token, and only waits for the answer, goes last.
+    """
 
     def __init__(self, most_of_a_place: int = MOST_OF_A_PLACE, most: int = MOST) -> None:
         self._most_of_a_place, self._most = most_of_a_place, most
@@ -54,6 +58,8 @@ class WaitingRoom:
 
     def _cut_off(self, where: str) -> None:
         # the oldest of equals: those who mean it need a second
-        least = max(self._places[where], key=lambda caller: (caller.failures, not caller.tried))
+        least = max(
+            self._places[where], key=lambda caller: (not caller.proved, caller.failures, not caller.tried)
+        )
         self.leave(least)
         least.abort()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from pathlib import Path
 
 import httpx
 import pytest
 
+from pai_scheduler.brake import LONGEST_PAUSE, Brake
 from pai_scheduler.client import ApiError, Client
+from tests.scheduler.entrance.house import open_house
 
 
 async def test_the_service_tells_what_it_is(alice: Client) -> None:
@@ -60,3 +63,51 @@ async def test_users_see_themselves_and_admins_everybody(alice: Client, root: Cl
     with pytest.raises(ApiError) as refusal:
         await root._json("GET", "user/nobody")
     assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
+
+
+async def test_who_guesses_passwords_waits_and_who_knows_one_comes_in(tmp_path: Path) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    brake = Brake(sleep=pause)
+    async with open_house(tmp_path, brake=brake) as house, house.client("") as guesser:
+
+        async def log_in(password: str, **headers: str) -> int:
+            login = {"username": "alice", "password": password}
+            return (await guesser.post("/token", json=login, headers=headers)).status_code
+
+        assert {await log_in(f"guess {number}") for number in range(60)} == {400}
+        assert max(pauses) == LONGEST_PAUSE
+        # another address is not had by saying so
+        pauses.clear()
+        forged = {"X-Forwarded-For": "10.9.9.9", "X-Real-Ip": "10.9.9.8"}
+        assert await log_in("guess", **forged) == 400
+        assert pauses == [LONGEST_PAUSE]
+        # as late as a wrong one the first time, at once from then on
+        pauses.clear()
+        assert [await log_in("token-a"), await log_in("token-a")] == [200, 200]
+        assert pauses == [LONGEST_PAUSE]
+        # another account of that address
+        pauses.clear()
+        login = {"username": "bob", "password": "token-b"}
+        assert (await guesser.post("/token", json=login)).status_code == 200
+        assert pauses == []
+
+
+async def test_wrong_tokens_in_a_header_are_slowed_for_their_address(tmp_path: Path) -> None:
+    pauses: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async with open_house(tmp_path, brake=Brake(lambda: 1.0, sleep=pause)) as house, house.client() as alice:
+        assert (await alice.get("/user")).status_code == 200
+        for number in range(200):
+            wrong = {"Authorization": f"Bearer guess-{number}"}
+            assert (await alice.get("/user", headers=wrong)).status_code == 401
+        assert max(pauses) == LONGEST_PAUSE
+        pauses.clear()
+        assert (await alice.get("/user")).status_code == 200
+        assert pauses == []

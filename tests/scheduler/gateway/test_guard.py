@@ -1,4 +1,4 @@
-"""Who guesses, who stands in line, who is known: with a clock of our own."""
+"""Who is slowed at the gateway, and what is logged of those who are refused: with a clock of our own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 
 import pytest
 
-from pai_scheduler.gateway.guard import AT_ONCE, GUESSES_AT_ONCE, PER_SECOND, Guard, Turns, place, shown
+from pai_scheduler.brake import LONGEST_PAUSE, Brake
+from pai_scheduler.gateway.guard import Guard, shown
 
-HERE, THERE = "10.0.0.1", "10.0.0.2"
+HERE = "10.0.0.1"
 
 
 class Clock:
@@ -18,6 +19,9 @@ class Clock:
     def __call__(self) -> float:
         return self.now
 
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -26,74 +30,44 @@ def clock() -> Clock:
 
 @pytest.fixture
 def guard(clock: Clock) -> Guard:
-    return Guard(clock)
+    return Guard(clock, Brake(clock, clock.sleep))
 
 
-def test_what_was_refused_is_refused_again_without_asking_for_a_while(guard: Guard, clock: Clock) -> None:
-    token, key = ("alice", "password", "wrong"), ("alice", "publickey", "ssh-ed25519 AAAA")
-    for credential in (token, key):
-        assert not guard.refuses(HERE, credential)
-        guard.refused(HERE, credential, asked=True)
-        assert guard.refuses(THERE, credential)
-    clock.now += 4
-    assert guard.refuses(HERE, token)
-    assert not guard.refuses(HERE, key), "it may have been registered meanwhile"
-    clock.now += 60
-    assert not guard.refuses(HERE, token)
+async def _wrong() -> str | None:
+    return None
 
 
-def test_who_guesses_tokens_of_one_name_is_not_asked_about_for_a_while(guard: Guard, clock: Clock) -> None:
-    asked = 0
+async def _right() -> str | None:
+    return "alice"
+
+
+async def test_keys_are_never_slowed_and_never_slow(guard: Guard, clock: Clock) -> None:
     for number in range(1000):
-        credential = ("alice", "password", f"guess {number}")
-        if not guard.refuses(HERE, credential):
-            asked += 1
-            guard.refused(HERE, credential, asked=True)
-    assert asked <= GUESSES_AT_ONCE + 1
-    fresh = ("alice", "password", "token-of-alice")
-    assert guard.refuses(HERE, fresh)
-    # elsewhere, with a key, under another name at the same address: nobody minds
-    assert not guard.refuses(THERE, fresh)
-    assert not guard.refuses(HERE, ("alice", "publickey", "ssh-ed25519 AAAA"))
-    assert not guard.refuses(HERE, ("bob", "password", "token-of-bob"))
-    clock.now += 10
-    assert not guard.refuses(HERE, fresh)
-
-
-def test_a_token_that_was_right_before_is_asked_about_whoever_guesses_beside_it(guard: Guard) -> None:
-    right = ("alice", "password", "token-of-alice")
-    guard.let_in(right)
+        assert await guard.check(HERE, ("alice", "publickey", f"ssh-ed25519 {number}"), _wrong) is None
+    assert clock.now == 1000
     for number in range(100):
-        guard.refused(HERE, ("alice", "password", f"guess {number}"), asked=True)
-    assert not guard.refuses(HERE, right)
-    assert guard.wait(HERE, right) == 0
-    # until the service says no
-    guard.refused(HERE, right, asked=True)
-    assert guard.refuses(HERE, right)
+        await guard.check(HERE, ("alice", "password", f"guess {number}"), _wrong)
+    begun = clock.now
+    assert await guard.check(HERE, ("alice", "publickey", "ssh-ed25519 AAAA"), _right) == "alice"
+    assert clock.now == begun
 
 
-def test_newcomers_of_one_address_take_turns_and_other_addresses_do_not_wait(guard: Guard) -> None:
-    waits = [guard.wait(HERE, (f"user{number}", "password", "x")) for number in range(AT_ONCE + 20)]
-    assert waits == sorted(waits)
-    assert waits[AT_ONCE - 1] == pytest.approx(0)
-    assert waits[-1] == pytest.approx(20 / PER_SECOND)
-    assert guard.wait(THERE, ("alice", "password", "x")) == 0
+async def test_a_right_token_comes_in_beside_wrong_ones_for_the_same_name(guard: Guard, clock: Clock) -> None:
+    for number in range(60):
+        await guard.check(HERE, ("bob", "password", f"guess {number}"), _wrong)
+    begun = clock.now
+    assert await guard.check(HERE, ("bob", "password", "token-of-bob"), _right) == "alice"
+    assert clock.now - begun <= LONGEST_PAUSE
 
 
-def test_turns_come_back(clock: Clock) -> None:
-    turns = Turns(per_second=2, at_once=4)
-    assert [turns.wait("x", clock.now) for _ in range(6)] == [0, 0, 0, 0, 0.5, 1.0]
-    assert turns.wait("x", clock.now + 100) == 0
-
-
-def test_the_log_has_a_few_lines_and_then_a_sum(
+async def test_the_log_has_a_few_lines_and_then_a_sum(
     guard: Guard, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     for number in range(1000):
-        guard.refused(HERE, ("alice\n", "password", f"secret {number}"), asked=False)
+        await guard.check(HERE, ("alice\n", "publickey", f"secret {number}"), _wrong)
     assert len(caplog.records) == 5
-    assert caplog.records[0].message == "login refused from 10.0.0.1: password for 'alice\\n'"
+    assert caplog.records[0].message == "login refused from 10.0.0.1: publickey for 'alice\\n'"
     guard.sum_up()
     assert len(caplog.records) == 5
     clock.now += 61
@@ -102,18 +76,10 @@ def test_the_log_has_a_few_lines_and_then_a_sum(
     assert "secret" not in caplog.text
 
 
-def test_what_is_remembered_is_bounded_and_has_no_secrets(guard: Guard) -> None:
-    for number in range(50_000):
-        guard.refused(f"10.{number % 256}.{number // 256}.1", (str(number), "password", "secret"), asked=True)
-    assert len(guard._wrong) == len(guard._lines) == len(guard._guesses._next) == 20_000
-    assert not any(b"secret" in digest for digest in guard._wrong)
-
-
-def test_a_network_of_somebodys_is_one_place() -> None:
-    assert place("2001:db8::1") == place("2001:db8::2:1") != place("2001:db8:0:1::1")
-    assert place("::ffff:10.0.0.1") == place("10.0.0.1") != place("10.0.0.2")
-    assert place("fe80::1%eth0") == place("fe80::2%eth1")
-    assert place("?") == "?"
+def test_what_is_remembered_for_the_log_is_bounded(guard: Guard) -> None:
+    for number in range(25_000):
+        guard.report(f"10.{number % 256}.{number // 256}.1", "x")
+    assert len(guard._lines) == 20_000
 
 
 def test_names_are_logged_as_they_can_be_read() -> None:

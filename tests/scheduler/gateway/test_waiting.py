@@ -6,8 +6,8 @@ from pai_scheduler.gateway.waiting import WaitingRoom
 
 
 class Caller:
-    def __init__(self, failures: int = 0, *, tried: bool = False) -> None:
-        self.failures, self.tried = failures, tried
+    def __init__(self, failures: int = 0, *, tried: bool = False, proved: bool = False) -> None:
+        self.failures, self.tried, self.proved = failures, tried, proved
         self.cut_off = False
 
     def abort(self) -> None:
@@ -54,3 +54,14 @@ def test_who_leaves_makes_room() -> None:
     room.come(second, "10.0.0.1")
     assert not first.cut_off
     assert len(room) == 1
+
+
+def test_who_has_shown_a_right_token_is_not_cut_off_for_those_who_guess() -> None:
+    room = WaitingRoom(most_of_a_place=2)
+    right, guessing = Caller(1, tried=True, proved=True), Caller(tried=True)
+    room.come(right, "10.0.0.1")
+    room.come(guessing, "10.0.0.1")
+    for _ in range(100):
+        room.come(Caller(tried=True), "10.0.0.1")
+    assert guessing.cut_off
+    assert not right.cut_off
