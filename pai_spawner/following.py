@@ -65,9 +65,12 @@ def address_of(detail: JobDetail) -> Address | None:
     return Address(task["containerIp"], int(port)) if task["containerIp"] and port else None
 
 
-def exit_code_of(detail: JobDetail) -> int:
-    """Give the exit status of an ended job as the Hub understands it: 0 where none is known."""
-    return detail["jobStatus"]["appExitCode"] or 0
+def exit_code_if_over(detail: JobDetail) -> int | None:
+    """Give the exit status of a job that has ended, or is ending for good; None for one that goes on.
+
+    The scheduler tells it once it is decided, which is before the last task has ended.
+    """
+    return detail["jobStatus"]["appExitCode"]
 
 
 async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *, patience: float) -> Address:
@@ -145,8 +148,7 @@ async def wait_until_ended(client: Client, user: str, job: str, *, patience: flo
                     if error.status == 404:
                         return
                     raise
-                # its state is final at once, but its task may take a while to end
-                if detail["jobStatus"]["subState"] == "ENDED":
+                if detail["jobStatus"]["state"] in ENDED:
                     return
             await asyncio.sleep(_KNOCK_EVERY)
 
@@ -166,10 +168,10 @@ async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
 
 async def _look(client: Client, user: str, detail: JobDetail) -> Address | None:
     """Give the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
-    state = detail["jobStatus"]["state"]
-    if state in ENDED:
+    status = detail["jobStatus"]
+    if status["state"] in ENDED:
         raise await _failure(client, user, detail)
-    return address_of(detail) if state == "RUNNING" else None
+    return address_of(detail) if status["state"] == "RUNNING" and status["subState"] != "ENDING" else None
 
 
 async def _failure(client: Client, user: str, detail: JobDetail) -> ServerFailed:

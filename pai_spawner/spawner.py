@@ -19,13 +19,12 @@ from pai_scheduler.wire import JobDetail
 from .clients import client_for
 from .failure import ServerNotStarted, not_started
 from .following import (
-    ENDED,
     LISTENING,
     RUNNING,
     Address,
     ServerFailed,
     address_of,
-    exit_code_of,
+    exit_code_if_over,
     patiently,
     wait_until_ended,
     wait_until_listening,
@@ -231,14 +230,14 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
                 return None if self._starting else 0
             self.log.error("the scheduler does not tell about %s: %s", self.job_name, error)
             return None
-        if detail["jobStatus"]["state"] in ENDED:
-            return exit_code_of(detail)
+        if (exit_code := exit_code_if_over(detail)) is not None:
+            return exit_code
         self._take_address(detail)
         return None
 
     def _take_address(self, detail: JobDetail) -> None:
         """Follow a server that the platform started again elsewhere; the Hub renews its route itself."""
-        if detail["jobStatus"]["state"] != "RUNNING" or not self.server or self._starting:
+        if detail["jobStatus"]["subState"] != "RUNNING" or not self.server or self._starting:
             return
         address = address_of(detail)
         if address is not None and (self.server.ip, self.server.port) != (address.ip, address.port):

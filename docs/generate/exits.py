@@ -9,6 +9,7 @@ from typing import Any
 from pai_scheduler.core import completion, retry
 from pai_scheduler.core.machine import Settings
 from pai_scheduler.core.model import State, SubState
+from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job import exits as table
 from pai_scheduler.job.exit_words import meaning, what_follows
 
@@ -32,6 +33,7 @@ def facts(locale: str) -> Mapping[str, Any]:
     return {
         "states": list(State),
         "sub_states": list(SubState),
+        "follows": FOLLOWS,
         "here": sorted(
             (row for row in rows if row.code in ours), key=lambda row: (row.code < 0, abs(row.code))
         ),

@@ -85,9 +85,9 @@ def tasks(say: Language, roles: dict[str, TaskRoleStatus], port_link: PortLink |
 
 
 def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
-    """Explain how the job ended; empty while it has not."""
+    """Explain how the job ends, as soon as that is decided; empty before."""
     status = detail["jobStatus"]
-    if status["completedTime"] is None:
+    if status["appExitCode"] is None:
         return ""
     parts: list[str] = []
     spec = status["appExitSpec"]

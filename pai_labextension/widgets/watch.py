@@ -87,9 +87,8 @@ class JobWatch:
         )
         self._on_trouble(None)
         status = detail["jobStatus"]
-        # the outcome is known before the last tasks have been stopped
         self._waiting = status["state"] == "WAITING"
-        self._ended = status["state"] in ENDED and status["subState"] != "ENDING"
+        self._ended = status["state"] in ENDED
         self._on_job(detail, attempts)
 
     async def _until_something_happens(self) -> None:

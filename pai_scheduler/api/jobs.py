@@ -117,9 +117,13 @@ class ExecutionTypeHandler(ApiHandler):
             await self.service.stop_job(self.caller, user, name)
         elif value == "START":
             job = await self.service.job(self.caller, user, name)
-            if job.state.ended:
+            if job.is_decided:
                 raise conflict(
                     msg("Job {name} has ended. To run it again, submit it under another name.", name=name)
+                    if job.state.ended
+                    else msg(
+                        "Job {name} is ending. To run it again, submit it under another name.", name=name
+                    )
                 )
         else:
             message = msg("value must be START or STOP.")

@@ -59,6 +59,8 @@ class JobQueueHandler(ApiHandler):
         job = await self.service.job(self.caller, user, name)
         if job.state.ended:
             raise conflict(msg("Job {name} has ended, so it has no place in a queue.", name=name))
+        if job.is_decided:
+            raise conflict(msg("Job {name} is ending, so it has no place in a queue.", name=name))
         if place is not None and self.service.queue_place(job) is None:
             raise conflict(
                 msg(

@@ -96,18 +96,15 @@ class Core:
         outcome = Outcome()
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
-            if not job.state.ended:
-                self._unended.setdefault(job.user, {})[job.id] = job
+            self._unended.setdefault(job.user, {})[job.id] = job
             if job.attempt is not None:
                 self._latest = max(self._latest, job.attempt.completed or 0)
             if job.attempt is not None and not job.attempt.is_released:
                 self._resume(job, job.attempt, outcome)
-            elif not job.state.ended:
+            else:
                 verdict = job.attempt.verdict if job.attempt is not None else None
                 job.last_failure = verdict.reason if verdict and verdict.state is State.FAILED else None
                 self._wait(job, outcome)
-            else:
-                self._finish(job, outcome)
         return outcome
 
     def handle(self, event: Event, outcome: Outcome) -> None:
@@ -170,19 +167,18 @@ class Core:
             return
         job.doomed = job.doomed or event.delete
         outcome.jobs[job.id] = job
-        if job.state.ended:
+        if job.is_decided:
             return
         verdict = completion.stop_verdict(event.by)
         self._tell(outcome, job, event.time, "stop-requested", verdict.reason)
         if job.attempt is None or job.attempt.is_released:
             self.dispatcher.leave(job.id)
-            self._end_job(job, verdict, event.time, outcome)
-            self._finish(job, outcome)
+            self._finish(job, verdict, event.time, outcome)
         elif job.attempt.verdict is not None:
             # its last tasks are being stopped already; how it came out stays, but no other attempt follows
-            self._end_job(job, verdict, event.time, outcome)
+            job.verdict, job.not_before = verdict, None
         else:
-            self._decide(job, job.attempt, verdict, event.time, outcome)
+            self._decide(job, job.attempt, verdict, event.time, outcome, told=True)
 
     def _on_started(self, event: Started, outcome: Outcome) -> None:
         found = self._find(event.task)
@@ -196,7 +192,7 @@ class Core:
         self._tell(outcome, job, event.time, "task-started", where, task)
         if attempt.verdict is None and all(peer.started is not None for peer in attempt.tasks.values()):
             attempt.launched = event.time
-            job.state, job.sub_state = State.RUNNING, attempt.running_sub_state
+            job.enter(attempt.running_sub_state)
             outcome.jobs[job.id] = job
             outcome.attempts[job.id, attempt.number] = attempt
             self._tell(outcome, job, event.time, "running", msg("All tasks run."), attempt=attempt)
@@ -209,8 +205,8 @@ class Core:
         job, _, task = found
         task.held, task.held_cause, task.exit_code = event.time, event.cause, event.exit_code
         outcome.tasks[task.ref] = task
-        if job.state is State.RUNNING:
-            job.sub_state = SubState.DEBUG_HELD
+        if job.sub_state is SubState.RUNNING:
+            job.enter(SubState.DEBUG_HELD)
             outcome.jobs[job.id] = job
         text = words.held(event, self.settings.debug_hold_seconds)
         until: dict[str, object] = {"until": event.time + self._hold_ms}
@@ -232,6 +228,9 @@ class Core:
             if verdict is not None:
                 self._decide(job, attempt, verdict, event.time, outcome)
                 return
+            if job.sub_state is SubState.DEBUG_HELD and job.sub_state is not attempt.running_sub_state:
+                job.enter(attempt.running_sub_state)
+                outcome.jobs[job.id] = job
         if attempt.verdict is not None and attempt.is_released:
             self._after_attempt(job, attempt, event.time, outcome)
 
@@ -300,7 +299,7 @@ class Core:
 
     def _on_reordered(self, event: Reordered, outcome: Outcome) -> None:
         job = self.jobs.get(event.job_id)
-        if job is None or job.state.ended:
+        if job is None or job.is_decided:
             return
         changed = order.reorder(self.jobs, self.dispatcher, job, event)
         for other in changed:
@@ -317,14 +316,15 @@ class Core:
         """Put a job in line, or let it sleep until its next attempt is due."""
         outcome.jobs[job.id] = job
         if job.not_before is not None:
-            job.sub_state = SubState.RETRY_WAIT
+            job.enter(SubState.RETRY_WAIT)
             self._wake(job, Timer.RETRY, job.not_before, outcome)
         else:
             self._enqueue(job)
 
     def _enqueue(self, job: Job) -> None:
         self.timers.cancel(job.id, Timer.RETRY)
-        job.sub_state, job.not_before = SubState.QUEUED, None
+        job.enter(SubState.QUEUED)
+        job.not_before = None
         self.dispatcher.wait(
             job.id,
             job.user,
@@ -356,7 +356,8 @@ class Core:
             task = Task(TaskRef(job.id, number, role, index), assignment)
             attempt.tasks[role, index] = task
             outcome.tasks[task.ref] = task
-        job.sub_state, job.progress, job.overtaken = SubState.STARTING, None, 0
+        job.enter(SubState.STARTING)
+        job.progress, job.overtaken = None, 0
         outcome.jobs[job.id] = job
         outcome.attempts[job.id, number] = attempt
         outcome.instructions.append(LaunchAttempt(job.id, number))
@@ -364,8 +365,20 @@ class Core:
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
 
-    def _decide(self, job: Job, attempt: Attempt, verdict: Verdict, time: int, outcome: Outcome) -> None:
-        """The attempt is decided: end what still runs, and the job with it unless another attempt follows."""
+    def _decide(
+        self,
+        job: Job,
+        attempt: Attempt,
+        verdict: Verdict,
+        time: int,
+        outcome: Outcome,
+        *,
+        told: bool = False,
+    ) -> None:
+        """The attempt is decided: end what still runs, and the job with it unless another attempt follows.
+
+        `told`: the story says already why.
+        """
         attempt.verdict = verdict
         outcome.attempts[job.id, attempt.number] = attempt
         self.dispatcher.ending(job.id)
@@ -373,15 +386,16 @@ class Core:
         ran = time - attempt.launched if attempt.launched is not None else 0
         another = retry.retry_after(job, verdict, ran)
         if another is None:
-            self._end_job(job, verdict, time, outcome)
+            job.verdict = verdict
+            if not told and not attempt.is_released:
+                self._tell(outcome, job, time, "ending", verdict.reason, attempt=attempt)
         else:
             setattr(job.retries, another.kind, getattr(job.retries, another.kind) + 1)
             job.retries.streak += 1
             job.last_failure = verdict.reason if verdict.state is State.FAILED else None
-            job.state = State.WAITING
             job.not_before = time + another.delay_ms if another.delay_ms else None
             self._tell(outcome, job, time, "retry", words.retried(verdict, another), attempt=attempt)
-        job.sub_state = SubState.ENDING
+        job.enter(SubState.ENDING)
         outcome.jobs[job.id] = job
         for task in attempt.tasks.values():
             if not task.state.ended:
@@ -394,26 +408,23 @@ class Core:
         attempt.completed = time
         outcome.attempts[job.id, attempt.number] = attempt
         outcome.instructions.append(ReleaseAttempt(job.id, attempt.number))
-        if job.state.ended:
-            self._finish(job, outcome)
+        if job.verdict is not None:
+            self._finish(job, job.verdict, time, outcome)
         else:
             self._wait(job, outcome)
 
-    def _end_job(self, job: Job, verdict: Verdict, time: int, outcome: Outcome) -> None:
-        job.state, job.verdict, job.completed, job.not_before = verdict.state, verdict, time, None
+    def _finish(self, job: Job, verdict: Verdict, time: int, outcome: Outcome) -> None:
+        """Nothing of the job is left: tell how it came out. The store keeps it, the core forgets it."""
+        job.verdict, job.completed, job.not_before = verdict, time, None
+        job.enter(SubState.ENDED)
+        outcome.jobs[job.id] = job
+        self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(job.state)})
+        del self.jobs[job.id]
+        self.timers.cancel(job.id)
         theirs = self._unended[job.user]
         del theirs[job.id]
         if not theirs:
             del self._unended[job.user]
-        outcome.jobs[job.id] = job
-        self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(verdict.state)})
-
-    def _finish(self, job: Job, outcome: Outcome) -> None:
-        """Nothing of the job is left: the store keeps it, the core forgets it."""
-        job.sub_state = SubState.ENDED
-        outcome.jobs[job.id] = job
-        del self.jobs[job.id]
-        self.timers.cancel(job.id)
         if job.doomed:
             outcome.deleted.append(job.id)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from ..cluster.demand import Assignment
@@ -15,33 +14,9 @@ from ..job.messages import Message
 from ..job.spec import JobSpec
 from ..job.task import TaskRef
 from .events import EndCause
+from .states import FOLLOWS, STATE_IN, State, SubState
 
-
-class State(StrEnum):
-    """State of a job, an attempt or a task."""
-
-    WAITING = "WAITING"
-    RUNNING = "RUNNING"
-    SUCCEEDED = "SUCCEEDED"
-    FAILED = "FAILED"
-    STOPPED = "STOPPED"
-
-    @property
-    def ended(self) -> bool:
-        """Tell whether this state is final."""
-        return self not in (State.WAITING, State.RUNNING)
-
-
-class SubState(StrEnum):
-    """What exactly a job is doing within its state."""
-
-    QUEUED = "QUEUED"  # waits for resources
-    STARTING = "STARTING"  # has its resources; images are pulled, containers started
-    RETRY_WAIT = "RETRY_WAIT"  # an attempt ended, the next one begins at `Job.not_before`
-    RUNNING = "RUNNING"
-    ENDING = "ENDING"  # the outcome is decided, the last tasks are being stopped
-    DEBUG_HELD = "DEBUG_HELD"
-    ENDED = "ENDED"
+__all__ = ["ACCESS", "Attempt", "Job", "RetryCounts", "State", "StoryEntry", "SubState", "Task", "Verdict"]
 
 
 @dataclass(slots=True)
@@ -91,8 +66,8 @@ class Attempt:
 
     @property
     def state(self) -> State:
-        """Give the attempt's state."""
-        if self.verdict is not None:
+        """Give the attempt's state: how it came out only when all its tasks have ended."""
+        if self.verdict is not None and self.completed is not None:
             return self.verdict.state
         return State.RUNNING if self.launched is not None else State.WAITING
 
@@ -145,7 +120,7 @@ class Job:
     retries: RetryCounts = field(default_factory=RetryCounts)
     #: when the next attempt may begin
     not_before: int | None = None
-    #: how the job came out
+    #: how the job comes out, known before its last tasks have ended
     verdict: Verdict | None = None
     #: why the attempt before the present one failed, and what its start is busy with; for people, not stored
     last_failure: Message | None = None
@@ -157,6 +132,23 @@ class Job:
     def name(self) -> str:
         """Give the jobName."""
         return self.spec.name
+
+    @property
+    def is_decided(self) -> bool:
+        """Tell whether the job has ended, or is ending: no other attempt follows."""
+        return self.verdict is not None
+
+    def enter(self, sub_state: SubState) -> None:
+        """Go on to another sub-state, and to the state that belongs to it; ValueError: it cannot follow."""
+        if sub_state is not self.sub_state and sub_state not in FOLLOWS[self.sub_state]:
+            raise ValueError(f"{self.id}: {sub_state} cannot follow {self.sub_state}")
+        if sub_state is SubState.ENDED:
+            if self.verdict is None:
+                raise ValueError(f"{self.id}: it cannot end without a verdict")
+            self.state = self.verdict.state
+        else:
+            self.state = STATE_IN.get(sub_state, self.state)
+        self.sub_state = sub_state
 
     @property
     def rank(self) -> tuple[int, int]:

@@ -134,9 +134,12 @@ def queued_jobs(core: Core, virtual_cluster: str) -> list[QueuedJob]:
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
-    """Say why a job waits; None where it does not. `now` in ms since the epoch."""
+    """Say why a job waits, or for what its end does; None where it runs or has ended.
+
+    `now` in ms since the epoch.
+    """
     job = core.jobs.get(job.id, job)  # the core knows more than the store
-    if job.state is not State.WAITING:
+    if job.state is not State.WAITING and job.sub_state is not SubState.ENDING:
         return None
     reason = _waits_for(core, job, now)
     if job.last_failure is None:
@@ -145,6 +148,8 @@ def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
 
 
 def _waits_for(core: Core, job: Job, now: int) -> Message:
+    if job.is_decided:
+        return msg("It is ending: its last tasks are being stopped.")
     if job.sub_state is SubState.ENDING:
         return msg("The tasks of the last attempt are being stopped.")
     if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:

@@ -32,7 +32,7 @@ def choose(
 
     RequestError: none is meant (404), several are, or it does not run (409). `waiting` says why a job waits.
     """
-    live = [job for job in jobs if not job.state.ended]
+    live = [job for job in jobs if not job.is_decided]
     refusal = None
     for name in names:
         theirs = [job for job in live if job.user == name.user]

@@ -185,7 +185,7 @@ class Entrance:
         """Give the name of the job that is meant: a notebook server may be called as JupyterHub calls it."""
         if not caller.may_act_for(user):
             return name  # it is not theirs to know which there are
-        live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.state.ended)
+        live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.is_decided)
         job = named(live, name)
         return name if job is None else job.name
 

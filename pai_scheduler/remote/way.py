@@ -87,6 +87,8 @@ async def why_nothing_runs(client: Client, user: str, job: str) -> Message:
         return msg(
             "Job {job} has ended ({state}): nothing of it runs any more.", job=job, state=status["state"]
         )
+    if status["subState"] == "ENDING" and status["appExitCode"] is not None:
+        return msg("Job {job} is ending: its last tasks are being stopped.", job=job)
     if status["waitingReason"]:
         return msg("Job {job} does not run yet: {reason}", job=job, reason=status["waitingReason"])
     return msg(

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0005"
+HEAD = "0006"
 
 metadata = MetaData()
 

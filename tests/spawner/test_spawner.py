@@ -106,6 +106,14 @@ async def test_a_started_server_answers_at_the_address_that_is_given(
     assert await state_of(scheduler, "alice", job) == "STOPPED"
 
 
+async def test_a_server_that_is_being_ended_does_not_run_any_more(make: Make) -> None:
+    takes_a_while = "import os, signal, time; end = lambda *_: (time.sleep(1), os._exit(0))\n"
+    spawner = make(program=f"{takes_a_while}signal.signal(signal.SIGTERM, end)\n{SERVER}")
+    await spawner.start()
+    await spawner.stop(now=True)
+    assert await spawner.poll() == -7351
+
+
 async def test_a_server_that_fails_says_how_with_its_last_lines(make: Make) -> None:
     spawner = make(program=FAILING)
     with pytest.raises(ServerNotStarted) as caught:

@@ -7,6 +7,11 @@ export function isActive(job: IJob): boolean {
   return job.state === 'WAITING' || job.state === 'RUNNING';
 }
 
+/** Tell whether one can go into a job: its tasks run, and are not being stopped. */
+export function isOpen(job: IJob): boolean {
+  return job.state === 'RUNNING' && job.subState !== 'ENDING';
+}
+
 /** Count the jobs in a state. */
 export function count(jobs: readonly IJob[], state: JobState): number {
   return jobs.filter(job => job.state === state).length;

@@ -9,7 +9,7 @@ import * as React from 'react';
 import { JobPorts } from './access/jobPorts';
 import { JobPortsView } from './access/jobPortsView';
 import { IJob } from './api';
-import { isActive, key } from './jobs';
+import { isActive, isOpen, key } from './jobs';
 import { IJobsModel } from './model';
 import { IQueueModel } from './queue';
 import { QueueView } from './queueView';
@@ -208,7 +208,7 @@ function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
       <th scope="row">
         {job.name}
         {model.isOwnServer(job) && <span className="pai-Jobs-own">{trans.__('this notebook server')}</span>}
-        {job.state === 'RUNNING' && <JobPortsView job={job} ports={ports} trans={trans} />}
+        {isOpen(job) && <JobPortsView job={job} ports={ports} trans={trans} />}
       </th>
       <td className="pai-Jobs-state">
         <span className="pai-State" data-state={job.state}>
@@ -245,7 +245,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
       >
         {trans.__('Show')}
       </button>
-      {job.state === 'RUNNING' && (
+      {isOpen(job) && (
         <>
           <button
             type="button"

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { count, isActive, key, waiting } from '../src/jobs';
+import { count, isActive, isOpen, key, waiting } from '../src/jobs';
 import { job } from './door';
 
 describe('jobs', () => {
@@ -22,6 +22,11 @@ describe('jobs', () => {
 
   it('are active until they are over', () => {
     expect(jobs.filter(isActive).map(each => each.name)).toEqual(['c', 'b', 'a']);
+  });
+
+  it('are open while their tasks run and are not being stopped', () => {
+    expect(jobs.filter(isOpen).map(each => each.name)).toEqual(['b']);
+    expect(isOpen(job({ state: 'RUNNING', subState: 'ENDING' }))).toBe(false);
   });
 
   it('of two users with one name are told apart', () => {

@@ -79,7 +79,7 @@ class Job:
 
     @property
     def ended(self) -> bool:
-        return self.state in ("SUCCEEDED", "FAILED", "STOPPED") and self.sub_state != "ENDING"
+        return self.state in ("SUCCEEDED", "FAILED", "STOPPED")
 
     def roles(self, *, with_node: bool) -> dict[str, TaskRoleStatus]:
         result: dict[str, TaskRoleStatus] = {}

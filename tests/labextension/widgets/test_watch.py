@@ -58,15 +58,13 @@ async def test_it_watches_until_the_last_task_has_been_stopped(peer: Peer, watch
     job = peer.add("demo")
     seen = watching("demo")
     await until(lambda: seen.states)
-    job.happen("Stopped by alice.", state="STOPPED", sub_state="ENDING")
-    await until(lambda: seen.states[-1] == "STOPPED")
     looks = len(seen.states)
+    job.happen("Stopped by alice.", sub_state="ENDING", exit_code=-7351)
+    await until(lambda: len(seen.states) > looks)
     assert not seen.task.done()
-    # nothing tells of this but the end of the story
-    job.sub_state = "ENDED"
-    job.wake()
+    job.happen("Stopped by alice.", state="STOPPED", sub_state="ENDED")
     await seen.task
-    assert len(seen.states) > looks
+    assert seen.states[-1] == "STOPPED"
 
 
 async def test_each_event_brings_a_look_and_the_end_ends_the_watch(peer: Peer, watching: Any) -> None:

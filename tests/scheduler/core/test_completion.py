@@ -95,6 +95,7 @@ def test_each_role_has_a_policy_of_its_own() -> None:
     assert world.exited(ps0, 1) == []
     assert world.exited(worker0, 1) == []
     assert world.exited(worker1, 0) == kills([ps1])
+    world.killed(ps1)
     assert world.job().state is State.SUCCEEDED
 
 

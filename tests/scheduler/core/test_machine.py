@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.core.model import State, SubState
+from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
@@ -100,7 +101,7 @@ def test_when_a_task_decides_the_attempt_the_others_are_ended_before_anything_is
     world = World()
     first, second, third = world.run(make_role(tasks=3))
     assert world.exited(first, 1) == kills([second, third])
-    assert (world.job().state, world.job().sub_state) == (State.FAILED, SubState.ENDING)
+    assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
     assert world.task(second).killing
     assert world.killed(second) == []
     assert world.killed(third) == [ReleaseAttempt("j", 0)]
@@ -191,10 +192,11 @@ def test_a_starting_or_running_job_is_stopped_and_its_tasks_ended(started: bool)
     if started:
         world.started(A, B)
     assert world.stop() == kills([A, B])
-    assert (world.job().state, world.job().sub_state) == (State.STOPPED, SubState.ENDING)
+    before = State.RUNNING if started else State.WAITING
+    assert (world.job().state, world.job().sub_state) == (before, SubState.ENDING)
     world.killed(A)
     assert world.killed(B) == [ReleaseAttempt("j", 0)]
-    assert world.job().sub_state is SubState.ENDED
+    assert (world.job().state, world.job().sub_state) == (State.STOPPED, SubState.ENDED)
     assert [world.task(ref).exit_code for ref in (A, B)] == [-7351, -7351]
     assert world.is_free()
 
@@ -224,9 +226,10 @@ def test_a_job_whose_failed_attempt_is_just_ending_is_stopped_and_the_attempt_st
     world = World()
     first, second = world.run(make_role(tasks=2), retryCount=5)
     assert world.exited(first, 3) == kills([second])
-    assert world.job().state is State.WAITING
+    assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
     assert world.stop() == []
-    assert (world.job().state, world.job().sub_state) == (State.STOPPED, SubState.ENDING)
+    assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
+    assert world.job().is_decided
     assert world.killed(second) == [ReleaseAttempt("j", 0)]
     job, attempt = world.job(), world.attempt()
     assert (job.state, job.sub_state) == (State.STOPPED, SubState.ENDED)
@@ -239,7 +242,7 @@ def test_stopping_a_job_that_is_decided_changes_nothing() -> None:
     first, second = world.run(make_role(tasks=2))
     world.exited(first, 3)
     assert world.stop() == []
-    assert world.job().state is State.FAILED
+    assert world.job().sub_state is SubState.ENDING
     world.killed(second)
     assert world.stop() == []
     assert world.job().state is State.FAILED
@@ -252,6 +255,73 @@ def test_stopping_twice_is_stopping_once() -> None:
     world.stop()
     assert world.stop() == []
     assert world.told().count("stop-requested") == 1
+
+
+# -- the end is the end
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("how", ["fails", "succeeds", "is stopped", "runs out of time"])
+def test_a_job_ends_when_its_last_task_has_and_tells_how_it_came_out_before(
+    how: str, restarted: bool
+) -> None:
+    world = World()
+    role = make_role(tasks=2, min_succeeded=1)
+    first, second = world.run(role, extras={"maxRunSeconds": 60})
+    state, code = {
+        "fails": (State.FAILED, 7),
+        "succeeds": (State.SUCCEEDED, 0),
+        "is stopped": (State.STOPPED, -7351),
+        "runs out of time": (State.STOPPED, -7351),
+    }[how]
+    if how == "is stopped":
+        world.stop()
+    elif how == "runs out of time":
+        world.tick(60_000)
+    else:
+        world.exited(first, code)
+    if code < 0:
+        world.killed(first)
+    world.now += 5_000
+    if restarted:
+        world.restart()
+    job, attempt = world.job(), world.attempt()
+    assert (job.state, job.sub_state, job.completed) == (State.RUNNING, SubState.ENDING, None)
+    assert (attempt.state, attempt.completed) == (State.RUNNING, None)
+    assert job.verdict is not None
+    assert (job.verdict.state, job.verdict.exit_code) == (state, code)
+    assert list(world.core.unended("alice")) == [world.core.jobs["j"]]
+    assert "ended" not in world.told()
+    assert str(job.verdict.reason) in world.sentences()
+    world.killed(second)
+    job, attempt = world.job(), world.attempt()
+    assert (job.state, job.sub_state, job.completed) == (state, SubState.ENDED, world.now)
+    assert (attempt.state, attempt.completed) == (state, world.now)
+    assert world.told().count("ended") == 1
+    assert world.told()[-1] == "ended"
+    assert list(world.core.unended("alice")) == []
+    assert world.is_free()
+
+
+def test_a_job_that_is_tried_again_runs_until_its_last_task_has_ended() -> None:
+    world = World()
+    first, second = world.run(make_role(tasks=2), retryCount=1)
+    world.exited(first, 1)
+    assert (world.job().state, world.job().sub_state) == (State.RUNNING, SubState.ENDING)
+    assert not world.job().is_decided
+    world.killed(second)
+    assert (world.job().state, world.job().sub_state) == (State.WAITING, SubState.STARTING)
+
+
+def test_every_sub_state_can_be_left_but_the_last_and_nothing_else_may_follow() -> None:
+    assert FOLLOWS.keys() == set(SubState)
+    assert [each for each, following in FOLLOWS.items() if not following] == [SubState.ENDED]
+    world = World()
+    world.submit()
+    job = world.job()
+    assert job.sub_state is SubState.STARTING
+    with pytest.raises(ValueError, match="QUEUED cannot follow STARTING"):
+        job.enter(SubState.QUEUED)
 
 
 # -- delete

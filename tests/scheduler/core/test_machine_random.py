@@ -146,7 +146,7 @@ class RandomLife(RuleBasedStateMachine):
         job_id = f"j{data.draw(st.integers(1, self.numbers))}"
         self.after(self.world.stop(job_id, delete=delete))
         job = self.world.core.jobs.get(job_id)
-        assert job is None or job.state.ended
+        assert job is None or job.is_decided
         assert delete or job_id not in self.world.outcome.deleted
 
     @precondition(lambda self: self.numbers)
@@ -160,7 +160,7 @@ class RandomLife(RuleBasedStateMachine):
         job_id = f"j{data.draw(st.integers(1, self.numbers))}"
         self.after(self.world.reorder(job_id, priority, place, owner_only=owner_only))
         job = self.world.core.jobs.get(job_id)
-        assert job is None or job.state.ended or priority is None or job.rank[0] == -priority
+        assert job is None or job.is_decided or priority is None or job.rank[0] == -priority
 
     @rule(shares=SHARES)
     def change_shares(self, shares: tuple[VirtualCluster, ...]) -> None:
@@ -323,9 +323,10 @@ class RandomLife(RuleBasedStateMachine):
             assert (job.not_before is not None) <= (job.sub_state in (SubState.RETRY_WAIT, SubState.ENDING))
             if job.state is State.RUNNING:
                 assert job.attempt is not None
+                assert all(task.started is not None for task in job.attempt.tasks.values())
+            if job.state is State.RUNNING and job.sub_state is not SubState.ENDING:
                 held = any(t.held and not t.state.ended for t in job.attempt.tasks.values())
                 assert (job.sub_state is SubState.DEBUG_HELD) == held
-                assert all(task.started is not None for task in job.attempt.tasks.values())
         assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
         assert sleeping(core).keys() <= core.jobs.keys()
 
@@ -344,7 +345,7 @@ class RandomLife(RuleBasedStateMachine):
             if job.id in core.queue:
                 assert obstacle(core.dispatcher, job.id).fits is not Fits.NOW
             reason = waiting_reason(core, job, self.world.now)
-            assert (reason is not None) == (job.state is State.WAITING)
+            assert (reason is not None) == (job.state is State.WAITING or job.sub_state is SubState.ENDING)
 
     @invariant()
     def the_dispatcher_knows_who_holds_what(self) -> None:
@@ -388,6 +389,7 @@ class RandomLife(RuleBasedStateMachine):
         for job_id, row in disk.jobs.items():
             if row["sub_state"] == "ENDED":
                 self.over.setdefault(job_id, disk.job(job_id))
+                assert self.world.told(job_id)[-1] == "ended"
 
     def teardown(self) -> None:
         """Stop everything: nothing may be left."""

@@ -329,7 +329,8 @@ def test_a_job_is_stopped_when_it_has_run_for_its_time() -> None:
     world.killed(*refs)
     job = world.job()
     assert (job.state, job.verdict is not None and job.verdict.exit_code) == (State.STOPPED, -7351)
-    assert "Stopped after running for its time limit of 60 s" in world.sentences()[-3]
+    assert "Stopped after running for its time limit of 60 s" in world.sentences()[-4]
+    assert world.told()[-4:] == ["ending", "task-ended", "task-ended", "ended"]
 
 
 def test_a_time_limit_outlives_a_restart_and_counts_each_attempt_anew() -> None:
@@ -354,8 +355,8 @@ def test_a_virtual_cluster_has_a_time_limit_for_jobs_that_name_none_and_one_for_
     world.run(id="plain")
     world.run(id="asks", extras={"maxRunSeconds": 50})
     world.tick(10_000)
-    assert world.job("plain").state is State.STOPPED
-    assert world.job("asks").state is State.RUNNING
+    assert world.job("plain").sub_state is SubState.ENDING
+    assert world.job("asks").sub_state is SubState.RUNNING
     (error,) = limit_errors(world.core, make_spec(extras={"maxRunSeconds": 101}))
     assert error.path == "$.extras.maxRunSeconds"
     assert "may run for 100 s at most" in str(error.message)

@@ -6,6 +6,7 @@ import pytest
 
 from pai_scheduler.access.login_name import readings
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.core.completion import stop_verdict
 from pai_scheduler.core.model import Attempt, Job, State, Task
 from pai_scheduler.entrance.choice import choose, named, running
 from pai_scheduler.errors import RequestError
@@ -55,7 +56,7 @@ def test_a_job_without_a_session_is_no_notebook_server() -> None:
 
 def test_an_ended_job_is_not_there_even_while_its_tasks_are_being_stopped() -> None:
     job = job_of("one")
-    job.state = State.STOPPED
+    job.verdict = stop_verdict("alice")
     assert meant("alice+one", job) == "404 No job one of user alice runs. There is none."
     assert meant("alice", job) == "404 No job of user alice runs."
 

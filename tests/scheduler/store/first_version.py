@@ -59,7 +59,7 @@ def _add_job(connection: sa.Connection, order: int, job_id: str, state: str, sub
         connection, "jobs",
         id=job_id, user_name="alice", name=job_id, virtual_cluster="default", created=1000 + order,
         config=json.dumps({**JOB, "jobName": job_id}, ensure_ascii=False), ord=order, state=state,
-        sub_state=sub_state, completed=5000 if sub_state == "ENDED" else None,
+        sub_state=sub_state, completed=5000 if sub_state in ("ENDED", "ENDING") else None,
         attempt=None if sub_state == "QUEUED" else 1, retries="[1,0,0,1]",
         not_before=9000 if sub_state == "RETRY_WAIT" else None,
         verdict=verdict if sub_state in ("ENDED", "ENDING") else None, doomed=False,
@@ -69,6 +69,12 @@ def _add_job(connection: sa.Connection, order: int, job_id: str, state: str, sub
         job_id=job_id, time=1000, type="submitted", attempt=None, role=None, idx=None, data='{"a":1}',
         message=json.dumps(["pai_scheduler", "The job was submitted by {user}.", {"user": "alice"}]),
     )  # fmt: skip
+    if sub_state == "ENDING":
+        _insert(
+            connection, "story",
+            job_id=job_id, time=5000, type="ended", attempt=None, role=None, idx=None, data="{}",
+            message=json.dumps(_VERDICT[-1]),
+        )  # fmt: skip
     if sub_state == "QUEUED":
         return
     for number in (0, 1):

@@ -81,7 +81,13 @@ def test_what_the_first_version_wrote_is_read_whole(database_url: str, open_stor
     for order, (job_id, state, sub_state) in enumerate(JOBS, 1):
         job = store.job("alice", job_id)
         assert job is not None
+        if sub_state == "ENDING":
+            # it said FAILED before its last task had ended
+            assert job.verdict is not None
+            state, told_early = "RUNNING", str(job.verdict.state)
+            assert told_early == "FAILED"
         assert (job.id, str(job.state), str(job.sub_state)) == (job_id, state, sub_state)
+        assert (job.completed is not None) == job.state.ended
         assert store.config(job_id) == {**JOB, "jobName": job_id}
         assert job.spec.task_roles[0].task_number == 2
         assert (job.priority, job.overtaken, job.retries.total) == (None, 0, 1)

@@ -5,6 +5,7 @@ import { ITranslator, nullTranslator, TranslationBundle } from '@jupyterlab/tran
 import { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ReadonlyPartialJSONObject, Token } from '@lumino/coreutils';
 
+import { isOpen } from '../jobs';
 import { IJobsModel } from '../model';
 import { chooseTask, tasksOf } from './choose';
 import { AccessDoor } from './door';
@@ -46,7 +47,7 @@ class Access implements IAccess {
     if (this.jobs.error) {
       throw new Error(this.jobs.error);
     }
-    const running = (this.jobs.jobs ?? []).filter(({ state }) => state === 'RUNNING');
+    const running = (this.jobs.jobs ?? []).filter(isOpen);
     return chooseTask(await tasksOf(running, this.door), this.recent, title, accept, this.trans);
   }
 }

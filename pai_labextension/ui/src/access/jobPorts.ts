@@ -4,7 +4,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { key } from '../jobs';
+import { isOpen, key } from '../jobs';
 import { IJobsModel } from '../model';
 import { AccessDoor } from './door';
 import { IRunningTask } from './tasks';
@@ -62,7 +62,7 @@ export class JobPorts implements IDisposable {
   }
 
   private get running() {
-    return (this.jobs.jobs ?? []).filter(({ state }) => state === 'RUNNING').slice(0, JOBS);
+    return (this.jobs.jobs ?? []).filter(isOpen).slice(0, JOBS);
   }
 
   /** A job that has begun to run is asked about at once. */

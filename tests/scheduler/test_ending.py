@@ -1,0 +1,71 @@
+"""A job says that it has ended when everything of it has, on each engine; until then that it is ending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.client import Client
+from tests.testbed.fixtures import provide
+from tests.testbed.images import TINY, tiny_image
+from tests.testbed.scheduler import RunningScheduler
+
+_FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
+#: takes a while to end when it is told to, and writes then what must not be lost
+_SAVES = "trap 'sleep 1; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+
+
+@pytest.fixture(params=["process", "docker"])
+async def alice(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Client]:
+    """Be a user of a scheduler with each engine."""
+    if request.param == "docker":
+        host = request.getfixturevalue("docker_host")
+        await asyncio.to_thread(provide, tiny_image, host)
+        monkeypatch.setenv("DOCKER_HOST", host)
+    scheduler = await asyncio.to_thread(RunningScheduler, tmp_path, "--engine", request.param)
+    async with Client(scheduler.url, "token-of-alice") as client:
+        yield client
+    await asyncio.to_thread(scheduler.close)
+
+
+async def ready(alice: Client, index: int) -> None:
+    """Return when a task would save what it has; there is no log before it has started."""
+    output = b""
+    while b"ready" not in output:
+        async for part in alice.follow_log("alice", "saves", "main", index):
+            output += part
+            if b"ready" in output:
+                return
+        await asyncio.sleep(0.05)
+
+
+async def test_a_state_is_final_when_the_last_task_its_log_and_the_story_are(alice: Client) -> None:
+    role = {"name": "main", "taskNumber": 2, "command": _SAVES, "memoryMB": 100}
+    await alice.submit({"jobName": "saves", "image": TINY, "taskRoles": [role]})
+    for index in (0, 1):
+        await ready(alice, index)
+    await alice.stop("alice", "saves")
+    while True:
+        detail = await alice.job("alice", "saves")
+        status = detail["jobStatus"]
+        if status["state"] in _FINAL:
+            break
+        assert (status["state"], status["subState"], status["completedTime"]) == ("RUNNING", "ENDING", None)
+        assert (status["appExitCode"], status["appExitDiagnostics"]) == (-7351, "Stopped by alice.")
+        await asyncio.sleep(0.05)
+    assert (status["state"], status["subState"], status["appExitCode"]) == ("STOPPED", "ENDED", -7351)
+    tasks = detail["taskRoles"]["main"]["taskStatuses"]
+    assert all(task["taskState"] in _FINAL for task in tasks)
+    for index in (0, 1):
+        assert (await alice.log("alice", "saves", "main", index)).endswith(b"saved\n")
+    story = await alice.story("alice", "saves")
+    assert [event["type"] for event in story].count("ended") == 1
+    assert story[-1]["type"] == "ended"
+    (attempt,) = await alice.attempts("alice", "saves")
+    assert (attempt["state"], attempt["exitCode"]) == ("STOPPED", -7351)
+    assert status["completedTime"] == attempt["completedTime"] == story[-1]["time"]
