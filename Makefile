@@ -1,6 +1,7 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
 #             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text,
-#             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account)
+#             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
+#             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
@@ -14,6 +15,7 @@ PORT ?= 8000
 CLUSTER ?=
 STORAGE ?=
 STORAGE_USER ?=
+SCHEDULER_OPTIONS ?=
 
 bin := .venv/bin
 ui := pai_labextension/ui
@@ -29,7 +31,8 @@ with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
-		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)')
+		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
+		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
 
 # handed on without standing in a command line
 export PASSWORD

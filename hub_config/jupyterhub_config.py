@@ -6,6 +6,7 @@ write the values here. docs/hub.md explains every setting.
 """
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -26,6 +27,8 @@ storage = os.environ.get("PAI_STORAGE", "")
 storage_user = os.environ.get("PAI_STORAGE_USER", "")
 #: File with the token with which Prometheus reads the scheduler's metrics; empty: only administrators do.
 metrics_token_file = os.environ.get("PAI_METRICS_TOKEN_FILE", "")
+#: More options for the scheduler, as a shell has them.
+scheduler_options = os.environ.get("PAI_SCHEDULER_OPTIONS", "")
 #: The Hub's public address.
 public_port = int(os.environ.get("PAI_PORT", "8000"))
 #: Ports of the inner parts, on the loopback address only.
@@ -90,6 +93,7 @@ if engine == "docker":
     # Containers cannot reach this machine's loopback address. The scheduler opens a door for them, on
     # Docker's bridge address, to the Hub's public port.
     scheduler_command += ["--front-door-port", str(public_port)]
+scheduler_command += shlex.split(scheduler_options)
 
 c.JupyterHub.services = [
     {

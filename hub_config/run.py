@@ -21,17 +21,15 @@ from typing import TextIO
 
 from .leftovers import end_leftovers
 from .node import node_folder
-from .settings import LEAST_PASSWORD, Settings, new_password, port_is_free
+from .settings import LEAST_PASSWORD, CannotStart, Settings, new_password, port_is_free
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 #: Seconds until a Hub that has not answered is called failed.
 _START_PATIENCE = 120.0
+#: Options of the scheduler of which its sentences tell.
+_FOR_ONE_START = ("--start-empty", "--new-keys")
 #: Lines of the Hub's log that are shown when it does not start.
 _LOG_LINES = 25
-
-
-class CannotStart(Exception):
-    """Why the Hub is not started, and what to do: one sentence or two."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +57,9 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument(
         "--storage-user", default="", help="the scheduler's account on an HDFS (default: this one's name)"
     )
+    parser.add_argument(
+        "--scheduler-options", default="", help="more options for pai-scheduler, as a shell has them"
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -72,7 +73,16 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     if storage and "://" not in storage:
         # the Hub works in a folder of its own
         storage = str(Path(storage).expanduser().resolve())
-    return Settings(folder, given.engine, cluster, given.port, new_password(), storage, given.storage_user)
+    return Settings(
+        folder,
+        given.engine,
+        cluster,
+        given.port,
+        new_password(),
+        storage,
+        given.storage_user,
+        given.scheduler_options,
+    )
 
 
 def _run(settings: Settings) -> int:
@@ -227,6 +237,9 @@ def _tail(log: Path, start: int) -> str:
         lines = file.read().decode(errors="replace").splitlines()
     # the scheduler says in one sentence why it cannot start; the Hub's own lines only follow from that
     sentences = [line for line in lines if line.startswith("pai-scheduler: ")]
+    for option in _FOR_ONE_START:
+        if sentences and option in sentences[-1]:
+            sentences[-1] += f"\nThat is here: make run SCHEDULER_OPTIONS={option}"
     return "\n".join(sentences[-1:] or lines[-_LOG_LINES:])
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 #: Characters that JupyterHub asks of a shared password.
 LEAST_PASSWORD = 8
+_SECRET_BYTES = 32
 #: None that is easily taken for another.
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 #: The ports tried first: those of the Hub's inner parts, which nothing that outlives the Hub knows, and the
@@ -21,6 +22,10 @@ _USUAL_PORTS = {
     "PAI_SCHEDULER_PORT": 9186,
     "PAI_SSH_PORT": 2222,
 }
+
+
+class CannotStart(Exception):
+    """Why the Hub is not started, and what to do: one sentence or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class Settings:
     storage: str = ""
     #: the account with which the scheduler works on an HDFS; empty: the one that runs it
     storage_user: str = ""
+    #: more of the scheduler's options, as a shell has them
+    scheduler_options: str = ""
 
     @property
     def url(self) -> str:
@@ -55,6 +62,7 @@ class Settings:
             "PAI_CLUSTER": str(self.cluster or ""),
             "PAI_STORAGE": self.storage,
             "PAI_STORAGE_USER": self.storage_user,
+            "PAI_SCHEDULER_OPTIONS": self.scheduler_options,
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
             "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),
@@ -64,14 +72,23 @@ class Settings:
 
 
 def kept_secret(path: Path) -> str:
-    """Read a secret, or make it: readable by its owner only, and the same after a restart."""
+    """Read a secret, or make it: readable by its owner only, and the same after a restart.
+
+    CannotStart: it is not what was made; an empty one would be a secret that everybody knows.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         part = path.with_name(path.name + ".part")
         part.touch(mode=0o600)
-        part.write_text(secrets.token_hex(32))
+        part.write_text(secrets.token_hex(_SECRET_BYTES))
         part.rename(path)
-    return path.read_text()
+    secret = path.read_text()
+    if len(secret) != 2 * _SECRET_BYTES:
+        raise CannotStart(
+            f"The secret in {path} is damaged: it has {len(secret)} characters instead of "
+            f"{2 * _SECRET_BYTES}. Put it back from a backup, or remove the file: another is made then."
+        )
+    return secret
 
 
 def inner_ports(path: Path, public_port: int) -> dict[str, int]:

@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+
+from .durable_file import sync_folder, write_aside
+from .job.messages import msg
+from .start_error import StartError
 
 _BYTES = 32
 
 
 def kept_secret(path: Path) -> bytes:
-    """Give the secret in a file, which is made where there is none; OSError where neither can be."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(secrets.token_bytes(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        # (another service may have been quicker)
-        with suppress(FileExistsError):
-            os.link(fresh, path)
-        fresh.unlink()
-    return path.read_bytes()
+    """Give the secret in a file, which is made where there is none.
+
+    StartError: the file is not what was made, or neither can be. An empty one would be a secret that
+    everybody knows.
+    """
+    try:
+        if not path.exists():
+            _make(path)
+        secret = path.read_bytes()
+    except OSError as error:
+        message = msg("The key file {file} cannot be used: {reason}.", file=path, reason=error.strerror)
+        raise StartError(message) from error
+    if len(secret) != _BYTES:
+        message = msg(
+            "The key file {file} is damaged: it has {length} bytes instead of {bytes}. Put it back from a "
+            "backup. To go on with a new key, remove the file and start once with --new-keys.",
+            file=path,
+            length=len(secret),
+            bytes=_BYTES,
+        )
+        raise StartError(message)
+    return secret
+
+
+def _make(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = write_aside(path, secrets.token_bytes(_BYTES))
+    # (another service may have been quicker)
+    with suppress(FileExistsError):
+        path.hardlink_to(fresh)
+    fresh.unlink()
+    sync_folder(path.parent)

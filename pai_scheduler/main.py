@@ -30,24 +30,18 @@ from .api.server import serve
 from .api.standby import make_standby_app
 from .api.streams import Streams
 from .cluster.definition import Definition, DefinitionError, LogKeeping, parse_definition
+from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .engine.leased import LeasedEngine
 from .engine.process_environment import STORAGE_ADDRESS
 from .engine.protocol import Engine, EngineError
 from .job.messages import msg
 from .job_files import JobFiles
+from .kept_files import check_kept_files, remember_kept_files
 from .leading import Candidate, kept_alive
-from .opening import (
-    StartError,
-    claim_folder,
-    database_url,
-    is_loopback,
-    listen,
-    lock_folder,
-    no_database,
-    open_embedded,
-    refuse_other_database,
-)
+from .opening import database_url, is_loopback, listen, no_database, open_store
+from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .service import Service
+from .start_error import StartError
 from .storage.choosing import choose_storage
 from .storage.errors import StorageError
 from .storage.protocol import Storage
@@ -55,7 +49,6 @@ from .store.lease import Lease
 from .store.store import Store, StoreError
 
 CANNOT_START, OVERTAKEN = 2, 3
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
 
 _log = logging.getLogger(__name__)
 
@@ -83,98 +76,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of the command line; the documentation is made from it too."""
-    parser = argparse.ArgumentParser(
-        prog="pai-scheduler",
-        description="The scheduler of PAI for Jupyter. As a service of JupyterHub it reads the JUPYTERHUB_… "
-        "variables that the Hub sets; alone it needs --tokens.",
-    )
-    parser.add_argument(
-        "--engine", choices=("process", "docker"), default="process", help="how tasks run (%(default)s)"
-    )
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        metavar="DIR",
-        default=_default_data_dir(),
-        help="what must survive (%(default)s)",
-    )
-    parser.add_argument(
-        "--database",
-        metavar="URL",
-        help="a PostgreSQL, postgresql://USER@HOST:PORT/DATABASE, instead of a file in the data folder; "
-        "one with a password in it goes into the environment variable PAI_DATABASE_URL",
-    )
-    parser.add_argument("--host", help=f"address to listen at ({DEFAULT_HOST}, or as the Hub says)")
-    parser.add_argument("--port", type=int, help=f"port to listen at ({DEFAULT_PORT}, or as the Hub says)")
-    parser.add_argument(
-        "--cluster",
-        type=Path,
-        metavar="FILE",
-        help="YAML with nodes and virtual clusters (default: this machine)",
-    )
-    parser.add_argument("--tokens", type=Path, metavar="FILE", help="JSON with the users and their tokens")
-    parser.add_argument(
-        "--admin-service",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a service of the Hub that acts for users, as the spawner does; may be given several times",
-    )
-    parser.add_argument(
-        "--front-door-port",
-        type=int,
-        metavar="N",
-        help="with --engine docker: the port of this machine that containers may reach (default: the "
-        "scheduler's own; with a Hub, its proxy's)",
-    )
-    ssh_door.add_options(parser)
-    parser.add_argument(
-        "--storage",
-        metavar="WHERE",
-        help="where users' files are: a folder, or the name nodes of an HDFS, http://HOST:9870[;http://OTHER:"
-        "9870] (default: the folder storage within the data folder)",
-    )
-    parser.add_argument(
-        "--storage-user",
-        metavar="NAME",
-        help="who the scheduler is to an HDFS; that account must be allowed to act for users (default: who "
-        "runs it)",
-    )
-    parser.add_argument(
-        "--storage-kerberos",
-        action="store_true",
-        help="the HDFS wants Kerberos: a ticket of the scheduler's account (kinit) proves who it is",
-    )
-    parser.add_argument(
-        "--default-fs-uri",
-        metavar="URI",
-        help="what tasks get as PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
-    )
-    parser.add_argument(
-        "--metrics-token-file",
-        type=Path,
-        metavar="FILE",
-        help="file with a token that opens /metrics and /readyz and nothing else, for Prometheus",
-    )
-    parser.add_argument(
-        "--openpai-compat",
-        action="store_true",
-        help="for clients of OpenPAI: whoever reaches this port reads all jobs, with what is in their "
-        "environment, without a token; also answers under /rest-server/api/v1 and, with a token, "
-        "/webhdfs/api/v1",
-    )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
-    parser.add_argument(
-        "--log-format",
-        choices=journal.FORMATS,
-        default="text",
-        help="json: one object per line, for programs (%(default)s)",
-    )
-    return parser
-
-
 async def _run(options: argparse.Namespace) -> None:
     data_dir: Path = options.data_dir.expanduser().absolute()
     place = hub_place(os.environ)
@@ -194,8 +95,7 @@ async def _run(options: argparse.Namespace) -> None:
     url = database_url(options.database, os.environ)
     storage = _storage(options, data_dir)
     with lock_folder(data_dir, shared=url is not None):
-        if url is None:
-            refuse_other_database(data_dir)
+        refuse_other_kind(data_dir, SQLITE if url is None else POSTGRESQL)
         sockets = listen(host, port)
         port = _port(sockets)
         if options.engine == "process":
@@ -206,6 +106,10 @@ async def _run(options: argparse.Namespace) -> None:
         stopping = _on_signals()
 
         async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
+            try:
+                check_kept_files(data_dir, store, new_keys=options.new_keys)
+            except StoreError as error:
+                raise no_database(url or data_dir, error) from error
             keys = JobKeys.in_folder(data_dir)
             async with ssh_door.open_gateway(options, keys, address) as gateway:
                 reached_at = None if is_loopback(host) else _reachable(host)
@@ -228,6 +132,7 @@ async def _run(options: argparse.Namespace) -> None:
                 first_port=zlib.crc32(os.fsencode(data_dir)),
             )
             try:
+                remember_kept_files(data_dir, store)
                 await service.start()
             except StoreError as error:
                 raise no_database(url or data_dir, error) from error
@@ -260,15 +165,16 @@ async def _run(options: argparse.Namespace) -> None:
             await _shut_down(server, service)
 
         if url is None:
-            await lead(lambda engine: engine, open_embedded(data_dir))
+            await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty))
             return
         try:
             lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
             if not await _wait_for(lease, sockets, place.prefix, stopping):
                 return
             async with kept_alive(lease):
-                claim_folder(data_dir, await asyncio.to_thread(lease.database_name))
-                store = await asyncio.to_thread(Store, url, lease)
+                store = await asyncio.to_thread(
+                    open_store, data_dir, url, lease, start_empty=options.start_empty
+                )
                 await lead(lambda own: cast(Engine, LeasedEngine(own, lambda: lease.assured)), store)
             lease.close()
         except StoreError as error:
@@ -405,11 +311,6 @@ async def _shut_down(server: HTTPServer, service: Service) -> None:
     server.stop()
     await server.close_all_connections()
     await service.close()
-
-
-def _default_data_dir() -> Path:
-    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(base) / "pai-scheduler"
 
 
 def _reachable(host: str) -> str:

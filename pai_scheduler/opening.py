@@ -1,33 +1,33 @@
-"""Opens what a scheduler needs before it can start: its data folder, its port, its database."""
+"""Opens what a scheduler needs before it can start: its port and its database."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import ipaddress
-import os
+import logging
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 from tornado.netutil import bind_sockets
 
+from .data_folder import (
+    POSTGRESQL,
+    SQLITE,
+    Owner,
+    claim_folder,
+    disown_folder,
+    earlier_life,
+    refuse_other_kind,
+)
 from .job.messages import Message, msg
-from .store.store import Store, StoreError
+from .start_error import StartError
+from .store.lease import Lease
+from .store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
 
-#: in the data folder: the name of the PostgreSQL database whose tasks are in it
-_OWNER = "database"
-
-
-class StartError(Exception):
-    """The scheduler cannot start; `message` says why and what to do."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
+_log = logging.getLogger(__name__)
 
 
 def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
@@ -46,74 +46,6 @@ def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
                 )
             )
     return given or environ.get("PAI_DATABASE_URL") or None
-
-
-def lock_folder(folder: Path, *, shared: bool = False) -> IO[str]:
-    """Take the data folder for ourselves, until the file that this gives is closed.
-
-    `shared`: only against those who want it for themselves. Of several services on one PostgreSQL the lease
-    says whose it is; one that is frozen would never give a lock back.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = open(folder / "lock", "a+", encoding="utf-8")  # noqa: SIM115 - the caller closes it
-    except OSError as error:
-        message = msg(
-            "The data folder {folder} cannot be used: {reason}.", folder=folder, reason=error.strerror
-        )
-        raise StartError(message) from None
-    try:
-        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        owner = lock.read().strip() or "?"
-        lock.close()
-        message = msg(
-            "Another scheduler (process {pid}) uses the data folder {folder}. "
-            "End it, or choose another --data-dir.",
-            pid=owner,
-            folder=folder,
-        )
-        raise StartError(message) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock
-
-
-def claim_folder(folder: Path, database: str) -> None:
-    """Make the data folder that of a PostgreSQL database; StartError where it is another's.
-
-    Whoever leads ends all tasks in its folder that its database does not know.
-    """
-    if (folder / "scheduler.sqlite").exists():
-        message = msg(
-            "The data folder {folder} has a database of its own (scheduler.sqlite), whose tasks would be "
-            "ended. Choose another --data-dir.",
-            folder=folder,
-        )
-        raise StartError(message)
-    owner = folder / _OWNER
-    if not owner.exists():
-        owner.write_text(database)
-    elif owner.read_text() != database:
-        message = msg(
-            "The data folder {folder} belongs to another PostgreSQL database, whose tasks would be ended. "
-            "Choose another --data-dir.",
-            folder=folder,
-        )
-        raise StartError(message)
-
-
-def refuse_other_database(folder: Path) -> None:
-    """StartError where the data folder is that of a PostgreSQL database."""
-    if (folder / _OWNER).exists():
-        message = msg(
-            "The data folder {folder} belongs to a PostgreSQL database. Give its address with --database, "
-            "or choose another --data-dir.",
-            folder=folder,
-        )
-        raise StartError(message)
 
 
 def is_loopback(host: str) -> bool:
@@ -143,12 +75,55 @@ def listen(host: str, port: int) -> list[socket.socket]:
         raise StartError(message) from None
 
 
-def open_embedded(data_dir: Path) -> Store:
-    """Open the SQLite database in the data folder."""
+def open_store(
+    folder: Path, url: str | None = None, lease: Lease | None = None, *, start_empty: bool = False
+) -> Store:
+    """Open the database to which a data folder belongs: the PostgreSQL at `url`, or the file in the folder.
+
+    StartError where that is not possible, or the folder was in use and its database is another one or empty;
+    `start_empty`: it is empty on purpose.
+    """
+    kind = SQLITE if url is None else POSTGRESQL
+    refuse_other_kind(folder, kind)
     try:
-        return Store.in_folder(data_dir)
+        try:
+            store = _open(folder, url, lease, may_be_empty=False)
+        except EmptyDatabaseError:
+            if (traces := earlier_life(folder)) and not start_empty:
+                raise _lost_database(folder, url, traces) from None
+            disown_folder(folder)
+            store = _open(folder, url, lease, may_be_empty=True)
+        else:
+            if start_empty:
+                _log.warning("the database is not empty: leave --start-empty out, it is for one start only")
+        try:
+            claim_folder(folder, Owner(kind, store.name()))
+        except BaseException:
+            store.close()
+            raise
     except (OSError, StoreError) as error:
-        raise no_database(data_dir, error) from error
+        raise no_database(url or folder, error) from error
+    return store
+
+
+def _open(folder: Path, url: str | None, lease: Lease | None, *, may_be_empty: bool) -> Store:
+    if url is None:
+        return Store.in_folder(folder, may_be_empty=may_be_empty)
+    return Store(url, lease, may_be_empty=may_be_empty)
+
+
+def _lost_database(folder: Path, url: str | None, traces: Sequence[str]) -> StartError:
+    database = folder / DATABASE_FILE if url is None else _shown(url)
+    return StartError(
+        msg(
+            "The data folder {folder} was in use (it has: {traces}), but its database {database} is missing "
+            "or empty: every job would be forgotten, and all tasks that run would be ended. Put the database "
+            "back, or restore a backup of it. To give all of that up, start once with --start-empty.",
+            folder=folder,
+            traces=", ".join(traces),
+            database=database,
+        )
+    )
 
 
 def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
@@ -158,8 +133,12 @@ def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
         return StartError(
             msg("The database in {folder} cannot be used: {reason}.", folder=where, reason=reason)
         )
+    return StartError(msg("The database {url} cannot be used: {reason}.", url=_shown(where), reason=reason))
+
+
+def _shown(url: str) -> str:
+    """Give an address without its password."""
     try:
-        shown = sa.make_url(where).render_as_string(hide_password=True)
+        return sa.make_url(url).render_as_string(hide_password=True)
     except ArgumentError:
-        shown = where
-    return StartError(msg("The database {url} cannot be used: {reason}.", url=shown, reason=reason))
+        return url

@@ -11,7 +11,8 @@ from .access.job_keys import JobKeys
 from .gateway.settings import Settings
 from .gateway.supervisor import GatewaySupervisor, PortTakenError
 from .job.messages import msg
-from .opening import StartError, is_loopback
+from .opening import is_loopback
+from .start_error import StartError
 from .wire import SshGateway
 
 DEFAULT_PORT = 2222

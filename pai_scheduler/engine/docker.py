@@ -19,6 +19,7 @@ import aiohttp
 from ..cluster.definition import LogKeeping
 from ..cluster.node import Node
 from ..core.events import NodesChanged
+from ..durable_file import write_durably
 from ..job.messages import msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
@@ -434,9 +435,14 @@ def _name(container: Mapping[str, Any]) -> str:
 def _instance(data_dir: Path) -> str:
     """Give this scheduler's own mark, by which it knows its containers among those of others."""
     path = data_dir / "docker-instance"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
+    if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)
-        path.write_text(secrets.token_hex(8))
-        return path.read_text().strip()
+        write_durably(path, secrets.token_hex(8).encode())
+    if mark := path.read_text().strip():
+        return mark
+    raise EngineError(
+        msg(
+            "The file {file} is empty: the containers that run cannot be found. Put it back from a backup.",
+            file=path,
+        )
+    )

@@ -47,8 +47,6 @@ _leader = sa.Table(
     # the leader's sessions have this name; empty: nobody leads
     sa.Column("client", sa.String(63), nullable=False),
     sa.Column("address", sa.Text, nullable=False),
-    # tells this database from others
-    sa.Column("name", sa.String(32), nullable=False),
     # of the last transaction that a leader committed
     sa.Column("mark", sa.String(32), nullable=False),
 )
@@ -104,8 +102,7 @@ class Lease:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             _metadata.create_all(connection)
             if connection.execute(sa.select(_leader.c.id)).first() is None:
-                name = secrets.token_hex(16)
-                row = {"id": 1, "epoch": 0, "client": "", "address": "", "name": name, "mark": ""}
+                row = {"id": 1, "epoch": 0, "client": "", "address": "", "mark": ""}
                 connection.execute(_leader.insert(), row)
                 connection.execute(_beat.insert(), {"id": 1, "beat": 0})
 
@@ -115,11 +112,6 @@ class Lease:
         query = sa.select(*columns).join(_beat, _beat.c.id == _leader.c.id)
         with self._connected() as connection:
             return Sight(*connection.execute(query).one())
-
-    def database_name(self) -> str:
-        """Give what tells this database from all others."""
-        with self._connected() as connection:
-            return str(connection.execute(sa.select(_leader.c.name)).scalar_one())
 
     def take(self, seen: Sight) -> bool:
         """Lead from now on, unless something has happened since `seen` was. True: we lead."""

@@ -15,13 +15,26 @@ from .tables import HEAD
 _LOCK = 0x50414901
 
 
-def migrate(engine: sa.Engine, guard: Callable[[sa.Connection], object]) -> None:
+class EmptyDatabaseError(StoreError):
+    """The database has nothing in it, not even tables."""
+
+    def __init__(self) -> None:
+        super().__init__(msg("it is empty"))
+
+
+def migrate(
+    engine: sa.Engine, guard: Callable[[sa.Connection], object], *, may_be_empty: bool = True
+) -> None:
     """Run the migrations that a database lacks, all or none; two at once wait for each other.
 
-    `guard` is called within the transaction. StoreError: a newer scheduler wrote the database.
+    `guard` is called within the transaction. StoreError: a newer scheduler wrote the database, or it is empty
+    and may not be.
     """
-    if revision(engine) == HEAD:
+    found = revision(engine)
+    if found == HEAD:
         return
+    if found is None and not may_be_empty:
+        raise EmptyDatabaseError
     # a good part of a start: most find the schema as it should be
     from alembic import command
     from alembic.config import Config

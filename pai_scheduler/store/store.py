@@ -23,11 +23,16 @@ from ..job.task import TaskRef
 from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
-from .migrate import migrate
+from .migrate import EmptyDatabaseError, migrate
 from .reserve import keep_reserve
-from .tables import KEPT, attempts, forgotten, jobs, public_keys, story, tasks, virtual_clusters
+from .tables import KEPT, attempts, forgotten, installation, jobs, public_keys, story, tasks, virtual_clusters
 
-__all__ = ["Store", "StoreError", "StoredStory", "describe"]
+__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "Store", "StoreError", "StoredStory", "describe"]
+
+#: in the data folder, where the scheduler has no PostgreSQL
+DATABASE_FILE = "scheduler.sqlite"
+#: the row of `installation` with the database's own name
+_NAME = "database"
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
@@ -52,10 +57,11 @@ class StoredStory:
 class Store:
     """The database at an SQLAlchemy `url`, brought up to the present schema; StoreError where that fails.
 
-    With a `lease`, nothing is written once another service has it.
+    With a `lease`, nothing is written once another service has it. EmptyDatabaseError: it is empty, and may
+    not be.
     """
 
-    def __init__(self, url: str, lease: Lease | None = None) -> None:
+    def __init__(self, url: str, lease: Lease | None = None, *, may_be_empty: bool = True) -> None:
         self._lease = lease
         self.engine = open_database(url, client=lease.client if lease else "pai-scheduler")
         on_postgresql = self.engine.dialect.name == "postgresql"
@@ -65,19 +71,27 @@ class Store:
             self.engine.execution_options(isolation_level="REPEATABLE READ") if on_postgresql else self.engine
         )
         try:
-            migrate(self.engine, lease.sign if lease else _nobody_else)
+            migrate(self.engine, lease.sign if lease else _nobody_else, may_be_empty=may_be_empty)
+        except StoreError:
+            self.engine.dispose()
+            raise
         except DBAPIError as error:
+            self.engine.dispose()
             raise store_error(error) from error
         self._file = None if on_postgresql else DatabaseFile(self.engine.url.database)
 
     @classmethod
-    def in_folder(cls, folder: Path) -> Self:
+    def in_folder(cls, folder: Path, *, may_be_empty: bool = True) -> Self:
         """Open (or make) the embedded SQLite database in a folder."""
+        file = folder / DATABASE_FILE
+        # opened, it would lose what is in the log beside it
+        if not may_be_empty and not (file.exists() and file.stat().st_size):
+            raise EmptyDatabaseError
         folder.mkdir(parents=True, exist_ok=True)
         # everybody's jobs, and the secrets in their jobEnvs; SQLite's other files get the same mode
-        (folder / "scheduler.sqlite").touch(mode=0o600)
-        (folder / "scheduler.sqlite").chmod(0o600)
-        return cls(f"sqlite:///{folder / 'scheduler.sqlite'}")
+        file.touch(mode=0o600)
+        file.chmod(0o600)
+        return cls(f"sqlite:///{file}", may_be_empty=may_be_empty)
 
     def close(self) -> None:
         """Close all connections."""
@@ -194,7 +208,25 @@ class Store:
         with self._writing() as connection:
             return connection.execute(public_keys.delete().where(*which)).rowcount > 0
 
+    def remember_fingerprints(self, files: Mapping[str, str]) -> None:
+        """Keep the fingerprints of files that belong to this database, by name."""
+        with self._writing() as connection:
+            changed = [{"name": name, "value": value} for name, value in files.items()]
+            self._write(connection, installation, changed)
+
     # -- reading --------------------------------------------------------------------------------------------
+
+    def name(self) -> str:
+        """Give what tells this database from all others."""
+        query = sa.select(installation.c.value).where(installation.c.name == _NAME)
+        with self._reading() as connection:
+            return str(connection.execute(query).scalar_one())
+
+    def fingerprints(self) -> dict[str, str]:
+        """Give the fingerprints of the files that belong to this database, by name."""
+        with self._reading() as connection:
+            found = connection.execute(sa.select(installation).where(installation.c.name != _NAME))
+            return {row.name: row.value for row in found}
 
     def live_jobs(self) -> list[Job]:
         """Give every job that has not ended, or still holds something, with its present attempt's tasks."""

@@ -112,6 +112,15 @@ story = Table(
     sqlite_autoincrement=True,
 )
 
+#: what belongs to this database: `database` is its own name, which tells it from all others; the others are
+#: files of the data folder, by their fingerprints
+installation = Table(
+    "installation",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
 #: tasks of deleted jobs whose logs are still to be removed
 forgotten = Table(
     "forgotten",

@@ -20,7 +20,7 @@ from pai_scheduler.cli.arguments import make_parser as pai_parser
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.jsontext import loads_jsonc
 from pai_scheduler.job.validate import validate
-from pai_scheduler.main import make_parser as scheduler_parser
+from pai_scheduler.options import make_parser as scheduler_parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/zh").glob("*.md"))]

@@ -67,6 +67,13 @@ def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
     assert "--storage-user" not in scheduler["command"]
 
 
+def test_more_options_reach_the_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked = _settings(["--scheduler-options=--start-empty --log-format 'json'", "--folder", str(tmp_path)])
+    more = asked.environment()["PAI_SCHEDULER_OPTIONS"]
+    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SCHEDULER_OPTIONS=more).JupyterHub.services
+    assert scheduler["command"][-3:] == ["--start-empty", "--log-format", "json"]
+
+
 def test_the_ssh_gateway_is_at_the_port_that_was_chosen_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

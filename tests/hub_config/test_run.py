@@ -71,3 +71,15 @@ def test_a_hub_that_cannot_start_says_why_in_a_sentence_and_leaves_nothing_behin
     assert (tmp_path / "run" / "hub").stat().st_mode & 0o077 == 0
     assert end_leftovers(tmp_path / "run") == []
     assert port_is_free(port)
+
+
+def test_a_lost_database_is_said_with_what_to_type_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    (folder / "scheduler" / "tasks" / "pai-j-0-main-0").mkdir(parents=True)
+    use_own_ports(folder)
+    assert main(["--folder", str(folder), "--port", str(free_port())]) == 1
+    said = capsys.readouterr().err
+    assert f"pai-scheduler: The data folder {folder}/scheduler was in use" in said
+    assert said.endswith("\nThat is here: make run SCHEDULER_OPTIONS=--start-empty\n")

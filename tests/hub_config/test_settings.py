@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from hub_config.run import _settings
-from hub_config.settings import LEAST_PASSWORD, Settings, inner_ports, kept_secret, new_password, port_is_free
+from hub_config.settings import (
+    LEAST_PASSWORD,
+    CannotStart,
+    Settings,
+    inner_ports,
+    kept_secret,
+    new_password,
+    port_is_free,
+)
 
 
 def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
@@ -16,6 +24,14 @@ def test_a_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert len(secret) == 64
     assert kept_secret(tmp_path / "secrets" / "token") == secret
     assert (tmp_path / "secrets" / "token").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("spoilt", ["", "ab", "a" * 65])
+def test_a_secret_of_another_length_is_refused_with_a_sentence(tmp_path: Path, spoilt: str) -> None:
+    (tmp_path / "token").write_text(spoilt)
+    with pytest.raises(CannotStart, match=f"it has {len(spoilt)} characters instead of 64") as caught:
+        kept_secret(tmp_path / "token")
+    assert str(tmp_path / "token") in str(caught.value)
 
 
 def test_inner_ports_stay_the_same_while_they_are_free(tmp_path: Path) -> None:

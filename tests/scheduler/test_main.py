@@ -243,3 +243,69 @@ def test_a_token_for_metrics_that_cannot_be_used_is_named_before_anything_starts
     file.write_text("short")
     assert "16" in refused(*options, "--metrics-token-file", str(file))
     assert not (tmp_path / "data").exists()
+
+
+async def test_a_lost_database_ends_no_task_unless_that_is_said(
+    own: RunningScheduler, tmp_path: Path
+) -> None:
+    async with Client(own.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("precious", f"echo $$ > {tmp_path}/pid; exec sleep 1000"))
+        await _until_there(tmp_path / "pid")
+        async for event in alice.events("alice", "precious"):
+            if event["type"] == "running":
+                break
+        own.kill()
+        for file in own.data_dir.glob("scheduler.sqlite*"):
+            file.rename(tmp_path / file.name)
+        done = await asyncio.to_thread(
+            subprocess.run, own.command(), env=clean_environ(), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2
+        (sentence,) = done.stderr.splitlines()
+        assert "--start-empty" in sentence
+        assert str(own.data_dir) in sentence
+        # as it was: put back, it goes on
+        for file in tmp_path.glob("scheduler.sqlite*"):
+            file.rename(own.data_dir / file.name)
+        await asyncio.to_thread(own.start)
+        assert (await alice.job("alice", "precious"))["jobStatus"]["subState"] == "RUNNING"
+        assert len(await alice.attempts("alice", "precious")) == 1
+        own.kill()
+        (own.data_dir / "scheduler.sqlite").write_bytes(b"")
+        own._options = ("--start-empty",)
+        await asyncio.to_thread(own.start)
+        assert await alice.jobs() == []
+        task = Path("/proc") / (tmp_path / "pid").read_text().strip()
+        for _ in range(600):
+            if not task.exists():
+                break
+            await asyncio.sleep(0.05)
+        assert not task.exists()
+
+
+async def test_a_lost_key_is_not_replaced_in_silence(own: RunningScheduler) -> None:
+    own.kill()
+    for spoil in (
+        lambda file: file.write_bytes(b""),
+        lambda file: file.unlink(),
+    ):
+        spoil(own.data_dir / "job-keys.key")
+        done = await asyncio.to_thread(
+            subprocess.run, own.command(), env=clean_environ(), capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 2
+        (sentence,) = done.stderr.splitlines()
+        assert "job-keys.key" in sentence
+        assert "--new-keys" in sentence
+    own._options = ("--new-keys",)
+    await asyncio.to_thread(own.start)
+
+
+def test_a_folder_has_one_scheduler_though_its_lock_file_is_removed(scheduler: RunningScheduler) -> None:
+    (scheduler.data_dir / "lock").unlink()
+    done = subprocess.run(
+        scheduler.command(), env=clean_environ(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert "Another scheduler" in done.stderr
+    (scheduler.data_dir / "lock").write_text(str(scheduler.process.pid))

@@ -2,62 +2,109 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import sqlite3
 import subprocess
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
-from pai_scheduler.opening import (
-    StartError,
-    claim_folder,
-    database_url,
-    lock_folder,
-    no_database,
-    refuse_other_database,
-)
+from pai_scheduler.opening import database_url, no_database, open_store
+from pai_scheduler.start_error import StartError
 from pai_scheduler.store.lease import Lease
-from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.store.store import StoreError
 from tests.testbed.scheduler import PROGRAM, clean_environ
 
-
-@pytest.fixture
-def held() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
+from .store.first_version import make_first_version
 
 
-def test_a_folder_is_one_schedulers_or_that_of_several_on_one_postgresql(
-    tmp_path: Path, held: ExitStack
+def in_use(folder: Path) -> Path:
+    """Make a data folder in which a scheduler has worked; give its database."""
+    open_store(folder).close()
+    (folder / "tasks" / "pai-j-0-main-0").mkdir(parents=True)
+    return folder / "scheduler.sqlite"
+
+
+def test_a_new_folder_gets_a_database_and_keeps_it(tmp_path: Path) -> None:
+    names = set()
+    for _ in range(2):
+        store = open_store(tmp_path)
+        names.add(store.name())
+        store.close()
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("lost", ["removed", "empty", "without tables"])
+def test_a_folder_that_was_in_use_is_not_given_to_an_empty_database(tmp_path: Path, lost: str) -> None:
+    database = in_use(tmp_path)
+    database.unlink()
+    if lost == "empty":
+        database.touch()
+    if lost == "without tables":
+        connection = sqlite3.connect(database)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+    was = database.stat().st_size if database.exists() else None
+    with pytest.raises(StartError, match="--start-empty") as caught:
+        open_store(tmp_path)
+    assert str(database) in str(caught.value)
+    assert "tasks" in str(caught.value)
+    assert (database.stat().st_size if database.exists() else None) == was
+    for _ in range(2):
+        open_store(tmp_path, start_empty=True).close()
+    open_store(tmp_path).close()
+
+
+def test_what_is_in_the_log_of_a_lost_database_is_not_thrown_away(tmp_path: Path) -> None:
+    database = in_use(tmp_path)
+    log = database.with_name("scheduler.sqlite-wal")
+    log.write_bytes(b"what was committed last")
+    os.truncate(database, 0)
+    with pytest.raises(StartError):
+        open_store(tmp_path)
+    assert log.read_bytes() == b"what was committed last"
+
+
+def test_a_folder_is_not_given_to_another_database(tmp_path: Path) -> None:
+    database = in_use(tmp_path / "one")
+    in_use(tmp_path / "other").replace(database)
+    for start_empty in (False, True):
+        with pytest.raises(StartError, match="not the one to which the data folder"):
+            open_store(tmp_path / "one", start_empty=start_empty)
+
+
+def test_the_folder_and_the_database_of_an_earlier_scheduler_are_taken(tmp_path: Path) -> None:
+    make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite")
+    (tmp_path / "tasks" / "pai-live-0-main-0").mkdir(parents=True)
+    for _ in range(2):
+        store = open_store(tmp_path)
+        assert store.jobs()
+        store.close()
+
+
+def test_a_folder_that_was_in_use_is_not_given_to_an_empty_postgresql(
+    tmp_path: Path, postgres_url: str
 ) -> None:
-    for _ in range(2):
-        held.enter_context(lock_folder(tmp_path, shared=True))
-    with pytest.raises(StartError, match="Another scheduler"):
-        lock_folder(tmp_path)
-    held.close()
-    held.enter_context(lock_folder(tmp_path))
-    for shared in (True, False):
-        with pytest.raises(StartError, match="Another scheduler"):
-            lock_folder(tmp_path, shared=shared)
+    (tmp_path / "database").write_text("the name of another")
+    with pytest.raises(StartError, match="--start-empty") as caught:
+        open_store(tmp_path, postgres_url)
+    assert "secret" not in str(caught.value)
+    open_store(tmp_path, postgres_url, start_empty=True).close()
+    open_store(tmp_path, postgres_url).close()
 
 
-def test_a_folder_belongs_to_one_database(tmp_path: Path) -> None:
-    refuse_other_database(tmp_path)
-    for _ in range(2):
-        claim_folder(tmp_path, "one")
-    with pytest.raises(StartError, match="another PostgreSQL database"):
-        claim_folder(tmp_path, "other")
-    with pytest.raises(StartError, match="--database"):
-        refuse_other_database(tmp_path)
-
-
-def test_a_folder_with_jobs_of_its_own_is_not_taken_by_a_postgresql(tmp_path: Path) -> None:
-    Store.in_folder(tmp_path).close()
-    with pytest.raises(StartError, match=r"scheduler\.sqlite"):
-        claim_folder(tmp_path, "one")
+def test_a_postgresql_keeps_the_name_under_which_folders_know_it(tmp_path: Path, postgres_url: str) -> None:
+    make_first_version(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE leader (id integer PRIMARY KEY, name varchar(32) NOT NULL)")
+        connection.execute("INSERT INTO leader VALUES (1, 'f00d')")
+    (tmp_path / "database").write_text("f00d")
+    store = open_store(tmp_path, postgres_url)
+    assert store.name() == "f00d"
+    store.close()
 
 
 def test_the_database_is_the_one_given_or_that_of_the_environment_or_the_folders() -> None:
@@ -117,8 +164,8 @@ def test_a_wrong_password_is_one_sentence(tmp_path: Path, postgres_url: str) -> 
 
 def test_who_cannot_start_leaves_the_lead_to_others(tmp_path: Path, postgres_url: str) -> None:
     (tmp_path / "data").mkdir()
-    Store.in_folder(tmp_path / "data").close()
-    assert "scheduler.sqlite" in start(tmp_path, PAI_DATABASE_URL=postgres_url)
+    (tmp_path / "data" / "database").write_text("another")
+    assert "--start-empty" in start(tmp_path, PAI_DATABASE_URL=postgres_url)
     lease = Lease(postgres_url, "here", lambda: None)
     assert lease.look().vacant
     lease.close()
