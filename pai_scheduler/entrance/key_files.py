@@ -43,7 +43,7 @@ class KeyFiles:
         """Begin, with the jobs that there are: the keys of all others are removed."""
         known = list(jobs)
         self.follow(known)
-        live = {job_folder(job.user, job.name) for job in known if not job.state.ended}
+        live = {job_folder(job.user, job.name) for job in known if not job.is_decided}
         self._task = asyncio.create_task(self._work(live))
 
     async def close(self) -> None:
@@ -55,7 +55,7 @@ class KeyFiles:
     def follow(self, jobs: Iterable[Job]) -> None:
         """Take note of jobs that have changed; returns at once."""
         for job in jobs:
-            if job.state.ended:
+            if job.is_decided:
                 self._end(job.id)
             elif job.attempt is not None and job.id not in self._there and job.id not in self._pending:
                 self._pending[job.id] = ((job.user, job.name), True)
