@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0006"
+HEAD = "0007"
 
 metadata = MetaData()
 
