@@ -29,6 +29,7 @@ _RESPONSE_HEADERS = (
     "Content-Type",
     "ETag",
     "Last-Modified",
+    "Link",
     "Retry-After",
     "X-Warning",
 )

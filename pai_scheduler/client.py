@@ -106,9 +106,9 @@ class Client:
         await self._json("POST", path, json=config)
         return str(config["jobName"])
 
-    async def jobs(self, user: str | None = None) -> list[JobSummary]:
-        """List jobs, newest first; those of `user` only where given."""
-        params = {"username": user} if user else {}
+    async def jobs(self, user: str | None = None, *, limit: int | None = None) -> list[JobSummary]:
+        """List jobs, newest first; those of `user` only, the first `limit` (1 to 10,000), where given."""
+        params = _present(username=user or None, limit=limit)
         return cast(list[JobSummary], await self._json("GET", "jobs", params=params))
 
     async def job(self, user: str, name: str) -> JobDetail:
@@ -143,9 +143,14 @@ class Client:
         """List the virtual clusters by name."""
         return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
 
-    async def queue(self, virtual_cluster: str | None = None) -> dict[str, list[QueueEntry]]:
-        """List the waiting jobs of each virtual cluster (or of one), first come first."""
-        params = _present(virtualCluster=virtual_cluster)
+    async def queue(
+        self, virtual_cluster: str | None = None, *, limit: int | None = None
+    ) -> dict[str, list[QueueEntry]]:
+        """List the waiting jobs of each virtual cluster (or of one), first come first.
+
+        `limit`: so many places of each (1 to 10,000), and as many of one's own jobs that come later.
+        """
+        params = _present(virtualCluster=virtual_cluster, limit=limit, own=limit and 1)
         return cast(dict[str, list[QueueEntry]], await self._json("GET", "queue", params=params))
 
     async def reorder(

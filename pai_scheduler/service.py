@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from .caller import Caller
 from .cluster.definition import Definition, LogKeeping, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
+from .cluster.queue import QueuePosition
 from .cluster.redistribution import overlay
 from .core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Tick
 from .core.machine import Core, Settings
@@ -29,6 +31,8 @@ from .core.outlook import (
     QueuedJob,
     VirtualClusterUse,
     node_uses,
+    positions_of,
+    queued_job,
     queued_jobs,
     virtual_cluster_uses,
     waiting_reason,
@@ -50,15 +54,17 @@ from .metrics.monitor import Monitor
 from .metrics.recorder import Recording
 from .reading import Reader
 from .storage.files import Files
-from .store.store import Store, StoredStory
+from .store.store import JobPosition, Store, StoredStory
 from .story import Stories
 from .writer import Committed, Writer
 
 __all__ = [
     "Caller",
     "Forecast",
+    "JobPosition",
     "Limits",
     "NodeUse",
+    "QueuePosition",
     "QueuedJob",
     "Service",
     "Story",
@@ -69,6 +75,9 @@ __all__ = [
 Story = StoredStory
 
 _log = logging.getLogger(__name__)
+
+#: Jobs of the core that are gone through before others' requests come between.
+_LOOKED_AT_ONCE = 2000
 
 
 class Service:
@@ -255,26 +264,57 @@ class Service:
 
     # -- what there is --------------------------------------------------------------------------------------
 
-    async def jobs(self, caller: Caller, owner: str | None = None) -> list[Job]:
-        """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s."""
+    async def jobs(
+        self,
+        caller: Caller,
+        owner: str | None = None,
+        *,
+        after: JobPosition | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s.
+
+        `limit` of them (None: all), those that come after a position in that order.
+        """
         if owner is not None and not caller.may_act_for(owner):
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
-        return await self._reader.read(self._store.jobs, owner if caller.admin else caller.name)
+        user = owner if caller.admin else caller.name
+        return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
 
     async def job(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
         return await self._reader.find(caller, owner, name)
 
-    def queue(self, virtual_cluster: str | None = None) -> dict[str, list[QueuedJob]]:
-        """List the waiting jobs by virtual cluster (None: of all), first come first.
-
-        Everybody may know how long the queue is: what is another user's business the presenter leaves out.
-        """
+    def queues(self, virtual_cluster: str | None = None) -> list[str]:
+        """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
         names = self._core.dispatcher.ledger.clusters
         if virtual_cluster is not None and virtual_cluster not in names:
             raise no_virtual_cluster(virtual_cluster, sorted(names))
-        chosen = names if virtual_cluster is None else [virtual_cluster]
-        return {name: queued_jobs(self._core, name) for name in chosen}
+        return list(names) if virtual_cluster is None else [virtual_cluster]
+
+    def queue(
+        self, virtual_cluster: str, *, after: QueuePosition | None = None, limit: int | None = None
+    ) -> list[QueuedJob]:
+        """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position.
+
+        Everybody may know how long the queue is: what is another user's business the presenter leaves out.
+        """
+        return queued_jobs(self._core, virtual_cluster, after, limit)
+
+    async def own_queue(
+        self, caller: Caller, virtual_cluster: str, after: QueuePosition, limit: int
+    ) -> list[QueuePosition]:
+        """Tell where those of the caller's jobs stand that come after a position, the first `limit`."""
+        found: list[QueuePosition] = []
+        jobs = list(self._core.unended(caller.name))
+        for begin in range(0, len(jobs), _LOOKED_AT_ONCE):
+            found += positions_of(self._core, jobs[begin : begin + _LOOKED_AT_ONCE], virtual_cluster)
+            await asyncio.sleep(0)  # others' requests come between
+        return nsmallest(limit, (position for position in found if position > after))
+
+    def queued(self, position: QueuePosition) -> QueuedJob | None:
+        """Give the waiting job at a position; None where it is there no more."""
+        return queued_job(self._core, position)
 
     def queue_place(self, job: Job) -> int | None:
         """Give a job's place in its queue, from 1; None where it is not in line."""

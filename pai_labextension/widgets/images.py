@@ -35,7 +35,7 @@ async def image_help(client: Client) -> ImageHelp:
 
 async def _used(client: Client) -> tuple[str, ...]:
     user = (await client.whoami())["username"]
-    names = [job["name"] for job in (await client.jobs(user))[:_MOST_JOBS]]
+    names = [job["name"] for job in await client.jobs(user, limit=_MOST_JOBS)]
     images: dict[str, None] = {}
     for name in names:
         image = (await client.config(user, name)).get("image")

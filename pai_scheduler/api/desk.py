@@ -154,9 +154,7 @@ class ApiHandler(RequestHandler):
         """Finish with JSON."""
         self.set_status(status)
         self.set_header("Content-Type", "application/json; charset=UTF-8")
-        self.finish(
-            json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        )
+        self.finish(to_json(body))
 
     def in_words(self, message: Message | None) -> str:
         """Put a message into the caller's language; empty where there is none."""
@@ -166,7 +164,7 @@ class ApiHandler(RequestHandler):
         """Read a parameter of the query string; refuses one that is there twice. None: it is not there."""
         values = self.get_query_arguments(name)
         if len(values) > 1:
-            raise _bad_query(name, msg("{key} is there twice.", key=name))
+            raise bad_query(name, msg("{key} is there twice.", key=name))
         return values[0] if values else None
 
     def query_int(self, name: str, default: int | None = None, *, least: int | None = None) -> int | None:
@@ -177,16 +175,16 @@ class ApiHandler(RequestHandler):
         try:
             value = int(text)
         except ValueError:
-            raise _bad_query(name, msg("{text} is not a whole number.", text=text)) from None
+            raise bad_query(name, msg("{text} is not a whole number.", text=text)) from None
         if least is not None and value < least:
-            raise _bad_query(name, msg("{value} is too small: at least {least}.", value=value, least=least))
+            raise bad_query(name, msg("{value} is too small: at least {least}.", value=value, least=least))
         return value
 
     def query_flag(self, name: str) -> bool:
         """Read a yes or no of the query string (`1`, `true`, `0`, `false`); absent: no."""
         text = (self.query_text(name) or "0").lower()
         if text not in ("0", "1", "true", "false"):
-            raise _bad_query(name, msg("{text} is neither 0 nor 1.", text=text))
+            raise bad_query(name, msg("{text} is neither 0 nor 1.", text=text))
         return text in ("1", "true")
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
@@ -266,7 +264,13 @@ class UnknownPath(ApiHandler):
         raise RequestError(404, "NoApiError", msg("There is no {path} here.", path=self.request.path))
 
 
-def _bad_query(name: str, message: Message) -> RequestError:
+def to_json(value: Any) -> bytes:
+    """Write a value as the API's JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def bad_query(name: str, message: Message) -> RequestError:
+    """Say what is wrong with a parameter of the query string."""
     return invalid_parameters(
         msg("The query parameter {name} is wrong: {reason}", name=name, reason=message),
         [SpecError(name, message)],

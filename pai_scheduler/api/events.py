@@ -10,42 +10,38 @@ from ..core.model import SubState
 from ..errors import invalid_parameters
 from ..job.messages import msg
 from ..service import Story
-from .desk import Route
+from ..wire import JobEvent
+from .desk import Route, bad_query
+from .listing import ListHandler, stored
+from .paging import Page, asked_page, whole_number
 from .stream import StreamHandler
 
 #: Seconds between signs of life, below the idle limits of common proxies.
 HEARTBEAT_SECONDS = 15.0
-#: Entries of a list that are held at once.
-_PAGE = 1000
 
 
-class EventsHandler(StreamHandler):
+class EventsHandler(StreamHandler, ListHandler):
     """`/events` and `…/:j/events`; `follow=1`: as it happens, resumed by `Last-Event-ID`."""
 
     async def get(self, user: str | None = None, name: str | None = None) -> None:
         """List, or follow."""
+        page = asked_page(self, whole_number)
+        after = page.after if page.after is not None else self._last_seen()
         if self.query_flag("follow"):
-            await self._follow(user, name)
+            if page.limit is not None:
+                raise bad_query("limit", msg("what is followed has no pages."))
+            await self._follow(user, name, after)
             return
-        await self._list(user, name)
 
-    async def _list(self, user: str | None, name: str | None) -> None:
-        """Give a JSON list, page by page: an administrator's may be long."""
-        after, separator = self._last_seen(), "["
-        while not self.gone.is_set():
-            page = await self.service.story(self.caller, user, name, after=after, limit=_PAGE)
-            self.set_header("Content-Type", "application/json; charset=UTF-8")
-            for story in page:
-                event = self.presenter.event(story, with_job=name is None)
-                self.write(separator + json.dumps(event, ensure_ascii=False))
-                after, separator = story.id, ","
-            if len(page) < _PAGE:
-                break
-            await self.send(b"")
-        self.finish("]" if separator == "," else "[]")
+        async def read(after: int | None, count: int) -> list[Story]:
+            return await self.service.story(self.caller, user, name, after=after or 0, limit=count)
 
-    async def _follow(self, user: str | None, name: str | None) -> None:
-        after = self._last_seen()
+        def present(story: Story) -> tuple[int, JobEvent]:
+            return story.id, self.presenter.event(story, with_job=name is None)
+
+        await self.answer_list(Page(page.limit, after), stored(read, present))
+
+    async def _follow(self, user: str | None, name: str | None, after: int) -> None:
         # refusals come before the first byte
         if user is not None and name is not None:
             job = await self.service.job(self.caller, user, name)

@@ -8,11 +8,16 @@ from urllib.parse import quote
 
 import yaml
 
+from ..core.model import Job
 from ..errors import RequestError, conflict, invalid_parameters
 from ..job.messages import msg
 from ..job.validate import SpecError, warnings
+from ..service import JobPosition
+from ..wire import JobSummary
 from .body import read_body, read_object
 from .desk import ApiHandler, Route
+from .listing import ListHandler, stored
+from .paging import asked_page, whole_number, word
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -30,31 +35,42 @@ class _SubmitHandler(ApiHandler):
         self.answer({"message": f"update job {name} successfully"}, 202)
 
 
-class JobsHandler(_SubmitHandler):
+class _ListingHandler(_SubmitHandler, ListHandler):
+    async def list_jobs(self, owner: str | None) -> None:
+        """List, newest first."""
+
+        async def read(after: JobPosition | None, count: int) -> list[Job]:
+            return await self.service.jobs(self.caller, owner, after=after, limit=count)
+
+        def present(job: Job) -> tuple[JobPosition, JobSummary]:
+            position = JobPosition(job.created, job.id)
+            return position, self.presenter.summary(job, self.service.queue_place(job))
+
+        await self.answer_list(asked_page(self, _position), stored(read, present))
+
+
+class JobsHandler(_ListingHandler):
     """`/jobs`: the caller's own jobs; an admin's list holds everybody's."""
 
     public_in_openpai = True
 
     async def get(self) -> None:
         """List."""
-        owner = self.query_text("username")
-        jobs = await self.service.jobs(self.caller, owner or None)
-        self.answer([self.presenter.summary(job, self.service.queue_place(job)) for job in jobs])
+        await self.list_jobs(self.query_text("username") or None)
 
     async def post(self) -> None:
         """Submit for oneself."""
         await self.submit(self.caller.name, read_object(self.request))
 
 
-class UserJobsHandler(_SubmitHandler):
+class UserJobsHandler(_ListingHandler):
     """`/user/:u/jobs`."""
 
     public_in_openpai = True
 
     async def get(self, user: str) -> None:
         """List."""
-        jobs = await self.service.jobs(self.caller, user)
-        self.answer([self.presenter.summary(job, self.service.queue_place(job)) for job in jobs])
+        await self.list_jobs(user)
 
     async def post(self, user: str) -> None:
         """Submit for `user`."""
@@ -148,6 +164,11 @@ class ValidateHandler(ApiHandler):
         """Check."""
         forecast = await self.service.validate(self.caller, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
+
+
+def _position(cursor: Any) -> JobPosition:
+    created, job_id = cursor if isinstance(cursor, list) and len(cursor) == 2 else (None, None)
+    return JobPosition(whole_number(created), word(job_id))
 
 
 def _yaml(config: dict[str, Any]) -> str:

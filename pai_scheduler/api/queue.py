@@ -4,46 +4,103 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..errors import conflict, invalid_parameters
 from ..job.messages import msg
 from ..job.validate import SpecError
+from ..service import QueuedJob, QueuePosition
 from ..wire import QueueEntry
 from .body import read_object
-from .desk import ApiHandler, Route
+from .desk import ApiHandler, Desk, Route, to_json
+from .listing import SLICE, ListHandler, Slice, joined, take
+from .paging import asked_page, link_to_next, whole_number, word
 
-#: Places of one virtual cluster that are shown unless more are asked for.
-_SHOWN = 1000
 #: Of so many jobs of one's own is said why they wait: each takes a search through the cluster.
 _EXPLAINED = 20
 _LAST_PLACE = 2**31 - 1
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
 
 
-class QueueHandler(ApiHandler):
+class QueueHandler(ListHandler):
     """`/queue`: everybody may know how long it is; which jobs the others' are is their business."""
 
+    def initialize(self, desk: Desk) -> None:
+        """Take what tornado hands to each new handler."""
+        super().initialize(desk)
+        self._unexplained = _EXPLAINED
+
     async def get(self) -> None:
-        """List, first come first."""
-        virtual_cluster = self.query_text("virtualCluster") or None
-        limit = self.query_int("limit", _SHOWN, least=0)
-        explained, shown = 0, {}
-        for name, queue in self.service.queue(virtual_cluster).items():
-            entries: list[QueueEntry] = []
-            for queued in queue:
-                own = queued.job.user == self.caller.name
-                if not own and limit is not None and queued.place > limit:
-                    continue
-                reason = None
-                if own and explained < _EXPLAINED:
-                    explained += 1
-                    reason = self.service.waiting_reason(queued.job)
-                    await asyncio.sleep(0)  # others' requests come between
-                entries.append(self.presenter.queue_entry(queued, self.caller, reason))
-            shown[name] = entries
-        self.answer(shown)
+        """List, first come first: so many of each virtual cluster, or all."""
+        names = self.service.queues(self.query_text("virtualCluster") or None)
+        page = asked_page(self, _positions)
+        own = self.query_flag("own")
+        self.set_header("Content-Type", "application/json; charset=UTF-8")
+        if page.limit is not None:
+            await self._answer_page(names, page.limit, page.after, own=own)
+            return
+        for number, name in enumerate(names):
+            self.write((b"," if number else b"{") + to_json(name) + b":")
+            if page.after is not None and name not in page.after:
+                self.write(b"[]")
+            else:
+                begin = None if page.after is None else page.after[name]
+                await self.write_array(begin, partial(self._read, name))
+        self.finish(b"}" if names else b"{}")
+
+    async def _answer_page(
+        self, names: Sequence[str], limit: int, after: Mapping[str, QueuePosition] | None, *, own: bool
+    ) -> None:
+        """Finish with so many places of each queue; a queue that had no more before has none now."""
+        arrays: list[bytes] = []
+        going_on: dict[str, QueuePosition] = {}
+        for name in names:
+            array, last = b"[]", None
+            if after is None or name in after:
+                begin = None if after is None else after[name]
+                array, last = await take(begin, limit, partial(self._read, name))
+            if last is not None:
+                going_on[name] = last
+                if own and after is None:
+                    array = joined(array, await self._own(name, last, limit))
+            arrays.append(to_json(name) + b":" + array)
+        if going_on:
+            self.set_header("Link", link_to_next(self.request, going_on))
+        self.finish(b"{" + b",".join(arrays) + b"}")
+
+    async def _read(
+        self, name: str, after: QueuePosition | None, limit: int | None
+    ) -> AsyncIterator[Slice[QueuePosition]]:
+        while limit is None or limit > 0:
+            wanted = SLICE if limit is None else min(SLICE, limit)
+            part = self.service.queue(name, after=after, limit=wanted)
+            yield [await self._present(queued) for queued in part]
+            if len(part) < wanted:
+                return
+            await asyncio.sleep(0)  # others' requests come between
+            after = part[-1].position
+            limit = None if limit is None else limit - wanted
+
+    async def _own(self, name: str, after: QueuePosition, limit: int) -> bytes:
+        """Give the caller's own jobs after a position."""
+        entries = []
+        positions = await self.service.own_queue(self.caller, name, after, limit)
+        for number, position in enumerate(positions, 1):
+            if queued := self.service.queued(position):
+                entries.append(to_json((await self._present(queued))[1]))
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+        return b"[" + b",".join(entries) + b"]"
+
+    async def _present(self, queued: QueuedJob) -> tuple[QueuePosition, QueueEntry]:
+        reason = None
+        if self._unexplained and queued.job.user == self.caller.name:
+            self._unexplained -= 1
+            reason = self.service.waiting_reason(queued.job)
+            await asyncio.sleep(0)
+        return queued.position, self.presenter.queue_entry(queued, self.caller, reason)
 
 
 class JobQueueHandler(ApiHandler):
@@ -71,6 +128,19 @@ class JobQueueHandler(ApiHandler):
             )
         await self.service.reorder(self.caller, user, name, priority=priority, place=place)
         self.answer({"message": f"move job {name} successfully"}, 202)
+
+
+def _positions(cursor: Any) -> dict[str, QueuePosition]:
+    if not isinstance(cursor, dict):
+        raise ValueError(cursor)
+    return {name: _position(position) for name, position in cursor.items()}
+
+
+def _position(value: Any) -> QueuePosition:
+    match value:
+        case [[priority, order], job_id]:
+            return (whole_number(priority), whole_number(order)), word(job_id)
+    raise ValueError(value)
 
 
 def _number(body: Mapping[str, Any], key: str, least: int, most: int) -> int | None:

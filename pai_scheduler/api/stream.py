@@ -20,44 +20,17 @@ RECHECK_SECONDS = 20.0
 _log = logging.getLogger(__name__)
 
 
-class StreamHandler(ApiHandler):
-    """An address whose answer may go on for long; knows when its reader has left."""
-
-    timed = False
+class SendingHandler(ApiHandler):
+    """An address whose answer is sent in pieces; knows when its reader has left."""
 
     def initialize(self, desk: Desk) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         self.gone = asyncio.Event()
-        self._opened = False
-
-    async def prepare(self) -> None:
-        """Find out who asks; count it as open until it is finished."""
-        await super().prepare()
-        self._opened = True
-        self.service.monitor.streams(type(self).__name__, 1)
-
-    def on_finish(self) -> None:
-        """Count it as closed."""
-        if self._opened:
-            self.service.monitor.streams(type(self).__name__, -1)
 
     def on_connection_close(self) -> None:
         """Note that the reader has left."""
         self.gone.set()
-
-    @contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count what follows as one of the caller's streams; refuses one too many.
-
-        It is broken off when the token that opened it is revoked.
-        """
-        with self.desk.streams.counted(self.caller):
-            watching = asyncio.create_task(self._watch_token())
-            try:
-                yield
-            finally:
-                watching.cancel()
 
     def break_off(self) -> None:
         """End in the middle, so that nobody takes the answer for whole."""
@@ -73,6 +46,41 @@ class StreamHandler(ApiHandler):
             await self.flush()
         except StreamClosedError:
             self.gone.set()
+
+
+class StreamHandler(SendingHandler):
+    """An address whose answer may go on for long."""
+
+    timed = False
+
+    def initialize(self, desk: Desk) -> None:
+        """Take what tornado hands to each new handler."""
+        super().initialize(desk)
+        self._opened = False
+
+    async def prepare(self) -> None:
+        """Find out who asks; count it as open until it is finished."""
+        await super().prepare()
+        self._opened = True
+        self.service.monitor.streams(type(self).__name__, 1)
+
+    def on_finish(self) -> None:
+        """Count it as closed."""
+        if self._opened:
+            self.service.monitor.streams(type(self).__name__, -1)
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count what follows as one of the caller's streams; refuses one too many.
+
+        It is broken off when the token that opened it is revoked.
+        """
+        with self.desk.streams.counted(self.caller):
+            watching = asyncio.create_task(self._watch_token())
+            try:
+                yield
+            finally:
+                watching.cancel()
 
     async def pause(self, seconds: float) -> None:
         """Sleep, but not longer than the reader stays."""

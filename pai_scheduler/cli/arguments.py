@@ -71,6 +71,9 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     _add_code(submit, locale)
     jobs = command("jobs", msg("list jobs, newest first"))
     jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
+    jobs.add_argument(
+        "--limit", type=int, metavar="N", help=words(msg("only the newest, so many (10,000 at most)"))
+    )
     command("show", msg("show a job and its tasks"), named, whose)
     one_task = CommandParser(add_help=False)
     one_task.add_argument(

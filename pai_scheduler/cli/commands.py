@@ -26,9 +26,9 @@ from .usage import show_usage
 from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
 
 
-async def jobs(session: Session, *, user: str | None) -> int:
+async def jobs(session: Session, *, user: str | None, limit: int | None) -> int:
     """List jobs."""
-    listed = await session.client.jobs(user)
+    listed = await session.client.jobs(user, limit=limit)
     if session.as_json:
         session.print_json(listed)
     elif listed:

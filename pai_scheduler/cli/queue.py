@@ -9,10 +9,13 @@ from ..wire import QueueEntry
 from .session import OK, Session
 from .tables import moment, table
 
+#: Places of each virtual cluster; a person's own jobs are shown wherever they are.
+_SHOWN = 1000
+
 
 async def queue(session: Session, *, virtual_cluster: str | None) -> int:
     """Show who waits, first come first."""
-    queues = await session.client.queue(virtual_cluster)
+    queues = await session.client.queue(virtual_cluster, limit=_SHOWN)
     if session.as_json:
         session.print_json(queues)
     elif any(queues.values()):

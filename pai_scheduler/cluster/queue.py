@@ -17,6 +17,8 @@ from sortedcontainers import SortedList
 
 #: Priority (negated) and order of submission: lower comes first.
 Rank = tuple[int, int]
+#: Where a job stands in the queue of its virtual cluster: its rank and its id.
+QueuePosition = tuple[Rank, str]
 Shape = TypeVar("Shape", bound=Hashable)
 
 
@@ -199,6 +201,17 @@ class Queue(Generic[Shape]):
     def in_order(self, virtual_cluster: str) -> Iterator[str]:
         """Give the jobs of a virtual cluster, first come first."""
         return (job_id for _, job_id in self._ranked.get(virtual_cluster, ()))
+
+    def after(
+        self, virtual_cluster: str, position: QueuePosition | None = None, limit: int | None = None
+    ) -> tuple[int, list[str]]:
+        """Give the place of the first job after a position, and the ids from there: `limit` (None: all)."""
+        ranked = self._ranked.get(virtual_cluster)
+        if ranked is None:
+            return 1, []
+        begin = 0 if position is None else int(ranked.bisect_right(position))
+        end = None if limit is None else begin + limit
+        return begin + 1, [job_id for _, job_id in ranked.islice(begin, end)]
 
     def _leave(self, line: Line[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))

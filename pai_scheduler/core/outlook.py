@@ -10,6 +10,7 @@ from ..cluster.definition import VirtualCluster
 from ..cluster.gang import gang_of
 from ..cluster.node import Node
 from ..cluster.prospect import Fits, obstacle, prospect
+from ..cluster.queue import QueuePosition
 from ..job.messages import Message, counted, msg
 from ..job.spec import JobSpec
 from ..job.validate import SpecError
@@ -49,11 +50,12 @@ class Forecast:
 class QueuedJob:
     """A waiting job in the order of its virtual cluster. `place`: from 1; `reserved`: things are kept for it.
 
-    `overtaken`: how often a job that came later has started before it.
+    `overtaken`: how often a job that came later has started before it; `position`: for who goes on from here.
     """
 
     job: Job
     place: int
+    position: QueuePosition
     overtaken: int
     reserved: bool
 
@@ -124,13 +126,37 @@ def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
     return [SpecError("$.extras.maxRunSeconds", text)]
 
 
-def queued_jobs(core: Core, virtual_cluster: str) -> list[QueuedJob]:
-    """List the waiting jobs of a virtual cluster, first come first."""
-    queue, claims = core.queue, core.dispatcher.claims
+def queued_jobs(
+    core: Core, virtual_cluster: str, after: QueuePosition | None = None, limit: int | None = None
+) -> list[QueuedJob]:
+    """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position."""
+    place, ids = core.queue.after(virtual_cluster, after, limit)
+    return [_queued(core, job_id, place) for place, job_id in enumerate(ids, place)]
+
+
+def queued_job(core: Core, position: QueuePosition) -> QueuedJob | None:
+    """Give the job at a position; None where it is there no more."""
+    job_id = position[1]
+    if job_id not in core.queue or core.queue.rank(job_id) != position[0]:
+        return None
+    return _queued(core, job_id, core.queue.position(job_id))
+
+
+def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[QueuePosition]:
+    """Tell where jobs stand in the queue of a virtual cluster, those that do."""
+    queue = core.queue
     return [
-        QueuedJob(core.jobs[job_id], place, queue.overtaken(job_id), job_id in claims)
-        for place, job_id in enumerate(queue.in_order(virtual_cluster), 1)
+        (queue.rank(job.id), job.id)
+        for job in jobs
+        if job.spec.virtual_cluster == virtual_cluster and job.id in queue
     ]
+
+
+def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
+    queue = core.queue
+    position = (queue.rank(job_id), job_id)
+    reserved = job_id in core.dispatcher.claims
+    return QueuedJob(core.jobs[job_id], place, position, queue.overtaken(job_id), reserved)
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -27,7 +27,15 @@ from .migrate import EmptyDatabaseError, migrate
 from .reserve import keep_reserve
 from .tables import KEPT, attempts, forgotten, installation, jobs, public_keys, story, tasks, virtual_clusters
 
-__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "Store", "StoreError", "StoredStory", "describe"]
+__all__ = [
+    "DATABASE_FILE",
+    "EmptyDatabaseError",
+    "JobPosition",
+    "Store",
+    "StoreError",
+    "StoredStory",
+    "describe",
+]
 
 #: in the data folder, where the scheduler has no PostgreSQL
 DATABASE_FILE = "scheduler.sqlite"
@@ -52,6 +60,13 @@ class StoredStory:
     user: str
     job: str
     entry: StoryEntry
+
+
+class JobPosition(NamedTuple):
+    """Where a job stands in the list of jobs: newest first, those of one ms by id; never changes."""
+
+    created: int
+    id: str
 
 
 class Store:
@@ -250,13 +265,22 @@ class Store:
         with self._reading() as connection:
             return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
 
-    def jobs(self, user: str | None = None) -> list[Job]:
-        """List jobs that nobody has deleted, newest first, without their tasks."""
+    def jobs(
+        self, user: str | None = None, *, after: JobPosition | None = None, limit: int | None = None
+    ) -> list[Job]:
+        """List jobs that nobody has deleted, newest first, without their tasks.
+
+        `limit` of them (None: all), those that come after a position in that order.
+        """
         if user is not None and not _can_be(user):
             return []
-        query = sa.select(jobs).where(KEPT).order_by(jobs.c.created.desc(), jobs.c.ord.desc())
+        # not by the order in the queue, which changes when a job is moved there
+        query = sa.select(jobs).where(KEPT).order_by(jobs.c.created.desc(), jobs.c.id.desc())
+        query = query.limit(limit)
         if user is not None:
             query = query.where(jobs.c.user_name == user)
+        if after is not None:
+            query = query.where(sa.tuple_(jobs.c.created, jobs.c.id) < sa.tuple_(*after))
         with self._reading() as connection:
             # row by row: their job JSONs all at once may be gigabytes
             return [

@@ -108,5 +108,5 @@ def test_a_wrong_method_is_told_the_right_ones():
 
 
 def test_an_unknown_parameter_is_named():
-    with pytest.raises(ParameterError, match=r"^limit$"):
-        target("GET", "jobs", "limit=1")
+    with pytest.raises(ParameterError, match=r"^size$"):
+        target("GET", "jobs", "size=1")

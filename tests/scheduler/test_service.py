@@ -252,19 +252,19 @@ async def test_waiting_jobs_are_listed_in_order_and_may_be_moved(service: OpenSe
     for name in ("a", "b"):
         await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
     await service.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
-    names = [entry.job.name for entry in service.queue()["default"]]
+    names = [entry.job.name for entry in service.queue("default")]
     assert names == ["a", "b", "c"]
     await service.reorder(ALICE, "alice", "b", place=1)
     with refused(404, "NoJobError"):
         await service.reorder(ALICE, "bob", "c", place=1)
     await service.reorder(BOB, "bob", "c", place=1)  # among their own: nobody else's moves back
-    assert [entry.job.name for entry in service.queue("default")["default"]] == ["b", "a", "c"]
+    assert [entry.job.name for entry in service.queue("default")] == ["b", "a", "c"]
     await service.reorder(ROOT, "bob", "c", place=1)
-    assert [entry.job.name for entry in service.queue()["default"]] == ["c", "b", "a"]
+    assert [entry.job.name for entry in service.queue("default")] == ["c", "b", "a"]
     await service.reorder(ALICE, "alice", "a", priority=99)
     assert service.queue_place(await service.job(ALICE, "alice", "a")) == 1
     with refused(404, "NoVirtualClusterError"):
-        service.queue("nowhere")
+        service.queues("nowhere")
 
 
 async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenService) -> None:

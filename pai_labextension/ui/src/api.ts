@@ -3,6 +3,9 @@
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 
+/** Places of each queue that are shown. */
+const PLACES = 200;
+
 export type JobState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
 
 /** An item of the job list. Times are ms since the epoch. */
@@ -84,9 +87,9 @@ export class Api {
     await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
   }
 
-  /** List the waiting jobs of each virtual cluster, first come first. */
+  /** List the first waiting jobs of each virtual cluster, first come first, and the person's own that come later. */
   async queue(): Promise<Record<string, IQueueEntry[]>> {
-    return (await this.send('GET', ['queue'])) as Record<string, IQueueEntry[]>;
+    return (await this.send('GET', ['queue'], { limit: String(PLACES), own: '1' })) as Record<string, IQueueEntry[]>;
   }
 
   /** Give a job another priority, or another place (from 1) among those of its priority that one may move. */

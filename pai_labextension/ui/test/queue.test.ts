@@ -38,7 +38,7 @@ describe('QueueModel', () => {
     expect(door.requests).toEqual([]);
     expect(model.queues).toBeNull();
     expect(await shown()).toHaveLength(4);
-    expect(door.requests).toEqual(['GET user', 'GET queue']);
+    expect(door.requests).toEqual(['GET user', 'GET queue?limit=200&own=1']);
   });
 
   it('lets a person move their own jobs only, among those of one priority', async () => {

@@ -296,7 +296,8 @@ class _Validate(_Handler):
 
 class _Jobs(_Handler):
     def get(self) -> None:
-        self.answer([{"name": name} for name in self.peer.jobs])
+        limit = self.get_query_argument("limit", None)
+        self.answer([{"name": name} for name in self.peer.jobs][: int(limit) if limit else None])
 
     async def post(self) -> None:
         config = json.loads(self.request.body)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api import events
+from pai_scheduler.api import events, listing
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.desk import Desk
@@ -143,5 +143,6 @@ async def test_a_list_longer_than_a_page_comes_whole(
     whole = (await http.get(path)).json()
     assert len(whole) > 10
     for size in (1, 7, len(whole)):
-        monkeypatch.setattr(events, "_PAGE", size)
+        monkeypatch.setattr(listing, "_BATCH", size)
+        monkeypatch.setattr(listing, "SLICE", min(size, 5))
         assert (await http.get(path)).json() == whole

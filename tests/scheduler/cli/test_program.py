@@ -33,6 +33,8 @@ def test_a_job_goes_from_a_file_to_its_log(pai: Pai, tmp_path: Path) -> None:
     listed = pai("jobs")
     assert listed.stdout.splitlines()[0].startswith("NAME")
     assert "cli-hello" in listed.stdout
+    assert [job["name"] for job in json.loads(pai("jobs", "--limit", "1", "--json").stdout)] == ["cli-hello"]
+    assert "at most 10000 a page" in pai("jobs", "--limit", "20000").stderr
 
 
 def test_submit_and_watch_gives_the_outcome(pai: Pai, tmp_path: Path) -> None:

@@ -195,8 +195,8 @@ def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> No
     world.submit(make_role(gpus=2), id="urgent", extras={"priority": 60})
     jobs = world.core.jobs
     assert queued_jobs(world.core, "default") == [
-        QueuedJob(jobs["urgent"], 1, 0, reserved=False),
-        QueuedJob(jobs["large"], 2, 1, reserved=True),
+        QueuedJob(jobs["urgent"], 1, (jobs["urgent"].rank, "urgent"), 0, reserved=False),
+        QueuedJob(jobs["large"], 2, (jobs["large"].rank, "large"), 1, reserved=True),
     ]
     assert queued_jobs(world.core, "nowhere") == []
 

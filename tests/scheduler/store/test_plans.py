@@ -15,7 +15,7 @@ from pai_scheduler.access.public_key import PublicKey
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import SubState
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.store.store import Store
+from pai_scheduler.store.store import JobPosition, Store
 
 from .test_store import Configs, give_attempt, make_job, tell
 
@@ -64,6 +64,8 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "last order": lambda store: store.last_order(),
     "all jobs": lambda store: store.jobs(),
     "a user's jobs": lambda store: store.jobs("alice"),
+    "a page of all jobs": lambda store: store.jobs(after=JobPosition(9, "j9"), limit=5),
+    "a page of a user's jobs": lambda store: store.jobs("alice", after=JobPosition(9, "j9"), limit=5),
     "a job": lambda store: store.job("alice", "j2"),
     "is over": lambda store: store.is_over("j2"),
     "config": lambda store: store.config("j2"),
