@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -203,10 +202,18 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def _check_engine(settings: Settings) -> None:
-    if settings.engine == "docker" and shutil.which("docker") is None and not os.environ.get("DOCKER_HOST"):
+    if settings.engine != "docker":
+        return
+    # only then: it takes a moment to load
+    from pai_scheduler.engine.docker_client import check_docker
+    from pai_scheduler.engine.protocol import EngineError
+
+    try:
+        check_docker()
+    except EngineError as error:
         raise CannotStart(
-            "ENGINE=docker needs a Docker Engine on this machine (Debian: apt-get install docker.io)."
-        )
+            f"ENGINE=docker needs a Docker Engine (Debian: apt-get install docker.io). {error}"
+        ) from None
 
 
 def _take(lock: TextIO, settings: Settings) -> None:

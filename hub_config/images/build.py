@@ -9,7 +9,6 @@ this machine (index, proxy, certificates) are used for the build and left out of
 from __future__ import annotations
 
 import argparse
-import asyncio
 import configparser
 import hashlib
 import io
@@ -66,10 +65,10 @@ class Recipe:
         return digest.hexdigest()
 
 
-async def build(recipe: Recipe, docker_host: str | None = None) -> str:
+def build(recipe: Recipe, docker_host: str | None = None) -> str:
     """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
     plan = Plan(IMAGE, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
-    return await build_image(plan, docker_host)
+    return build_image(plan, docker_host)
 
 
 def _make_wheel(folder: Path) -> None:
@@ -163,7 +162,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        print(asyncio.run(build(Recipe(options.base, tuple(options.package)))))
+        print(build(Recipe(options.base, tuple(options.package))))
     except (BuildError, EngineError) as error:
         sys.exit(str(error))
 

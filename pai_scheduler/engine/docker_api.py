@@ -71,7 +71,7 @@ class DockerApi:
         if self.socket_path is None:
             self._docker = aiodocker.Docker(url=self.host)
         else:
-            _check_socket(self.socket_path)
+            check_socket(self.socket_path)
             # the default of 100 connections would let followed logs starve the control calls
             self._connector = aiohttp.UnixConnector(str(self.socket_path), limit=0)
             self._docker = aiodocker.Docker(url="http://localhost", connector=self._connector)
@@ -79,23 +79,12 @@ class DockerApi:
             version = await self.call(self._docker.version, seconds=OPEN_SECONDS)
         except (UnreachableError, aiodocker.DockerError) as error:
             await self.close()
-            raise EngineError(
-                msg(
-                    "Docker does not answer at {host}: {error}. "
-                    "Is dockerd running? Start it, or set DOCKER_HOST.",
-                    host=self.host,
-                    error=str(error),
-                )
-            ) from error
-        if tuple(int(part) for part in str(version["ApiVersion"]).split(".")) < OLDEST_API:
+            raise silent_daemon(self.host, error) from error
+        try:
+            check_version(self.host, str(version["ApiVersion"]))
+        except EngineError:
             await self.close()
-            raise EngineError(
-                msg(
-                    "Docker at {host} is too old (API {found}); version 19.03 (API 1.40) or newer is needed.",
-                    host=self.host,
-                    found=version["ApiVersion"],
-                )
-            )
+            raise
 
     async def close(self) -> None:
         """Close the connections."""
@@ -301,8 +290,31 @@ async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
         raise
 
 
-def _check_socket(path: Path) -> None:
-    """Say precisely what is wrong with a socket, which a failed connection does not."""
+def silent_daemon(host: str, error: Exception) -> EngineError:
+    """Say that no daemon answers, and what to do."""
+    return EngineError(
+        msg(
+            "Docker does not answer at {host}: {error}. Is dockerd running? Start it, or set DOCKER_HOST.",
+            host=host,
+            error=str(error),
+        )
+    )
+
+
+def check_version(host: str, found: str) -> None:
+    """Raise EngineError where a daemon is too old; `found`: the version of its API."""
+    if tuple(int(part) for part in found.split(".")) < OLDEST_API:
+        raise EngineError(
+            msg(
+                "Docker at {host} is too old (API {found}); version 19.03 (API 1.40) or newer is needed.",
+                host=host,
+                found=found,
+            )
+        )
+
+
+def check_socket(path: Path) -> None:
+    """Say precisely what is wrong with a socket, which a failed connection does not; EngineError."""
     try:
         mode = path.stat().st_mode
     except PermissionError as error:

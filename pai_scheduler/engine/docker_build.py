@@ -7,13 +7,15 @@ import io
 import os
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import aiodocker
+from docker import DockerClient
+from docker.errors import APIError, DockerException, ImageNotFound
+from docker.models.images import Image
 
-from .docker_api import DockerApi, UnreachableError
+from .docker_client import ERRORS, docker_client
 
 DEFAULT_BASE = "debian:bookworm-slim"
 #: What went into an image, so that the same is not built again.
@@ -40,28 +42,25 @@ class Plan:
     context: Callable[[], bytes]
 
 
-async def build_image(plan: Plan, docker_host: str | None = None, *, anew: bool = False) -> str:
+def build_image(plan: Plan, docker_host: str | None = None, *, anew: bool = False) -> str:
     """Build an image unless it is there as it would be; give its name. BuildError, EngineError.
 
     `anew`: build it whatever is there, with the distribution's packages as they are now.
     """
-    api = DockerApi(docker_host)
-    await api.open()
-    try:
-        inputs = plan.inputs(await _base_id(api, plan.base))
-        name = f"{plan.name}:{plan.version}"
-        before = await _inspect(api, name)
-        if anew or ((before or {}).get("Config", {}).get("Labels") or {}).get(LABEL) != inputs:
-            print(f"building the image {name} from {plan.base} (minutes the first time)", file=sys.stderr)
-            await _build(api, plan, name, inputs, anew)
-        await api.docker.images.tag(name, plan.name, tag="latest")
-        if before:
-            await _tidy(api, str(before["Id"]))
-        return name
-    except (UnreachableError, aiodocker.DockerError) as error:
-        raise BuildError(f"Docker could not build the image: {error}") from error
-    finally:
-        await api.close()
+    with docker_client(docker_host) as client:
+        try:
+            inputs = plan.inputs(_base_id(client, plan.base))
+            name = f"{plan.name}:{plan.version}"
+            before = _find(client, name)
+            if anew or before is None or before.labels.get(LABEL) != inputs:
+                print(f"building the image {name} from {plan.base} (minutes the first time)", file=sys.stderr)
+                _build(client, plan, name, inputs, anew)
+            client.images.get(name).tag(plan.name, tag="latest")
+            if before is not None:
+                _tidy(client, str(before.id))
+            return name
+        except ERRORS as error:
+            raise BuildError(f"Docker could not build the image: {error}") from error
 
 
 def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
@@ -77,48 +76,56 @@ def base_image() -> str:
     return os.environ.get("PAI_BASE_IMAGE") or DEFAULT_BASE
 
 
-async def _base_id(api: DockerApi, base: str) -> str:
+def _base_id(client: DockerClient, base: str) -> str:
     """Give the id of the base image, which is pulled where it is missing."""
-    if found := await _inspect(api, base):
-        return str(found["Id"])
+    if (found := _find(client, base)) is not None:
+        return str(found.id)
     print(f"pulling the base image {base}", file=sys.stderr)
     try:
-        await api.docker.images.pull(base)
-        return str((await api.docker.images.inspect(base))["Id"])
-    except aiodocker.DockerError as error:
+        _follow(client.api.pull(base, stream=True, decode=True))
+        return str(client.images.get(base).id)
+    except ERRORS as error:
+        reason = getattr(error, "explanation", None) or str(error)
         raise BuildError(
-            f"The base image {base} could not be pulled: {error.message}. "
+            f"The base image {base} could not be pulled: {reason}. "
             "Name one that this machine has or can pull, with PAI_BASE_IMAGE or --base."
         ) from error
 
 
-async def _inspect(api: DockerApi, name: str) -> dict[str, Any] | None:
+def _find(client: DockerClient, name: str) -> Image | None:
     try:
-        return await api.docker.images.inspect(name)
-    except aiodocker.DockerError as error:
-        if error.status == 404:
-            return None
-        raise
+        return client.images.get(name)
+    except ImageNotFound:
+        return None
 
 
-async def _tidy(api: DockerApi, image_id: str) -> None:
+def _tidy(client: DockerClient, image_id: str) -> None:
     """Remove the image that a new one has replaced, unless it still has a name or a container."""
-    found = await _inspect(api, image_id)
-    if found and not found["RepoTags"]:
-        with contextlib.suppress(aiodocker.DockerError):
-            await api.docker.images.delete(image_id)
+    found = _find(client, image_id)
+    if found is not None and not found.tags:
+        with contextlib.suppress(APIError):
+            client.images.remove(image_id)
 
 
-async def _build(api: DockerApi, plan: Plan, name: str, inputs: str, anew: bool) -> None:
-    steps = api.docker.images.build(
+def _build(client: DockerClient, plan: Plan, name: str, inputs: str, anew: bool) -> None:
+    steps = client.api.build(
         fileobj=io.BytesIO(plan.context()),
-        encoding="identity",
+        custom_context=True,
         tag=name,
         nocache=anew,
+        rm=True,
+        forcerm=True,
         buildargs={"BASE": plan.base} | {key: os.environ[key] for key in _PROXIES if key in os.environ},
         labels={LABEL: inputs},
-        stream=True,
+        decode=True,
     )
-    async for step in steps:
+    _follow(steps)
+
+
+def _follow(steps: Iterable[Mapping[str, Any]]) -> None:
+    """Show what Docker says while it works; DockerException where it gives up."""
+    for step in steps:
+        if "error" in step:
+            raise DockerException(step["error"])
         if text := step.get("stream"):
             print(text, end="", file=sys.stderr, flush=True)

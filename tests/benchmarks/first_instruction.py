@@ -63,7 +63,7 @@ async def _by_engine(lab: Lab, *, ssh: bool) -> float:
 async def _measure(rounds: int) -> None:
     host = docker_host()
     image = debian_image(host)
-    runtime = await build(image, host)
+    runtime = build(image, host)
     times: dict[str, list[float]] = {"Docker alone": [], "engine": [], "engine, with SSH": []}
     with tempfile.TemporaryDirectory() as folder:
         engine = DockerEngine(Path(folder), host=host, runtime_image=runtime)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
+from docker import DockerClient
 
-from tests.testbed.docker import connect
+from tests.testbed.docker import client
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler
 
@@ -189,14 +190,20 @@ class House:
         statuses = detail["taskRoles"]["worker"]["taskStatuses"]
         return str(next(each["containerId"] for each in statuses if each["taskIndex"] == index))
 
+    def networks(self, container: str) -> dict[str, Any]:
+        """Give the networks that a container is in, by name."""
+        with self.docker() as docker:
+            found: dict[str, Any] = docker.containers.get(container).attrs["NetworkSettings"]["Networks"]
+        return found
+
     def address(self, container: str) -> str:
         """Give a container's address in its network."""
-        networks = self.ask("GET", f"/containers/{container}/json")["NetworkSettings"]["Networks"]
-        return str(next(iter(networks.values()))["IPAddress"])
+        return str(next(iter(self.networks(container).values()))["IPAddress"])
 
     def processes(self, container: str) -> list[str]:
         """List the command lines of a container's processes."""
-        found = self.ask("GET", f"/containers/{container}/top?ps_args=-eo%20pid,args")
+        with self.docker() as docker:
+            found = docker.api.top(container, ps_args="-eo pid,args")
         return [row[-1] for row in found["Processes"]]
 
     def running(self, container: str, part: str) -> int:
@@ -205,23 +212,12 @@ class House:
 
     def do(self, container: str, script: str) -> None:
         """Run a script in a container, as a program of the task's could, to its end."""
-        command = {"Cmd": ["bash", "-c", script]}
-        made = self.ask("POST", f"/containers/{container}/exec", command)["Id"]
-        self.ask("POST", f"/exec/{made}/start", {"Detach": True})
-        eventually(lambda: not self.ask("GET", f"/exec/{made}/json")["Running"], "the script has ended")
+        with self.docker() as docker:
+            docker.containers.get(container).exec_run(["bash", "-c", script])
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
-        """Ask Docker."""
-        connection = connect(self._docker, timeout=PATIENCE)
-        try:
-            text = None if body is None else json.dumps(body)
-            connection.request(method, path, text, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            said = answer.read()
-            assert answer.status < 400, said
-            return json.loads(said) if said else None
-        finally:
-            connection.close()
+    def docker(self) -> AbstractContextManager[DockerClient]:
+        """Talk to Docker."""
+        return client(self._docker, PATIENCE)
 
     # the gateway
 

@@ -122,8 +122,8 @@ async def test_the_key_of_a_job_that_has_ended_or_of_another_opens_nothing(house
 
 
 def exists(house: House, container: str) -> bool:
-    listed = house.ask("GET", "/containers/json?all=true")
-    return f"/{container}" in {name for each in listed for name in each["Names"]}
+    with house.docker() as docker:
+        return container in {each.name for each in docker.containers.list(all=True, ignore_removed=True)}
 
 
 async def test_login_names_that_are_tricks_are_refused_and_leave_the_log_clean(house: House) -> None:
@@ -238,7 +238,8 @@ def listening(table: str) -> list[str]:
 
 def bridge_of(house: House) -> str:
     """Give the address of this machine at which containers reach the front door."""
-    return str(house.ask("GET", "/networks/bridge")["IPAM"]["Config"][0].get("Gateway") or "172.17.0.1")
+    with house.docker() as docker:
+        return str(docker.networks.get("bridge").attrs["IPAM"]["Config"][0].get("Gateway") or "172.17.0.1")
 
 
 async def test_nobody_jumps_over_their_task_to_anothers(house: House, own_key: Path) -> None:

@@ -107,12 +107,13 @@ async def test_a_clients_cable_is_pulled_and_nothing_is_left_in_the_task(
 async def test_a_tasks_network_fails_and_the_client_is_told(house: House, gateway: GatewaySupervisor) -> None:
     await asyncio.to_thread(house.begin, "bob", web_job("cut-off", house.image))
     container = house.container("bob", "cut-off")
-    networks = house.ask("GET", f"/containers/{container}/json")["NetworkSettings"]["Networks"]
+    networks = house.networks(container)
     client = start(house, gateway.port, "bob+cut-off", "echo in; exec sleep 4755")
     try:
         assert await first_line(client) == b"in\n"
         (network,) = networks
-        house.ask("POST", f"/networks/{network}/disconnect", {"Container": container, "Force": True})
+        with house.docker() as docker:
+            docker.networks.get(network).disconnect(container, force=True)
         _, error = await asyncio.to_thread(client.communicate, None, PATIENCE)
     finally:
         client.kill()

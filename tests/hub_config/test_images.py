@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-import aiodocker
 import httpx
 import pytest
 
@@ -15,6 +14,7 @@ from hub_config.images.build import Recipe, build, pip_settings
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_build import LABEL, BuildError
 from tests.scheduler.engine.lab import PATIENCE, Lab
+from tests.testbed.docker import client
 
 #: What a notebook server says about itself, in one line.
 ASK = """
@@ -80,23 +80,23 @@ def test_whatever_decides_what_is_in_the_image_changes_its_fingerprint() -> None
     assert plain.fingerprint("sha256:a") != Recipe(packages=("scikit-learn",)).fingerprint("sha256:a")
 
 
-async def test_what_is_there_already_is_not_built_again(
+def test_what_is_there_already_is_not_built_again(
     docker_host: str, notebook_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with aiodocker.Docker(url=docker_host) as docker:
-        label = (await docker.images.inspect(notebook_image))["Config"]["Labels"][LABEL]
+    with client(docker_host) as docker:
+        label = docker.images.get(notebook_image).labels[LABEL]
 
     def never(*_: object) -> None:
         raise AssertionError("it was built again")
 
     monkeypatch.setattr(Recipe, "fingerprint", lambda _self, _base: label)
     monkeypatch.setattr(builder, "_context", never)
-    assert await build(Recipe("local/debian:bookworm"), docker_host) == notebook_image
+    assert build(Recipe("local/debian:bookworm"), docker_host) == notebook_image
 
 
-async def test_a_base_image_that_cannot_be_pulled_is_one_sentence(docker_host: str) -> None:
+def test_a_base_image_that_cannot_be_pulled_is_one_sentence(docker_host: str) -> None:
     with pytest.raises(BuildError, match=r"127\.0\.0\.1:1/base could not be pulled: .*PAI_BASE_IMAGE"):
-        await build(Recipe("127.0.0.1:1/base"), docker_host)
+        build(Recipe("127.0.0.1:1/base"), docker_host)
 
 
 async def test_the_image_has_what_a_notebook_needs_and_nothing_of_the_machine_that_built_it(

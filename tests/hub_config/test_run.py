@@ -45,6 +45,16 @@ def test_a_password_that_is_too_short_is_refused(
     assert capsys.readouterr().err == "PASSWORD must have at least 8 characters.\n"
 
 
+def test_a_docker_that_does_not_answer_is_said_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    assert main(["--folder", str(tmp_path), "--engine", "docker"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("ENGINE=docker needs a Docker Engine")
+    assert f"There is no Docker socket at {tmp_path}/docker.sock." in said
+
+
 def test_a_cluster_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--cluster", "no-such.yaml"])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+
+from docker import DockerClient
+from docker.errors import DockerException
 
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
@@ -26,35 +28,26 @@ _SYSTEM_SOCKET = Path("/var/run/docker.sock")
 _START_SECONDS = 60
 
 
-class _UnixConnection(HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
-def connect(host: str, timeout: float) -> HTTPConnection:
-    """Connect to a daemon by its DOCKER_HOST (`unix://…`)."""
+@contextmanager
+def client(host: str, timeout: int = 600) -> Iterator[DockerClient]:
+    """Connect to a daemon by its DOCKER_HOST (`unix://…`); `timeout`: seconds of a call."""
     if not host.startswith("unix://"):
         raise CannotError(f"the tests need a Docker Engine on this machine (unix://…), not {host}")
-    return _UnixConnection(Path(host.removeprefix("unix://")), timeout)
+    connected = DockerClient(base_url=host, timeout=timeout)
+    try:
+        yield connected
+    finally:
+        connected.close()
 
 
 def info(socket_path: Path) -> dict[str, Any] | None:
     """Ask a daemon about itself; None where none answers."""
-    connection = connect(f"unix://{socket_path}", timeout=10)
     try:
-        connection.request("GET", "/info")
-        response = connection.getresponse()
-        return json.loads(response.read()) if response.status == 200 else None
-    except (OSError, HTTPException, ValueError):
+        with client(f"unix://{socket_path}", timeout=10) as daemon:
+            told: dict[str, Any] = daemon.info()
+            return told
+    except (OSError, DockerException):
         return None
-    finally:
-        connection.close()
 
 
 @dataclass(frozen=True)

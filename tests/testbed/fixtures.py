@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -73,14 +72,14 @@ def private_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory)
 def notebook_image(docker_host: str, debian_image: str) -> str:
     """Give the name of the image of notebook servers, built by the product's own recipe."""
     with locked("notebook-image"):
-        return asyncio.run(build(Recipe(debian_image), docker_host))
+        return build(Recipe(debian_image), docker_host)
 
 
 @pytest.fixture(scope="session")
 def runtime_image(docker_host: str, debian_image: str) -> str:
     """Give the name of the image with which containers are logged into, built by the product's own recipe."""
     with locked("runtime-image"):
-        return asyncio.run(build_runtime(debian_image, docker_host))
+        return build_runtime(debian_image, docker_host)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import importlib.metadata
 import io
 import json
@@ -13,10 +12,11 @@ import sys
 import tarfile
 import tempfile
 from pathlib import Path
-from typing import IO, Any
-from urllib.parse import urlencode
+from typing import IO
 
-from tests.testbed.docker import connect
+from docker.errors import DockerException, ImageNotFound
+
+from tests.testbed.docker import client
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
 #: A few programs.
@@ -33,11 +33,11 @@ _JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 def debian_image(host: str) -> str:
     """Make `DEBIAN` where it is missing, and tag it as every image that the documents' jobs ask for."""
     with locked("images"):
-        if _ask(host, "GET", f"/images/{DEBIAN}/json")[0] != http.client.OK:
+        if not _has(host, DEBIAN):
             _make_debian(host)
         for name in documented_images():
             # one that is there may have more in it than this
-            if _ask(host, "GET", f"/images/{name}/json")[0] != http.client.OK:
+            if not _has(host, name):
                 _tag(host, DEBIAN, name)
     return DEBIAN
 
@@ -77,9 +77,11 @@ def build_image(host: str, name: str, files: dict[str, bytes]) -> None:
             entry.size = len(contents)
             tar.addfile(entry, io.BytesIO(contents))
     context.seek(0)
-    status, answer = _ask(host, "POST", f"/build?{urlencode({'t': name})}", context)
-    if status != http.client.OK or "error" in answer:
-        raise CannotError(f"Docker did not build the image {name}: {answer}")
+    try:
+        with client(host) as docker:
+            docker.images.build(fileobj=context, custom_context=True, tag=name, rm=True)
+    except DockerException as error:
+        raise CannotError(f"Docker did not build the image {name}: {error}") from error
 
 
 def _libraries_of(*names: str) -> bytes:
@@ -111,8 +113,26 @@ def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _tag(host: str, image: str, name: str) -> None:
     repository, _, tag = name.partition(":")
-    query = urlencode({"repo": repository, "tag": tag or "latest"})
-    _ask(host, "POST", f"/images/{image}/tag?{query}")
+    with client(host) as docker:
+        docker.images.get(image).tag(repository, tag or "latest")
+
+
+def _has(host: str, name: str) -> bool:
+    try:
+        with client(host) as docker:
+            docker.images.get(name)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def _import(host: str, archive: IO[bytes], name: str, change: str) -> None:
+    """Make an image of a packed file system; `change`: a line of a Dockerfile."""
+    repository, _, tag = name.partition(":")
+    with client(host) as docker:
+        said = docker.api.import_image(archive, repository, tag or "latest", changes=change)
+    if "error" in json.loads(said.splitlines()[-1]):
+        raise CannotError(f"Docker did not take the image {name}: {said}")
 
 
 def tiny_image(host: str) -> str:
@@ -128,10 +148,7 @@ def tiny_image(host: str) -> str:
             if str(program) != f"/bin/{name}":
                 tar.addfile(link)
     archive.seek(0)
-    query = urlencode({"fromSrc": "-", "repo": TINY, "tag": "latest", "changes": "ENV PATH=/usr/bin:/bin"})
-    status, answer = _ask(host, "POST", f"/images/create?{query}", archive)
-    if status != http.client.OK or "error" in answer:
-        raise CannotError(f"Docker did not take the image {TINY}: {answer}")
+    _import(host, archive, TINY, "ENV PATH=/usr/bin:/bin")
     return TINY
 
 
@@ -171,11 +188,10 @@ def _make_debian(host: str) -> None:
                 ),
                 stdout=subprocess.PIPE,
             )  # fmt: skip
-            repository, _, tag = DEBIAN.partition(":")
-            query = urlencode({"fromSrc": "-", "repo": repository, "tag": tag, "changes": 'CMD ["bash"]'})
-            status, answer = _ask(host, "POST", f"/images/create?{query}", pack.stdout)
-            if pack.wait() != 0 or status != http.client.OK or "error" in answer:
-                raise CannotError(f"Docker did not take the image {DEBIAN}: {answer}")
+            assert pack.stdout is not None
+            _import(host, pack.stdout, DEBIAN, 'CMD ["bash"]')
+            if pack.wait() != 0:
+                raise CannotError(f"the files of {DEBIAN} could not be packed ({pack.returncode})")
         except subprocess.CalledProcessError as error:
             raise CannotError(f"debootstrap failed ({error.returncode})") from error
         finally:
@@ -196,21 +212,3 @@ def _mirror() -> str:
             if label == "Debian":
                 return site
     raise CannotError("apt on this machine knows no Debian mirror")
-
-
-def _ask(host: str, method: str, path: str, body: IO[bytes] | None = None) -> tuple[int, Any]:
-    connection = connect(host, timeout=600)
-    try:
-        connection.request(method, path, body=body, encode_chunked=body is not None, headers=_chunked(body))
-        response = connection.getresponse()
-        text = response.read().decode(errors="replace").strip()
-    finally:
-        connection.close()
-    try:
-        return response.status, json.loads(text.splitlines()[-1]) if text else {}
-    except ValueError:
-        return response.status, text
-
-
-def _chunked(body: IO[bytes] | None) -> dict[str, str]:
-    return {} if body is None else {"Transfer-Encoding": "chunked", "Content-Type": "application/x-tar"}

@@ -9,7 +9,6 @@ libraries comes into the runtime. `--anew` brings the distribution's newest ones
 from __future__ import annotations
 
 import argparse
-import asyncio
 import hashlib
 import io
 import sys
@@ -23,10 +22,10 @@ from pai_scheduler.engine.protocol import EngineError
 RECIPE = Path(__file__).parent / "image"
 
 
-async def build(base: str, docker_host: str | None = None, *, anew: bool = False) -> str:
+def build(base: str, docker_host: str | None = None, *, anew: bool = False) -> str:
     """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
     name, _, version = image_of_this_version().rpartition(":")
-    return await build_image(Plan(name, version, base, fingerprint, context), docker_host, anew=anew)
+    return build_image(Plan(name, version, base, fingerprint, context), docker_host, anew=anew)
 
 
 def fingerprint(base_id: str) -> str:
@@ -63,7 +62,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        print(asyncio.run(build(options.base, anew=options.anew)))
+        print(build(options.base, anew=options.anew))
     except (BuildError, EngineError) as error:
         sys.exit(str(error))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import time
@@ -14,12 +13,15 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+from docker.errors import APIError
+from docker.types import IPAMConfig, IPAMPool, Mount
+
 from pai_scheduler.access.job_keys import JobKeys
 from pai_scheduler.access.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
 from pai_scheduler.engine.docker_container import WORK_DIR, container_config, network_name
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.task import TaskRef
-from tests.testbed.docker import connect
+from tests.testbed.docker import client
 
 PORT = 10022
 #: Generous: this machine may be busy.
@@ -107,7 +109,8 @@ class Box:
         return docker_exec(self, "/opt/pai/status").strip()
 
     def _top(self) -> tuple[list[str], list[list[str]]]:
-        found = ask(self.docker_host, "GET", f"/containers/{self.id}/top?ps_args=-eo%20pid,ppid,args")
+        with client(self.docker_host) as docker:
+            found = docker.api.top(self.id, ps_args="-eo pid,ppid,args")
         return found["Titles"], found["Processes"]
 
 
@@ -116,46 +119,23 @@ def run(*command: str, input: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, input=input, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
-def ask(host: str, method: str, path: str, body: object = None) -> Any:
-    """Ask Docker; an answer that says no is an error."""
-    connection = connect(host, timeout=PATIENCE)
-    try:
-        data = None if body is None else json.dumps(body)
-        connection.request(
-            method, path, body=data, headers={"Content-Type": "application/json"} if data else {}
-        )
-        response = connection.getresponse()
-        content = response.read()
-    finally:
-        connection.close()
-    if response.status >= 400:
-        raise RuntimeError(f"{method} {path}: {response.status} {content.decode(errors='replace')}")
-    is_json = "json" in (response.getheader("Content-Type") or "")
-    return json.loads(content) if content and is_json else content
-
-
 def docker_exec(box: Box, *command: str) -> str:
     """Run a command in a container past SSH; give what it wrote."""
-    body = {"Cmd": command, "AttachStdout": True, "AttachStderr": True, "Tty": True}
-    made = ask(box.docker_host, "POST", f"/containers/{box.id}/exec", body)
-    said = ask(box.docker_host, "POST", f"/exec/{made['Id']}/start", {"Tty": True})
-    return bytes(said).decode()
+    with client(box.docker_host) as docker:
+        return bytes(docker.containers.get(box.id).exec_run(list(command), tty=True).output).decode()
 
 
 def output(box: Box) -> tuple[bytes, bytes]:
     """Give what a container's command has written to stdout and stderr."""
-    raw = bytes(ask(box.docker_host, "GET", f"/containers/{box.id}/logs?stdout=1&stderr=1"))
-    streams = {1: b"", 2: b""}
-    while raw:
-        size = int.from_bytes(raw[4:8], "big")
-        streams[raw[0]] += raw[8 : 8 + size]
-        raw = raw[8 + size :]
-    return streams[1], streams[2]
+    with client(box.docker_host) as docker:
+        container = docker.containers.get(box.id)
+        return container.logs(stderr=False), container.logs(stdout=False)
 
 
 def wait(box: Box) -> int:
     """Wait for a container's end; give its exit code."""
-    return int(ask(box.docker_host, "POST", f"/containers/{box.id}/wait")["StatusCode"])
+    with client(box.docker_host) as docker:
+        return int(docker.containers.get(box.id).wait()["StatusCode"])
 
 
 def eventually(is_so: Any) -> None:
@@ -226,48 +206,45 @@ class Boxes:
         host["Mounts"].append({"Type": "bind", "Source": str(work), "Target": WORK_DIR})
         host |= setting.host
         name = launch.task.name
-        made = ask(self.docker_host, "POST", f"/containers/create?name={name}", config)
-        box = Box(self.docker_host, name, made["Id"], launch.address, self.folder)
-        self._made.append(box)
-        ask(self.docker_host, "POST", f"/containers/{box.id}/start")
+        with client(self.docker_host) as docker:
+            made = docker.api.create_container_from_config(config, name)
+            box = Box(self.docker_host, name, made["Id"], launch.address, self.folder)
+            self._made.append(box)
+            docker.api.start(box.id)
         return box
 
     def _make_network(self) -> IPv4Network:
         """Make a network in which addresses may be chosen: one of its own that Docker has free."""
-        for attempt in range(20):
-            body: dict[str, Any] = {"Name": self._network, "CheckDuplicate": True}
-            made = ask(self.docker_host, "POST", "/networks/create", body)
-            found = ask(self.docker_host, "GET", f"/networks/{made['Id']}")
-            subnet = found["IPAM"]["Config"][0]["Subnet"]
-            ask(self.docker_host, "DELETE", f"/networks/{made['Id']}")
-            try:
-                ask(
-                    self.docker_host,
-                    "POST",
-                    "/networks/create",
-                    {**body, "IPAM": {"Config": [{"Subnet": subnet}]}},
-                )
-            except RuntimeError:  # somebody else was faster
-                if attempt == 19:
-                    raise
-                continue
-            return IPv4Network(subnet)
+        with client(self.docker_host) as docker:
+            for attempt in range(20):
+                made = docker.networks.create(self._network, check_duplicate=True)
+                made.reload()
+                subnet = made.attrs["IPAM"]["Config"][0]["Subnet"]
+                made.remove()
+                try:
+                    docker.networks.create(
+                        self._network, check_duplicate=True, ipam=IPAMConfig(pool_configs=[IPAMPool(subnet)])
+                    )
+                except APIError:  # somebody else was faster
+                    if attempt == 19:
+                        raise
+                    continue
+                return IPv4Network(subnet)
         raise AssertionError("unreachable")
 
     def remove(self) -> None:
         """Remove all that was made."""
-        for box in self._made:
-            ask(self.docker_host, "DELETE", f"/containers/{box.id}?force=1&v=1")
-        ask(self.docker_host, "DELETE", f"/networks/{self._network}")
+        with client(self.docker_host) as docker:
+            for box in self._made:
+                docker.api.remove_container(box.id, force=True, v=True)
+            docker.api.remove_network(self._network)
 
 
 @contextmanager
 def runtime_volume(docker_host: str, image: str) -> Iterator[str]:
     """Fill a volume with the runtime, by mounting it where the image has that."""
     name = f"pai-test-{uuid.uuid4().hex[:12]}"
-    mount = {"Type": "volume", "Source": name, "Target": "/opt/pai"}
-    body = {"Image": image, "HostConfig": {"Mounts": [mount]}}
-    made = ask(docker_host, "POST", "/containers/create", body)
-    ask(docker_host, "DELETE", f"/containers/{made['Id']}")
-    yield name
-    ask(docker_host, "DELETE", f"/volumes/{name}")
+    with client(docker_host) as docker:
+        docker.containers.create(image, mounts=[Mount("/opt/pai", name)]).remove()
+        yield name
+        docker.volumes.get(name).remove()

@@ -6,15 +6,13 @@ import io
 import tarfile
 from pathlib import Path
 
-import aiodocker
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from pai_scheduler.access.runtime import build as builder
 from pai_scheduler.access.runtime.build import RECIPE, build, context, fingerprint
 from pai_scheduler.engine.docker_build import LABEL, BuildError
-
-from .boxes import ask
+from tests.testbed.docker import client
 
 
 def test_whatever_decides_what_is_in_the_image_changes_its_fingerprint(
@@ -35,34 +33,31 @@ def test_whatever_decides_what_is_in_the_image_changes_its_fingerprint(
     assert fingerprint("sha256:a") != plain
 
 
-async def test_what_is_there_already_is_not_built_again(
+def test_what_is_there_already_is_not_built_again(
     docker_host: str, runtime_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never() -> bytes:
         raise AssertionError("it was built again")
 
     monkeypatch.setattr(builder, "context", never)
-    assert await build("local/debian:bookworm", docker_host) == runtime_image
+    assert build("local/debian:bookworm", docker_host) == runtime_image
     with pytest.raises(AssertionError, match="built again"):
-        await build("local/debian:bookworm", docker_host, anew=True)
+        build("local/debian:bookworm", docker_host, anew=True)
 
 
-async def test_a_base_image_that_cannot_be_pulled_is_one_sentence(docker_host: str) -> None:
+def test_a_base_image_that_cannot_be_pulled_is_one_sentence(docker_host: str) -> None:
     with pytest.raises(BuildError, match=r"127\.0\.0\.1:1/base could not be pulled: .*PAI_BASE_IMAGE"):
-        await build("127.0.0.1:1/base", docker_host)
+        build("127.0.0.1:1/base", docker_host)
 
 
-async def test_the_image_is_one_folder_that_needs_nothing_beside_it(
-    docker_host: str, runtime_image: str
-) -> None:
-    async with aiodocker.Docker(url=docker_host) as docker:
-        found = await docker.images.inspect(runtime_image)
-    assert found["Config"]["Labels"][LABEL]
-    made = ask(docker_host, "POST", "/containers/create", {"Image": runtime_image})
-    try:
-        raw = bytes(ask(docker_host, "GET", f"/containers/{made['Id']}/export"))
-    finally:
-        ask(docker_host, "DELETE", f"/containers/{made['Id']}")
+def test_the_image_is_one_folder_that_needs_nothing_beside_it(docker_host: str, runtime_image: str) -> None:
+    with client(docker_host) as docker:
+        assert docker.images.get(runtime_image).labels[LABEL]
+        made = docker.containers.create(runtime_image)
+        try:
+            raw = b"".join(made.export())
+        finally:
+            made.remove()
     with tarfile.open(fileobj=io.BytesIO(raw)) as tar:
         files = {entry.name: entry for entry in tar if entry.isfile() and entry.size}
     assert {name for name in files if not name.startswith("opt/pai/")} <= {".dockerenv"}

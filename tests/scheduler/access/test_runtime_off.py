@@ -7,10 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from pai_scheduler.access.task_files import SERVER_CONFIG
+from tests.testbed.docker import client
 from tests.testbed.images import DEBIAN
 from tests.testbed.odd_images import NAMELESS
 
-from .boxes import Box, Boxes, Setting, ask, docker_exec, eventually, listens, output, wait
+from .boxes import Box, Boxes, Setting, docker_exec, eventually, listens, output, wait
 
 #: Writes to both, and ends by a code of its own when it is told to, by a signal or a file.
 COMMAND = """
@@ -100,7 +101,8 @@ def test_the_command_gets_the_signals_and_ends_the_task_with_sessions_and_all(mo
     session = box.start_ssh("echo up; sleep 1000")
     assert session.stdout is not None
     assert session.stdout.readline() == "up\n"
-    ask(box.docker_host, "POST", f"/containers/{box.id}/kill?signal=TERM")
+    with client(box.docker_host) as docker:
+        docker.api.kill(box.id, "TERM")
     assert wait(box) == 9
     assert output(box)[0] == b"out\nended\n"
     session.communicate(timeout=60)
