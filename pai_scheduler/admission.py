@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from .caller import Caller
@@ -38,7 +38,8 @@ class Admission:
     """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
 
     `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
-    being deleted, `clock` gives ms since the epoch. `shortage` says why there is no room for any more.
+    being deleted, `refuses_image` why no task may have an image, `clock` gives ms since the epoch. `shortage`
+    says why there is no room for any more.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Admission:
         writer: Writer,
         definition: Callable[[], Definition],
         is_leaving: Callable[[str], bool],
+        refuses_image: Callable[[str], Awaitable[Message | None]],
         clock: Callable[[], int],
         shortage: Callable[[], Message | None],
     ) -> None:
@@ -56,6 +58,7 @@ class Admission:
         self._writer = writer
         self._definition = definition
         self._is_leaving = is_leaving
+        self._refuses_image = refuses_image
         self._now = clock
         self._shortage = shortage
         #: who submits what just now, and to which virtual cluster
@@ -80,7 +83,7 @@ class Admission:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
         self._check_virtual_cluster(caller, spec.virtual_cluster)
-        errors = limit_errors(self._writer.core, spec)
+        errors = await self._errors(spec)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
         if (shortage := self._shortage()) is not None:
@@ -100,10 +103,17 @@ class Admission:
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = limit_errors(self._writer.core, spec)
+        errors = await self._errors(spec)
         if errors:
             return Forecast(errors, "never", _summary(errors))
         return forecast(self._writer.core, caller.name, spec)
+
+    async def _errors(self, spec: JobSpec) -> list[SpecError]:
+        """Find what is wrong with a valid job on this cluster."""
+        errors = list(limit_errors(self._writer.core, spec))
+        if refusal := await self._refuses_image(spec.image):
+            errors.append(SpecError("$.image", refusal))
+        return errors
 
     def jobs_in(self, virtual_cluster: str) -> int:
         """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""

@@ -29,7 +29,7 @@ from .api.desk import Desk
 from .api.server import serve
 from .api.standby import make_standby_app
 from .api.streams import Streams
-from .cluster.definition import Definition, DefinitionError, LogKeeping, parse_definition
+from .cluster.definition import Definition, DefinitionError, parse_definition
 from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .engine.leased import LeasedEngine
 from .engine.process_environment import STORAGE_ADDRESS
@@ -113,7 +113,7 @@ async def _run(options: argparse.Namespace) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_door.open_gateway(options, keys, address) as gateway:
                 reached_at = None if is_loopback(host) else _reachable(host)
-                engine = make_engine(_engine(options, data_dir, definition.logs, door, reached_at))
+                engine = make_engine(_engine(options, data_dir, definition, door, reached_at))
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(
@@ -262,7 +262,7 @@ def _monitoring_token(path: Path | None) -> MonitoringToken | None:
 def _engine(
     options: argparse.Namespace,
     data_dir: Path,
-    logs: LogKeeping,
+    definition: Definition,
     front_door: int | None,
     reached_at: str | None,
 ) -> Engine:
@@ -279,12 +279,13 @@ def _engine(
             front_door=front_door,
             needs_door=asked,
             reached_at=reached_at,
-            logs=logs,
+            logs=definition.logs,
             publish_ssh=options.publish_ssh,
+            registries=definition.registries,
         )
     from .engine.process import ProcessEngine
 
-    return ProcessEngine(data_dir, logs=logs, storage_host=STORAGE_ADDRESS)
+    return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)
 
 
 def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:

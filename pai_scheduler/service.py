@@ -148,6 +148,7 @@ class Service:
             self._writer,
             lambda: self._definition,
             lambda name: self._administration.is_leaving(name),
+            engine.refuses_image,
             clock,
             self._shortage,
         )

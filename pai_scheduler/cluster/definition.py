@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from ..job.messages import Message, msg
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node
+from .registries import Registries
 
 DEFAULT_STREAMS_PER_USER = 200
+_PATTERN = re.compile(r"[A-Za-z0-9*?._-]+(:[0-9*?]+)?")
 
 
 #: how often a waiting job may be overtaken before resources are kept for it
@@ -84,6 +87,8 @@ class Definition:
     max_mount_gb: int = DEFAULT_MAX_MOUNT_GB
     #: MB of the data folder's disk that are to stay free, at most a twentieth of it; 0: it is not watched
     min_free_mb: int = DEFAULT_MIN_FREE_MB
+    #: where images may come from
+    registries: Registries = field(default_factory=Registries)
 
 
 class DefinitionError(Exception):
@@ -97,7 +102,8 @@ class DefinitionError(Exception):
 
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
-    top = _mapping(document if document is not None else {}, "", ("nodes", "defaults", "virtualClusters"))
+    places = ("nodes", "defaults", "virtualClusters", "registries")
+    top = _mapping(document if document is not None else {}, "", places)
     known = (
         *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
         *("streamsPerUser", "jobsPerUser", "maxMountGB", "minFreeMB"),
@@ -124,6 +130,7 @@ def parse_definition(document: object) -> Definition:
         default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
         default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),
         default("minFreeMB", DEFAULT_MIN_FREE_MB, 0),
+        _registries(top.get("registries")),
     )
 
 
@@ -235,6 +242,20 @@ def _log_keeping(document: object) -> LogKeeping:
     return LogKeeping(
         usual.max_mb_per_task if most is None else most, usual.keep_days if days is None else days
     )
+
+
+def _registries(document: object) -> Registries:
+    if document is None:
+        return Registries()
+    patterns = _list(document, "registries")
+    for number, pattern in enumerate(patterns):
+        if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
+            text = msg(
+                "A registry is a host name, with a port if need be, such as registry.example.org:5000; "
+                "* stands for any part of one."
+            )
+            raise DefinitionError(f"registries[{number}]", text)
+    return Registries(tuple(patterns))
 
 
 def _mapping(value: object, path: str, known: Sequence[str] | None = None) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,16 @@ import aiohttp
 
 from ..cluster.definition import LogKeeping
 from ..cluster.node import Node
+from ..cluster.registries import Registries
 from ..core.events import NodesChanged
 from ..durable_file import write_durably
-from ..job.messages import msg
+from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError
 from .docker_container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
 from .docker_disk import ContainerDisks
 from .docker_door import FrontDoor, open_door
+from .docker_guard import RegistryGuard
 from .docker_hold import Holds
 from .docker_images import Images
 from .docker_make import Maker
@@ -59,7 +62,8 @@ class DockerEngine:
     `front_door_url`; with `needs_door` it is an error where they cannot.
     `reached_at`: without a front door, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
-    `runtime_image`: what tasks' SSH servers come from (None: this version's own).
+    `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
+    may come from (None: every public one).
     """
 
     name = "docker"
@@ -78,6 +82,7 @@ class DockerEngine:
         logs: LogKeeping | None = None,
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
+        registries: Registries | None = None,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
@@ -88,7 +93,8 @@ class DockerEngine:
         self._bridge_address: str | None = None
         self._api = DockerApi(host)
         self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
-        self._images = Images(self._api, data_dir / "private-images")
+        guard = RegistryGuard(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
+        self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
         self._instance = _instance(data_dir)
         self._ways_in = WaysIn(self._api, self._instance, self._runtime, is_local=self._is_local)
@@ -207,6 +213,10 @@ class DockerEngine:
     async def nodes(self) -> Sequence[Node]:
         """Give this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
         return (self._node(),)
+
+    async def refuses_image(self, image: str) -> Message | None:
+        """Say why no task may have an image; None where one may."""
+        return await self._images.refuses(image)
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """Take up what runs or has run of the expected tasks; remove every other container of ours."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from ..core.events import EndCause
 from ..job.messages import Message, msg
 from .docker_api import DockerApi, UnreachableError, answered
 from .docker_container import is_image_name
-from .docker_registry import PrivateImages, login_for, qualified, registry_of, repositories, repository_of
+from .docker_guard import RegistryGuard
+from .docker_refusal import ImageError, not_pulled, refusal
+from .docker_registry import PrivateImages, login_for, qualified, repositories, repository_of
 from .protocol import RegistryLogin
 
 _PULLS_AT_ONCE = 3
@@ -31,18 +33,10 @@ _TRIES = 3
 #: How long an answer of a registry, that somebody may use an image, holds: for a gang of many tasks.
 _ALLOWED_SECONDS = 60.0
 _CHECKS_AT_ONCE, _CHECK_SECONDS = 4, 60.0
-_FORBIDDEN = ("unauthorized", "authentication required", "no basic auth credentials", "denied", "forbidden")
-_UNKNOWN = ("not found", "manifest unknown", "does not exist", "no matching manifest", "invalid reference")
+#: How long a name of a registry is looked up: before a pull, and while somebody waits for an answer.
+_LOOKUP_SECONDS, _SHORT_LOOKUP_SECONDS = 20.0, 2.0
 
 OnProgress = Callable[[Message, int | None], None]
-
-
-class ImageError(Exception):
-    """An image cannot be had. `cause`: REFUSED where only the user can change that, else LAUNCH_FAILED."""
-
-    def __init__(self, cause: EndCause, reason: Message) -> None:
-        super().__init__(str(reason))
-        self.cause, self.reason = cause, reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +55,8 @@ class _Wish:
 class Images:
     """Brings images to one daemon. `private`: a file about those that came with a login."""
 
-    def __init__(self, api: DockerApi, private: Path) -> None:
-        self._api = api
+    def __init__(self, api: DockerApi, private: Path, guard: RegistryGuard) -> None:
+        self._api, self._guard = api, guard
         self._private = PrivateImages(private)
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         #: until when (loop time) a user may use an image without asking again
@@ -79,7 +73,10 @@ class Images:
         if not is_image_name(image):
             raise ImageError(EndCause.REFUSED, msg("{image} is not a name an image can have.", image=image))
         for _ in range(_TRIES):
-            if found := await self._inspect(image):
+            found = await self._inspect(image)
+            if reason := await self._refusal(image, found is not None, _LOOKUP_SECONDS):
+                raise ImageError(EndCause.REFUSED, reason)
+            if found:
                 await self._check(wish, found)
                 return found
             await self._pull(wish, on_progress)
@@ -87,12 +84,31 @@ class Images:
             EndCause.LAUNCH_FAILED, msg("The image {image} is removed as soon as it is pulled.", image=image)
         )
 
+    async def refuses(self, image: str) -> Message | None:
+        """Say why no job may have an image, as far as that is known at once; None where one may."""
+        if not is_image_name(image):
+            return None
+        is_here = True
+        if self._guard.needs_image_here(image):
+            with contextlib.suppress(
+                ImageError, TimeoutError
+            ):  # (Docker is away) before the pull we look again
+                async with asyncio.timeout(_SHORT_LOOKUP_SECONDS):
+                    is_here = await self._inspect(image) is not None
+        return await self._refusal(image, is_here, _SHORT_LOOKUP_SECONDS)
+
+    async def _refusal(self, image: str, is_here: bool, seconds: float) -> Message | None:
+        if is_here and self._guard.needs_image_here(image):
+            return None
+        return await self._guard.refusal(image, seconds)
+
     async def close(self) -> None:
         """Give up the pulls that are under way."""
         for pull in list(self._pulls.values()):
             pull.task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ImageError):
                 await pull.task
+        self._guard.close()
 
     async def _inspect(self, image: str) -> dict[str, Any] | None:
         try:
@@ -100,8 +116,10 @@ class Images:
         except aiodocker.DockerError as error:
             if error.status == 404:
                 return None
-            cause = EndCause.REFUSED if error.status == 400 else EndCause.LAUNCH_FAILED
-            raise ImageError(cause, _unusable(image, error.message)) from error
+            failure = not_pulled(image, _docker_says(error.message))
+            if error.status == 400:
+                failure.cause = EndCause.REFUSED
+            raise failure from error
 
     async def _check(self, wish: _Wish, found: dict[str, Any]) -> None:
         """Make sure that who wants an image that is here may have it; ImageError."""
@@ -124,9 +142,9 @@ class Images:
                     lambda: self._api.resolve(qualified(wish.image), wish.login_here), _CHECK_SECONDS
                 )
         except UnreachableError as error:
-            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, str(error))) from error
+            raise not_pulled(wish.image, _docker_says(error)) from error
         except aiodocker.DockerError as error:
-            raise _refusal(wish, error) from error
+            raise refusal(wish.image, wish.login, error) from error
 
     def _allow(self, wish: _Wish) -> None:
         now = asyncio.get_running_loop().time()
@@ -154,9 +172,9 @@ class Images:
                 pull.tell(msg("pulling {image}", image=pull.wish.image), 0)
                 await self._fetch(pull)
         except UnreachableError as error:
-            raise ImageError(EndCause.LAUNCH_FAILED, _unusable(pull.wish.image, str(error))) from error
+            raise not_pulled(pull.wish.image, _docker_says(error)) from error
         except aiodocker.DockerError as error:
-            raise _refusal(pull.wish, error) from error
+            raise refusal(pull.wish.image, pull.wish.login, error) from error
         finally:
             self._forget(pull)
 
@@ -221,42 +239,5 @@ class _Pull:
             listener(message, percent)
 
 
-def _refusal(wish: _Wish, error: aiodocker.DockerError) -> ImageError:
-    """Tell what the user must change from what may go better the next time."""
-    said = error.message.lower()
-    if "toomanyrequests" in said:
-        return ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, error.message))
-    if wish.login_here is not None and (error.status in (401, 403) or _says(said, _FORBIDDEN)):
-        reason = msg(
-            "The registry {registry} does not give the image {image} to the user of the authFile. Correct "
-            "the user name and the password there, or ask for access. Docker says: {error}",
-            registry=registry_of(wish.image),
-            image=wish.image,
-            error=error.message,
-        )
-    elif wish.login is not None and wish.login_here is None and _says(said, _FORBIDDEN):
-        reason = msg(
-            "The image {image} may not be pulled without logging in to its registry {registry}, and the "
-            "authFile is for another one. Name an authFile for {registry}. Docker says: {error}",
-            image=wish.image,
-            registry=registry_of(wish.image),
-            error=error.message,
-        )
-    elif error.status in (401, 403, 404) or _says(said, (*_UNKNOWN, *_FORBIDDEN)):
-        reason = msg(
-            "The image {image} does not exist, or may not be pulled without logging in to its registry, for "
-            "which a job names an authFile. Docker says: {error}",
-            image=wish.image,
-            error=error.message,
-        )
-    else:
-        return ImageError(EndCause.LAUNCH_FAILED, _unusable(wish.image, error.message))
-    return ImageError(EndCause.REFUSED, reason)
-
-
-def _says(text: str, words: Iterable[str]) -> bool:
-    return any(word in text for word in words)
-
-
-def _unusable(image: str, error: str) -> Message:
-    return msg("The image {image} could not be pulled. Docker says: {error}", image=image, error=error)
+def _docker_says(error: object) -> Message:
+    return msg("Docker says: {error}", error=str(error))

@@ -12,22 +12,28 @@ from typing import Any
 
 from .protocol import RegistryLogin
 
-_DOCKER_HUB = "docker.io"
+DOCKER_HUB = "docker.io"
 _ALSO_DOCKER_HUB = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com", "hub.docker.com")
 
 
 def registry_name(written: str) -> str:
     """Give a registry's name as images have it: no scheme, no path, Docker Hub always by the same name."""
     host = re.sub(r"^[a-z]+://", "", written.strip().lower()).partition("/")[0]
-    return _DOCKER_HUB if host in _ALSO_DOCKER_HUB else host
+    return DOCKER_HUB if host in _ALSO_DOCKER_HUB else host
+
+
+def names_registry(image: str) -> bool:
+    """Tell whether an image's name begins with a registry's; a name with capitals is no repository's."""
+    first, slash, _ = image.partition("/")
+    return bool(slash) and ("." in first or ":" in first or first == "localhost" or first != first.lower())
 
 
 def qualified(image: str) -> str:
     """Write an image's name out, with its registry: `ubuntu:22.04` is `docker.io/library/ubuntu:22.04`."""
     first, slash, rest = image.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
+    if names_registry(image):
         return f"{registry_name(first)}/{rest}"
-    return f"{_DOCKER_HUB}/{image}" if slash else f"{_DOCKER_HUB}/library/{image}"
+    return f"{DOCKER_HUB}/{image}" if slash else f"{DOCKER_HUB}/library/{image}"
 
 
 def registry_of(image: str) -> str:

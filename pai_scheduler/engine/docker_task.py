@@ -21,9 +21,9 @@ from .disk_meter import filled_the_disk, is_beyond, size_of
 from .docker_container import network_name
 from .docker_disk import storage_gb
 from .docker_hold import HoldReport
-from .docker_images import ImageError
 from .docker_logs import LogFollower
 from .docker_make import NotMadeError, has_run
+from .docker_refusal import ImageError
 from .docker_runtime import has_its_own
 from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog

@@ -185,6 +185,10 @@ class ProcessEngine:
         self._real_gpus = bool(node.gpus)
         return [node]
 
+    async def refuses_image(self, image: str) -> Message | None:  # noqa: ARG002
+        """Refuse none: an image is a name here, and nothing is pulled."""
+        return None
+
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """Take up every expected task as its folder tells; end every other that still runs."""
         for ref in expected:

@@ -190,6 +190,9 @@ class Engine(Protocol):
     async def nodes(self) -> Sequence[Node]:
         """Give this engine's machines as they are (GPUs asked from NVML)."""
 
+    async def refuses_image(self, image: str) -> Message | None:
+        """Say why no task may have an image, as far as that can be told at once; None where one may."""
+
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """After a start of the service, take up every expected task and end every other that has our names.
 

@@ -24,6 +24,7 @@ virtualClusters:
   default: {capacity: 50, maxCapacity: 50}
   vision: {capacity: 25, groups: [vision], maxCapacity: 100}
   secret: {capacity: 25, users: [root]}
+registries: ["*", 127.0.0.1]
 """
 OK, REFUSED, JOB_FAILED = 0, 1, 4
 

@@ -13,6 +13,7 @@ import pytest
 
 from hub_config.images.build import Recipe, build
 from pai_scheduler.access.runtime.build import build as build_runtime
+from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.engine.docker import DockerEngine
 from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
@@ -24,6 +25,8 @@ from tests.testbed.registry import registry
 
 Part = TypeVar("Part")
 
+#: the tests' own registries are on this machine
+REGISTRIES = Registries(("*", "127.0.0.1"))
 #: of the users of `private_registry`
 REGISTRY_PASSWORDS = {"alice": "alice's own", "bob": "bob's own"}
 
@@ -98,7 +101,8 @@ async def open_docker(
     async def open_engine(**options: object) -> DockerEngine:
         if engines:
             await engines[-1].close()  # what is left of a killed service writes nothing any more
-        engine = DockerEngine(tmp_path / "data", **{"host": docker_host, **options})  # type: ignore[arg-type]
+        given = {"host": docker_host, "registries": REGISTRIES, **options}
+        engine = DockerEngine(tmp_path / "data", **given)  # type: ignore[arg-type]
         await engine.start()
         engines.append(engine)
         return engine

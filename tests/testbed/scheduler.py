@@ -31,6 +31,8 @@ virtualClusters:
   default: {capacity: 50}
   vision: {capacity: 20, groups: [vision]}
   your_virtual_cluster: {capacity: 30}
+# the tests' own registries are on this machine
+registries: ["*", 127.0.0.1]
 """
 _READY = re.compile(r"(?:ready|standby) at (http://127\.0\.0\.1:(\d+)/\S*?)[,\s]")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pai_scheduler.cluster.definition import (
     parse_definition,
 )
 from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.registries import Registries
 
 from ..making import make_node
 
@@ -190,3 +192,16 @@ def test_a_declared_node_that_is_not_among_several_found_is_not_healthy() -> Non
     definition = parse("nodes: [{name: a, cpus: 1}, {name: gone, cpus: 2}]")
     nodes = merge_nodes(definition, [make_node("a"), make_node("b")])
     assert [(node.name, node.healthy) for node in nodes] == [("a", True), ("gone", False)]
+
+
+def test_registries_are_public_ones_unless_the_file_lists_others() -> None:
+    assert parse("nodes: []").registries == Registries(("*",))
+    listed = parse('registries: ["*.example.org", "127.0.0.1:5000"]').registries
+    assert listed == Registries(("*.example.org", "127.0.0.1:5000"))
+
+
+@pytest.mark.parametrize("pattern", ["https://registry.example.org", "registry/x", "", "5", "a b"])
+def test_a_registry_is_a_host_name(pattern: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        parse(f"registries: [docker.io, {json.dumps(pattern) if pattern != '5' else 5}]")
+    assert caught.value.path == "registries[1]"
