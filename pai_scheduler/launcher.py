@@ -13,7 +13,8 @@ from typing import Any
 from .access.job_keys import JobKeys
 from .access.task_files import Peer, own_port, ssh_files
 from .cluster.node import Gpu
-from .core.events import EndCause, Ended, Event, Progress, Tick
+from .cluster.placement import PORT_RANGE
+from .core.events import EndCause, Ended, Event, PortsTaken, Progress, Tick
 from .core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from .core.machine import Core
 from .core.model import Attempt, Job, Task
@@ -197,6 +198,8 @@ class Launcher:
         if flight.is_killed:
             return
         try:
+            if await self._find_ports_taken(job, gang):
+                return
             inputs, addresses = await self._make_ready(job, flight, [task for task, _ in pending])
         except asyncio.CancelledError:
             # (all are to end, so nobody waits for the storage any more; or we are to close)
@@ -279,6 +282,27 @@ class Launcher:
                         await self._give_up(task, error)
 
         await asyncio.gather(*(launch(task, gpus) for task, gpus in pending))
+
+    async def _find_ports_taken(self, job: Job, gang: Gang) -> bool:
+        """Report ports that were chosen and that other programs have: the launch comes again with others.
+
+        All are looked at before the first task starts, as every task is told the ports of all.
+        """
+        chosen = [
+            port
+            for member in gang.members
+            for request in job.spec.role(member.task.role).all_ports
+            if not request.begin_at
+            for port in member.ports.get(request.label, ())
+        ]
+        taken = await self._engine.taken_ports(gang, chosen)
+        if not taken:
+            return False
+        _log.info("%d ports that were chosen are taken by other programs", len(taken))
+        everywhere = await self._engine.taken_ports(gang, PORT_RANGE)
+        number = gang.members[0].task.attempt
+        self._report(PortsTaken(self._now(), job.id, number, frozenset(taken) | frozenset(everywhere)))
+        return True
 
     def _ssh_files(self, gang: Gang, addresses: Mapping[TaskRef, str]) -> dict[str, bytes]:
         if self._keys is None:

@@ -6,7 +6,7 @@ A job is a gang here. Whatever changes is told by its method; `dispatch.py` deci
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -149,6 +149,24 @@ class Books:
 
         self.queue.reopen(worth)
         self.claims.refresh(self.cluster, assignment.node)
+
+    def give_other_ports(self, job_id: str, taken: Collection[int]) -> dict[int, Assignment] | None:
+        """Other programs have those ports: choose others for a job's tasks, where these had chosen ones.
+
+        Gives what changed, by the tasks' places in the gang; None where too few ports are left.
+        """
+        changed: dict[int, Assignment] = {}
+        tasks = self.holdings[job_id].tasks
+        for place, (demand, assignment, amounts) in tasks.items():
+            if not any(port in taken for ports in assignment.ports.values() for port in ports):
+                continue
+            other = self.cluster.give_other_ports(demand, assignment, taken)
+            if other is None:
+                return None
+            if other != assignment:
+                tasks[place] = demand, other, amounts
+                changed[place] = other
+        return changed
 
     def ending(self, job_id: str) -> None:
         """Know that a job's tasks are being stopped."""

@@ -8,7 +8,8 @@ finds no room for a gang of different tasks, an exact search has a second look (
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -20,8 +21,9 @@ from .second_look import SecondLook, best_fit_may_err, enough_gpus
 
 Key = TypeVar("Key")
 
-#: Ports that the scheduler chooses: below Linux's ephemeral range, which starts at 32768.
-PORT_RANGE = range(20000, 30000)
+#: Ports that the scheduler chooses, the first ones first: enough for the largest job, and below Linux's
+#: ephemeral range, which starts at 32768.
+PORT_RANGE = (*range(20000, 32768), *range(10000, 20000))
 
 
 class NodeUse:
@@ -252,6 +254,38 @@ class Cluster:
             use.give_back(demand, assignment)
             self._file(use)
 
+    def give_other_ports(
+        self, demand: Demand, assignment: Assignment, taken: Collection[int]
+    ) -> Assignment | None:
+        """Book other ports for those of a task that were chosen and are in `taken`, where no other is.
+
+        Ports that the user named stay. None, and nothing changed, where too few are left to choose.
+        """
+        chosen = {request.label for request in demand.ports if not request.begin_at}
+        ports = dict(assignment.ports)
+        given: set[int] = set()
+        position = self._next_port
+        for label in chosen & ports.keys():
+            numbers = list(ports[label])
+            for place, number in enumerate(numbers):
+                if number not in taken:
+                    continue
+                for _ in range(len(PORT_RANGE)):
+                    port = PORT_RANGE[position % len(PORT_RANGE)]
+                    position += 1
+                    if port not in taken and port not in given and port not in self._ports:
+                        break
+                else:
+                    return None
+                given.add(port)
+                numbers[place] = port
+            ports[label] = tuple(numbers)
+        self._next_port = position % len(PORT_RANGE)
+        other = replace(assignment, ports=ports)
+        self._ports.difference_update(_numbers(assignment))
+        self._ports.update(_numbers(other))
+        return other
+
     def _place_one(
         self, demand: Demand, gpu_room: dict[str, int] | None, kept: set[int]
     ) -> Assignment | None:
@@ -308,8 +342,8 @@ class Cluster:
         None of those `kept` for other tasks of the gang is chosen.
         """
         chosen: dict[str, tuple[int, ...]] = {}
-        taken = set(use.ports) if self.shares_host_ports else set()
-        taken.update(fixed_ports(requests), kept)
+        others = use.ports if self.shares_host_ports else frozenset()
+        taken = set(fixed_ports(requests))
         position = self._next_port if self.shares_host_ports else 0
         for request in requests:
             if request.begin_at:
@@ -321,7 +355,7 @@ class Cluster:
                     break
                 port = PORT_RANGE[position % len(PORT_RANGE)]
                 position += 1
-                if port not in taken:
+                if port not in taken and port not in kept and port not in others:
                     found.append(port)
                     taken.add(port)
             if len(found) < request.count:

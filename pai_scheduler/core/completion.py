@@ -93,6 +93,15 @@ def time_limit_verdict(seconds: int) -> Verdict:
     return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, reason)
 
 
+def ports_verdict() -> Verdict:
+    """Give the verdict of an attempt for which other programs leave too few ports."""
+    reason = msg(
+        "Other programs have so many ports of this machine that too few are left to choose from. Ask for "
+        "fewer ports or tasks, or end what holds them."
+    )
+    return Verdict(State.FAILED, PORT_CONFLICT, PORT_CONFLICT, None, reason)
+
+
 def preempt_verdict(virtual_cluster: str) -> Verdict:
     """Give the verdict of an attempt that was stopped because others need what it had borrowed."""
     reason = msg(

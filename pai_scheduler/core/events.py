@@ -82,6 +82,16 @@ class Accessed:
 
 
 @dataclass(frozen=True, slots=True)
+class PortsTaken:
+    """Other programs have these ports, some chosen for tasks of an attempt of which none was launched."""
+
+    time: int
+    job_id: str
+    attempt: int
+    ports: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
 class NodesChanged:
     """Nodes came, went, or changed; the whole list as it is now."""
 
@@ -151,6 +161,7 @@ Event = (
     | Ended
     | Progress
     | Accessed
+    | PortsTaken
     | NodesChanged
     | Submitted
     | StopRequested

@@ -26,6 +26,7 @@ from .events import (
     Event,
     Held,
     NodesChanged,
+    PortsTaken,
     Progress,
     Reordered,
     SharesChanged,
@@ -122,6 +123,8 @@ class Core:
                 self._on_progress(event, outcome)
             case Accessed():
                 self._on_accessed(event, outcome)
+            case PortsTaken():
+                self._on_ports_taken(event, outcome)
             case NodesChanged():
                 self._on_nodes(event)
             case Tick():
@@ -259,6 +262,25 @@ class Core:
         outcome.story.append(
             StoryEntry(job_id, event.time, ACCESS, event.message, attempt, role, index, event.data)
         )
+
+    def _on_ports_taken(self, event: PortsTaken, outcome: Outcome) -> None:
+        """Give those tasks other ports, before any of the gang starts: each is told the ports of all."""
+        job = self.jobs.get(event.job_id)
+        attempt = job.attempt if job is not None else None
+        if job is None or attempt is None or attempt.number != event.attempt or attempt.verdict is not None:
+            return
+        changed = self.dispatcher.give_other_ports(job.id, event.ports)
+        if changed is None:
+            self._decide(job, attempt, completion.ports_verdict(), event.time, outcome)
+            return
+        tasks = list(job.in_gang_order(attempt))
+        for place, assignment in changed.items():
+            task = tasks[place]
+            task.assignment = assignment
+            outcome.tasks[task.ref] = task
+        text = words.other_ports(len(changed))
+        self._tell(outcome, job, event.time, "ports-changed", text, attempt=attempt)
+        outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
     def _on_nodes(self, event: NodesChanged) -> None:
         self.dispatcher.set_nodes(event.nodes)

@@ -51,3 +51,12 @@ def retried(verdict: Verdict, another: retry.Retry) -> Message:
         seconds = another.delay_ms / 1000
         return msg("{reason} Trying again in {seconds:g} s.", reason=verdict.reason, seconds=seconds)
     return msg("{reason} Trying again at once.", reason=verdict.reason)
+
+
+def other_ports(count: int) -> Message:
+    """Tasks have other ports than were chosen first."""
+    return counted(
+        "Other programs have ports that were chosen: {count} task has others now.",
+        "Other programs have ports that were chosen: {count} tasks have others now.",
+        count=count,
+    )

@@ -236,6 +236,10 @@ class DockerEngine:
             self._gangs.add(network_name(gang.job_id, gang.attempt))
         return await self._networks.make(gang)
 
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:  # noqa: ARG002
+        """Find none: each container has all ports of its own."""
+        return ()
+
     async def launch(self, launch: Launch) -> None:
         """Start a task, unless it runs, has run, or was killed."""
         self._task(launch.task).launch(launch)

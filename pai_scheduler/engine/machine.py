@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..cluster.node import Node
@@ -40,6 +40,11 @@ def free_disk_gb(folder: Path) -> int:
 
 def taken_port(ports: Iterable[int]) -> int | None:
     """Find the first port on which another program of this machine listens already."""
+    return next(taken_ports(ports), None)
+
+
+def taken_ports(ports: Iterable[int]) -> Iterator[int]:
+    """Find the ports on which other programs of this machine listen already."""
     for port in ports:
         for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):  # noqa: S104 (never listens)
             with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -47,8 +52,8 @@ def taken_port(ports: Iterable[int]) -> int | None:
                 if family == socket.AF_INET6:
                     probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 if _is_taken(probe, address, port):
-                    return port
-    return None
+                    yield port
+                    break
 
 
 def _is_taken(probe: socket.socket, address: str, port: int) -> bool:

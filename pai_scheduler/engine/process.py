@@ -28,7 +28,7 @@ from .disk_meter import DiskMeter, is_beyond, size_of
 from .gpu import GpuMeter
 from .log_keeping import keep_clean
 from .logs import TaskLog
-from .machine import free_disk_gb, this_machine
+from .machine import free_disk_gb, taken_ports, this_machine
 from .process_environment import inherited, visible_gpus
 from .process_files import Sight
 from .process_messages import cause_and_reason
@@ -208,6 +208,16 @@ class ProcessEngine:
         for member in gang.members:
             self._ports[member.task] = tuple(port for ports in member.ports.values() for port in ports)
         return {member.task: ADDRESS for member in gang.members}
+
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:
+        """Look at each, unless a task of the gang has a folder: it may have run already."""
+
+        def look() -> Collection[int]:
+            names = [member.task.name for member in gang.members]
+            folders = (above / name for name in names for above in (self._folders, self._ended_folders))
+            return () if any(_exists(folder) for folder in folders) else list(taken_ports(ports))
+
+        return await self._in_thread(look)
 
     async def launch(self, launch: Launch) -> None:
         """Start a task, unless it runs, has run, or was killed before."""

@@ -203,6 +203,12 @@ class Engine(Protocol):
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address. Idempotent: the same answer again."""
 
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:
+        """Find those of `ports` that other programs have, where tasks share the ports of one machine.
+
+        None once something of the gang was launched: then it may have them itself, and keeps them.
+        """
+
     async def launch(self, launch: Launch) -> None:
         """Start a task; returns when that is under way.
 

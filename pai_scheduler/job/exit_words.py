@@ -57,7 +57,8 @@ _MEANINGS: Mapping[int, Message] = {
     -7101: _NEVER_STARTED,
     -7102: msg("The machine's disks failed."),
     -7103: msg(
-        "One of its ports was taken by another program: give another beginAt, or 0 to have one chosen."
+        "One of its ports was taken by another program. Where the job names it, give another beginAt, or 0; "
+        "one that was chosen is another one at the next try."
     ),
     -7110: _KILLED_BY_YARN,
     -7111: msg("The machine it ran on was lost."),

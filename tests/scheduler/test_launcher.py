@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ import pytest
 
 from pai_scheduler import journal
 from pai_scheduler.caller import Caller
-from pai_scheduler.core.events import EndCause, Ended, Event, Progress, Tick
+from pai_scheduler.cluster.placement import PORT_RANGE
+from pai_scheduler.core.events import EndCause, Ended, Event, PortsTaken, Progress, Tick
 from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, RegistryLogin
@@ -41,6 +44,8 @@ class FaultyEngine(ProcessEngine):
         self.launches: list[Launch] = []
         self.faults: dict[str, list[Exception]] = {}
         self.gates: dict[str, asyncio.Event] = {}
+        #: whether it looks which ports other programs of this machine have
+        self.looks = False
 
     async def _note(self, what: str, about: Any) -> None:
         self.asked.append((what, about))
@@ -52,6 +57,9 @@ class FaultyEngine(ProcessEngine):
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         await self._note("prepare", tuple(member.task for member in gang.members))
         return {member.task: f"10.0.0.{number}" for number, member in enumerate(gang.members)}
+
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:
+        return await super().taken_ports(gang, ports) if self.looks else ()
 
     async def launch(self, launch: Launch) -> None:
         self.launches.append(launch)
@@ -153,6 +161,75 @@ async def test_a_task_is_launched_with_everything_it_needs(pad: Pad) -> None:
     port = pad.world.task(A).assignment.ports["http"][0]
     assert launch.env["PAI_PORT_LIST_main_0_http"] == str(port)
     assert launch.env["PAI_WORK_DIR"] == pad.engine.work_dir(B)
+
+
+@pytest.fixture
+def held() -> Iterator[set[int]]:
+    """Hold many of the ports that are chosen first, as other programs do."""
+    with ExitStack() as open_sockets:
+        ports = set()
+        for port in PORT_RANGE[:2000:7]:
+            with suppress(OSError):  # a program of this machine has it already
+                open_sockets.enter_context(socket.create_server(("127.0.0.1", port)))
+            ports.add(port)
+        yield ports
+
+
+async def test_a_gang_of_a_thousand_starts_whatever_ports_other_programs_hold(
+    pad: Pad, held: set[int]
+) -> None:
+    pad.engine.looks = True
+    pad.world = World(make_node(cpus=1000, memory_mb=10**6, storage_gb=10**6), shares_host_ports=True)
+    pad.submit(make_role(tasks=1000))
+    await pad.idle()
+    assert not pad.engine.asked, "no task is told of ports that may change"
+    (found,) = pad.reported
+    assert isinstance(found, PortsTaken)
+    assert held <= found.ports
+    before = {task.ref: task.assignment.ports for task in pad.world.attempt().tasks.values()}
+    pad.carry_out(*pad.world.handle(found))
+    await pad.idle()
+    assert len(pad.engine.launches) == 1000
+    after = {task.ref: task.assignment.ports for task in pad.world.attempt().tasks.values()}
+    numbers = [port for ports in after.values() for label in ports.values() for port in label]
+    assert len(set(numbers)) == len(numbers) == 2000
+    assert not held & set(numbers)
+    # who had none of theirs keeps what was chosen
+    assert all(
+        after[ref] == ports
+        for ref, ports in before.items()
+        if not found.ports & {port for label in ports.values() for port in label}
+    )
+    (last,) = {launch.env["PAI_PORT_LIST_main_0_http"] for launch in pad.engine.launches}
+    assert last == str(after[A]["http"][0])
+    assert "ports-changed" in pad.world.told()
+    assert pad.world.attempt().number == 0
+
+
+async def test_a_gang_of_which_something_may_have_run_keeps_its_ports(pad: Pad, held: set[int]) -> None:
+    pad.engine.looks = True
+    pad.world = World(shares_host_ports=True)
+    (pad.folder / "tasks" / A.name).mkdir(parents=True)
+    pad.submit(make_role(tasks=2))
+    await pad.idle()
+    assert held & {*PORT_RANGE[:4]}
+    assert not pad.reported
+    assert [launch.task for launch in pad.engine.launches] == [A, B]
+
+
+async def test_ports_that_the_job_names_are_not_changed(pad: Pad) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        pad.engine.looks = True
+        pad.world = World(shares_host_ports=True)
+        pad.submit(make_role(ports=[{"label": "web", "beginAt": port, "portNumber": 1}]))
+        await pad.idle()
+        # (what was chosen beside it may be anybody's)
+        if pad.reported:
+            pad.carry_out(*pad.world.handle(*pad.reported))
+            await pad.idle()
+        (launch,) = pad.engine.launches
+        assert launch.env["PAI_PORT_LIST_main_0_web"] == str(port)
 
 
 async def test_a_task_that_cannot_be_launched_has_failed_with_the_engines_reason(pad: Pad) -> None:

@@ -313,3 +313,41 @@ def test_tasks_of_one_kind_are_placed_whenever_that_is_possible(
     gang = [demand] * count
     placed = Cluster(nodes, shares_host_ports=shares_host_ports).place(gang)
     assert (placed is not None) == could_be_placed(nodes, gang, shares_host_ports=shares_host_ports)
+
+
+def test_other_ports_are_given_for_those_that_other_programs_have() -> None:
+    cluster = Cluster([make_node()], shares_host_ports=True)
+    demand = make_demand(ports=[PortRequest("data", 0, 3), PortRequest("mine", PORT_RANGE[50], 1)])
+    placed = cluster.place([demand, make_demand(ports=[PortRequest("http", 0, 1)])])
+    assert placed is not None
+    first, _ = placed
+    taken = {first.ports["data"][1], PORT_RANGE[50], *PORT_RANGE[4:20]}
+    other = cluster.give_other_ports(demand, first, taken)
+    assert other is not None
+    kept, given, last = other.ports["data"]
+    assert (kept, last) == (first.ports["data"][0], first.ports["data"][2])
+    assert given == PORT_RANGE[20]
+    assert other.ports["mine"] == first.ports["mine"]
+    assert first.ports["data"][1] not in cluster.uses["a"].ports
+    assert given in cluster.uses["a"].ports
+
+
+def test_nothing_changes_where_other_programs_have_all_ports() -> None:
+    cluster = Cluster([make_node()], shares_host_ports=True)
+    demand = make_demand(ports=[PortRequest("http", 0, 1)])
+    placed = cluster.place([demand])
+    assert placed is not None
+    before = free(cluster)
+    assert cluster.give_other_ports(demand, placed[0], set(PORT_RANGE)) is None
+    assert free(cluster) == before
+
+
+def test_there_are_ports_for_the_largest_job_and_none_is_the_kernels() -> None:
+    # 10,000 tasks, with a port for http and one for ssh each
+    tasks = [make_demand(cpus=1, memory_mb=1, ports=[PortRequest("http", 0, 1), PortRequest("ssh", 0, 1)])]
+    node = make_node(cpus=10_000, memory_mb=10**9, storage_gb=10**9)
+    placed = Cluster([node], shares_host_ports=True).place(tasks * 10_000)
+    assert placed is not None
+    numbers = {port for assignment in placed for label in assignment.ports.values() for port in label}
+    assert len(numbers) == 20_000
+    assert max(numbers) < 32768

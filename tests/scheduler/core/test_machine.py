@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from pai_scheduler.cluster.placement import PORT_RANGE
+from pai_scheduler.core.events import PortsTaken
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
@@ -520,3 +522,45 @@ def test_the_sentence_about_a_tasks_end_gives_the_engines_reason() -> None:
     verdict = world.job().verdict
     assert verdict is not None
     assert str(verdict.reason) == "Task main-0 failed: There is no image x/y."
+
+
+# ports that other programs have
+
+
+def test_a_task_whose_ports_are_taken_gets_others_before_the_gang_starts() -> None:
+    world = World(shares_host_ports=True)
+    world.submit(make_role(tasks=2))
+    first, second = world.refs()
+    theirs, others = world.task(first).assignment, world.task(second).assignment
+    taken = frozenset(theirs.ports["http"])
+    instructions = world.handle(PortsTaken(world.now, "j", 0, taken))
+    assert instructions == [LaunchAttempt("j", 0)]
+    assert world.task(first).assignment.ports["http"] != theirs.ports["http"]
+    assert world.task(first).assignment.ports["ssh"] == theirs.ports["ssh"]
+    assert world.task(second).assignment == others
+    assert "1 task has others now" in world.sentences()[-1]
+    # what was changed is what a restart finds, and what is given back in the end
+    world.restart()
+    for ref in (first, second):
+        world.started(ref)
+        world.exited(ref)
+    assert world.is_free()
+
+
+def test_an_attempt_for_which_too_few_ports_are_left_is_tried_again() -> None:
+    world = World(shares_host_ports=True)
+    world.submit(make_role(tasks=2))
+    refs = world.refs()
+    assert world.handle(PortsTaken(world.now, "j", 0, frozenset(PORT_RANGE)))[:2] == kills(refs)
+    world.killed(*refs)
+    assert "too few are left" in " ".join(world.sentences())
+    assert world.attempt().number == 1
+
+
+def test_taken_ports_of_an_attempt_that_is_decided_or_over_change_nothing() -> None:
+    world = World(shares_host_ports=True)
+    world.submit()
+    world.stop()
+    assert world.handle(PortsTaken(world.now, "j", 0, frozenset(PORT_RANGE))) == []
+    assert world.handle(PortsTaken(world.now, "j", 7, frozenset(PORT_RANGE))) == []
+    assert world.handle(PortsTaken(world.now, "nobody", 0, frozenset(PORT_RANGE))) == []
