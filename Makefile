@@ -24,6 +24,11 @@ ui_sources := $(wildcard $(ui)/package.json $(ui)/package-lock.json $(ui)/tsconf
 ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 # Node is the one on PATH, or is brought into .venv
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
+# one plain line for each step that has something to do; the times are those of a machine with two cores
+say = @printf '%s\n'
+# pip draws its progress only where somebody watches
+pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet)
+npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
 .PHONY: run test lint docs clean image runtime
@@ -64,38 +69,45 @@ clean:
 
 $(bin)/python:
 	@test -n '$(PYTHON)' || { echo 'Python 3.11 or newer is needed; give its path: make $(MAKECMDGOALS) PYTHON=…'; exit 1; }
-	$(PYTHON) -m venv .venv
+	$(say) 'Making a Python environment in .venv (some seconds).'
+	@$(PYTHON) -m venv .venv
 
 build/ui-tools: pyproject.toml | $(bin)/python
 	@mkdir -p build
-	$(bin)/python -m pip install --quiet --disable-pip-version-check 'jupyter-builder>=1,<2' 'jupyterlab>=4.6,<5'
+	$(say) 'Installing JupyterLab, with which the front end is built (about twenty seconds).'
+	@$(pip_install) 'jupyter-builder>=1,<2' 'jupyterlab>=4.6,<5'
 	@touch $@
 
 build/node: hub_config/node.py | $(bin)/python
 	@mkdir -p build
-	$(bin)/python -m hub_config.node > $@
+	@$(bin)/python -m hub_config.node > $@
 
 build/ui-packages: $(wildcard $(ui)/package.json $(ui)/package-lock.json) | build/ui-tools build/node
-	cd $(ui) && $(with_node) npm ci --no-audit --no-fund --loglevel=error
+	$(say) 'Fetching what the front end is built from (about twenty seconds).'
+	@cd $(ui) && $(npm_ci)
 	@touch $@
 
 build/ui: $(ui_sources) build/ui-packages
-	cd $(ui) && $(with_node) npm run build
+	$(say) 'Building the front end for JupyterLab (about ten seconds).'
+	@cd $(ui) && $(with_node) npm run build
 	@touch $@
 
-build/installed: pyproject.toml $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
+build/installed: pyproject.toml pai_labextension/install.json $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
 	@mkdir -p build
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[tutorials]'
+	$(say) 'Installing the Hub, the scheduler and what the tutorials use (about a minute).'
+	@$(pip_install) --editable '.[tutorials]'
 	@touch $@
 
 build/tools: build/installed
-	$(bin)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	$(say) 'Installing what the tests need (about half a minute).'
+	@$(pip_install) --editable '.[test]'
 	@touch $@
 
 build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lock.json | build/node
 	@mkdir -p build/proxy
-	cp hub_config/proxy/package.json hub_config/proxy/package-lock.json build/proxy
-	cd build/proxy && $(with_node) npm ci --omit=dev --no-audit --no-fund --loglevel=error
+	$(say) "Installing the Hub's proxy (some seconds)."
+	@cp hub_config/proxy/package.json hub_config/proxy/package-lock.json build/proxy
+	@cd build/proxy && $(npm_ci) --omit=dev
 	@touch $@
 
 # builds only what has changed; PAI_BASE_IMAGE names the image to begin from

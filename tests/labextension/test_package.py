@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hatchling.bridge.app import Application
+from jupyterlab_server.config import get_federated_extensions
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = "data/share/jupyter/labextensions/pai-labextension/"
@@ -43,6 +44,16 @@ def test_a_wheel_carries_all_that_jupyterlab_needs(tmp_path):
     assert not [
         name for name in names if name.startswith(("pai_labextension/ui", "pai_labextension/labextension"))
     ]
+
+
+def test_jupyterlab_says_which_package_brought_the_front_end_and_how_to_remove_it(tmp_path):
+    wheel = build("wheel", tmp_path / "wheel")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")  # noqa: S202 - our own
+    (folder,) = (tmp_path / "unpacked").glob("*.data/data/share/jupyter/labextensions")
+    install = get_federated_extensions([str(folder)])["pai-labextension"]["install"]
+    assert (install["packageManager"], install["packageName"]) == ("python", "pai-for-jupyter")
+    assert "pai-for-jupyter" in install["uninstallInstructions"]
 
 
 def test_an_sdist_carries_the_front_end_built_and_as_source(tmp_path):
@@ -81,7 +92,8 @@ def test_an_editable_install_takes_what_is_there_and_builds_nothing(hook, tmp_pa
     assert build_data == {"shared_data": {}}
     (tmp_path / "pai_labextension" / "labextension").mkdir(parents=True)
     hook.initialize("editable", build_data)
-    assert list(build_data["shared_data"].values()) == ["share/jupyter/labextensions/pai-labextension"]
+    place = "share/jupyter/labextensions/pai-labextension"
+    assert list(build_data["shared_data"].values()) == [place, f"{place}/install.json"]
 
 
 def test_a_build_asks_for_node_only_where_there_is_none(hook, monkeypatch):
