@@ -113,13 +113,18 @@ def too_many_streams(most: int) -> RequestError:
     return RequestError(429, "TooManyStreamsError", message)
 
 
-def storage_unreadable(message: Message) -> RequestError:
-    """The service cannot read what it wrote down."""
+def storage_unavailable(message: Message) -> RequestError:
+    """The service cannot read what it wrote down, or cannot write down what it would have to promise."""
     return RequestError(503, "StorageUnavailableError", message)
 
 
+def storage_damaged(message: Message) -> RequestError:
+    """What the service wrote down is damaged, and somebody must mend it."""
+    return RequestError(503, "StorageDamagedError", message)
+
+
 def storage_full(message: Message) -> RequestError:
-    """The service cannot write down what it would have to promise."""
+    """The service has no room to write down what it would have to promise."""
     return RequestError(507, "InsufficientStorageError", message)
 
 

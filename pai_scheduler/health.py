@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from .cluster.node import Node
 from .job.messages import Message, msg
-from .store.store import StoreError
+from .store.database import StoreError, Trouble
 
 #: Seconds that an answer of the database counts, and that it may take.
 KEEP_SECONDS, PATIENCE_SECONDS = 5.0, 5.0
@@ -81,6 +81,8 @@ class Health:
         error = self._probe.exception()
         if error is None:
             return None
+        if isinstance(error, StoreError) and error.trouble is Trouble.UNAVAILABLE:
+            return msg("The database cannot be reached, or not be written to: {reason}.", reason=error.reason)
         reason = error.reason if isinstance(error, StoreError) else error
         return msg("The database takes no writes: {reason}.", reason=reason)
 

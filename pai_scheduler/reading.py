@@ -10,9 +10,9 @@ from typing import ParamSpec, TypeVar
 
 from .caller import Caller
 from .core.model import Job
-from .errors import no_job, storage_unreadable
-from .job.messages import msg
+from .errors import no_job
 from .store.store import Store, StoreError
+from .store_refusals import not_read
 
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
@@ -39,10 +39,7 @@ class Reader:
         try:
             return await loop.run_in_executor(self._threads, partial(function, *args, **options))
         except StoreError as error:
-            message = msg(
-                "The scheduler cannot read its database ({error}). What runs goes on.", error=error.reason
-            )
-            raise storage_unreadable(message) from error
+            raise not_read(error) from error
 
     async def find(self, caller: Caller, owner: str, name: str) -> Job:
         """Give a job; another user's is not found, whether it exists or not."""

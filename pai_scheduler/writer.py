@@ -18,9 +18,9 @@ from typing import Any, ParamSpec, TypeVar
 from .core.events import Event
 from .core.instructions import Outcome
 from .core.machine import Core
-from .errors import storage_full
 from .job.task import TaskRef
-from .store.store import Store, StoreError, describe
+from .store.store import Store, StoreError
+from .store_refusals import not_written
 
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
@@ -118,7 +118,7 @@ class Writer:
         try:
             return await self._run(partial(function, *args, **options))
         except StoreError as error:
-            raise storage_full(describe(error)) from error
+            raise not_written(error) from error
 
     async def _run(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *args)
@@ -192,7 +192,7 @@ class Writer:
         """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
         self.failures += 1
         _log.error("the database did not take %d events, trying again: %s", len(entries), error)
-        _refuse(entries, storage_full(describe(error)))
+        _refuse(entries, not_written(error))
         await self._restore()
         await asyncio.sleep(_RETRY_SECONDS)
         return [entry for entry in entries if entry.durable is None]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from enum import StrEnum
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,20 +16,51 @@ from ..job.messages import Message, msg
 _CONNECT_SECONDS, _SILENCE_MS = 5, 10_000
 
 
+class Trouble(StrEnum):
+    """What is wrong with a database, as far as those who wait for it are concerned."""
+
+    FULL = "full"  # there is no room for what is to be written
+    DAMAGED = "damaged"  # what it wrote is not what it reads
+    UNAVAILABLE = "unavailable"  # it does not answer, or refuses; all else
+
+
 class StoreError(Exception):
     """The database cannot be opened or read, or did not take a change (disk full) and kept nothing of it.
 
     `reason` is what the database says, or a message of ours.
     """
 
-    def __init__(self, reason: str | Message) -> None:
+    def __init__(self, reason: str | Message, trouble: Trouble = Trouble.UNAVAILABLE) -> None:
         super().__init__(str(reason))
         self.reason = reason
+        self.trouble = trouble
+
+
+#: SQLite's result codes and PostgreSQL's SQLSTATEs; the room of SQLite's shared memory is on the disk too
+_TROUBLES: dict[object, Trouble] = {
+    sqlite3.SQLITE_FULL: Trouble.FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: Trouble.FULL,
+    sqlite3.SQLITE_CORRUPT: Trouble.DAMAGED,
+    sqlite3.SQLITE_NOTADB: Trouble.DAMAGED,
+    "53100": Trouble.FULL,
+    "XX001": Trouble.DAMAGED,
+    "XX002": Trouble.DAMAGED,
+}
+#: an extended result code of SQLite's has the plain one in its low byte
+_PLAIN = 0xFF
 
 
 def store_error(error: DBAPIError) -> StoreError:
     """Give the error that callers know, in one line."""
-    return StoreError(" ".join(str(error.orig).split()))
+    return StoreError(" ".join(str(error.orig).split()), _trouble(error.orig))
+
+
+def _trouble(error: object) -> Trouble:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None:
+        return _TROUBLES.get(code) or _TROUBLES.get(code & _PLAIN, Trouble.UNAVAILABLE)
+    # none where the connection broke
+    return _TROUBLES.get(getattr(error, "sqlstate", None), Trouble.UNAVAILABLE)
 
 
 def open_database(url: str, *, client: str = "pai-scheduler", **options: Any) -> sa.Engine:

@@ -18,7 +18,6 @@ from ..access.public_key import PublicKey
 from ..cluster.definition import VirtualCluster
 from ..core.instructions import Outcome
 from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
-from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from . import rows
 from .database import DatabaseFile, StoreError, open_database, store_error
@@ -27,15 +26,7 @@ from .migrate import EmptyDatabaseError, migrate
 from .reserve import keep_reserve
 from .tables import KEPT, attempts, forgotten, installation, jobs, public_keys, story, tasks, virtual_clusters
 
-__all__ = [
-    "DATABASE_FILE",
-    "EmptyDatabaseError",
-    "JobPosition",
-    "Store",
-    "StoreError",
-    "StoredStory",
-    "describe",
-]
+__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredStory"]
 
 #: in the data folder, where the scheduler has no PostgreSQL
 DATABASE_FILE = "scheduler.sqlite"
@@ -427,14 +418,6 @@ class Store:
                 by_attempt[row.job_id, row.attempt].append(row._mapping)
         for key, found in by_attempt.items():
             present[key].tasks = {(row["role"], row["idx"]): rows.read_task(row) for row in found}
-
-
-def describe(error: StoreError) -> Message:
-    """Say what a failed commit means for a person who just submitted something."""
-    return msg(
-        "The scheduler cannot write to its database ({error}). Nothing was accepted; try again later.",
-        error=error.reason,
-    )
 
 
 def _can_be(*names: str) -> bool:

@@ -16,7 +16,8 @@ from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.errors import RequestError
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service import Caller, Service
-from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.store.database import StoreError, Trouble
+from pai_scheduler.store.store import Store
 
 from .making import make_config, make_role
 
@@ -39,7 +40,7 @@ class FullStore(Store):
 
     def commit(self, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
         if self.full:
-            raise StoreError("database or disk is full")
+            raise StoreError("database or disk is full", Trouble.FULL)
         return super().commit(outcome, configs)
 
 

@@ -10,7 +10,7 @@ from pai_scheduler import health as module
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.health import Health, Readiness, Status
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.store.store import StoreError
+from pai_scheduler.store.database import StoreError, Trouble
 
 from .making import make_node
 
@@ -74,7 +74,7 @@ async def test_a_database_that_takes_no_writes_is_a_reason_until_it_does(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "KEEP_SECONDS", 0.0)
-    parts.error = StoreError("database or disk is full")
+    parts.error = StoreError("database or disk is full", Trouble.FULL)
     assert await parts.reasons() == ["The database takes no writes: database or disk is full."]
     parts.error = OSError("odd")
     assert await parts.reasons() == ["The database takes no writes: odd."]
@@ -83,7 +83,7 @@ async def test_a_database_that_takes_no_writes_is_a_reason_until_it_does(
 
 
 async def test_several_reasons_are_all_said(parts: Parts) -> None:
-    parts.error, parts.tells, parts.nodes = StoreError("full"), False, [down("a")]
+    parts.error, parts.tells, parts.nodes = StoreError("full", Trouble.FULL), False, [down("a")]
     assert len(await parts.reasons()) == 3
 
 

@@ -19,7 +19,8 @@ from pai_scheduler.core.model import Job, State
 from pai_scheduler.errors import RequestError
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.store.database import StoreError, Trouble
+from pai_scheduler.store.store import Store
 from pai_scheduler.writer import Committed, Writer
 
 from .making import make_config, make_node
@@ -34,8 +35,8 @@ class FaultyStore(Store):
     unreadable = False
     commits = 0
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.may_go_on = threading.Event()
         self.may_go_on.set()
         self.begun = threading.Event()
@@ -44,7 +45,7 @@ class FaultyStore(Store):
         self.begun.set()
         assert self.may_go_on.wait(10)
         if self.full:
-            raise StoreError("database or disk is full")
+            raise StoreError("database or disk is full", Trouble.FULL)
         self.commits += 1
         return super().commit(outcome, configs)
 
@@ -301,7 +302,7 @@ async def test_what_the_core_need_not_know_is_kept_or_refused_in_words(desk: Des
     assert desk.store.has_public_key("alice", key.fingerprint)
 
     def full() -> None:
-        raise StoreError("database or disk is full")
+        raise StoreError("database or disk is full", Trouble.FULL)
 
     with pytest.raises(RequestError, match="Nothing was accepted") as refused:
         await desk.writer.keep(full)

@@ -16,7 +16,8 @@ from pai_scheduler.core.model import Attempt, Job, State, StoryEntry, SubState, 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.store.store import Store, StoreError, describe
+from pai_scheduler.store.database import StoreError, Trouble
+from pai_scheduler.store.store import Store
 
 from ..making import make_config
 from .conftest import OpenStore
@@ -172,10 +173,7 @@ def test_on_a_full_disk_a_commit_fails_as_a_whole_and_says_why(full: Store) -> N
     with pytest.raises(StoreError, match="full") as caught:
         add(full, *(f"j{number}" for number in range(1000)))
     assert [job.id for job in full.jobs()] == ["before"]
-    assert str(describe(caught.value)) == (
-        "The scheduler cannot write to its database (database or disk is full). "
-        "Nothing was accepted; try again later."
-    )
+    assert caught.value.trouble is Trouble.FULL
 
 
 def test_after_a_full_disk_small_changes_and_reading_still_work(full: Store) -> None:
