@@ -32,6 +32,8 @@ OPEN_SECONDS = 10.0
 _CONTROL_CALLS, _LISTENERS, _LOG_READERS = 16, 512, 16
 _CALL_SECONDS, _RETRY_SECONDS = 60.0, (0.1, 5.0)
 _SIZE_SECONDS = 600.0
+#: Bytes of a stream that are read ahead, and those of a log: more gather before it is read on, line by line.
+_BYTES, _LOG_BYTES = 2**16, 1
 #: Archives that are sent at once, and how long one may take.
 _ARCHIVES, _ARCHIVE_SECONDS = 4, 900.0
 
@@ -53,6 +55,7 @@ class DockerApi:
         self._writers = asyncio.Semaphore(_ARCHIVES)
         self._docker: aiodocker.Docker | None = None
         self._connector: aiohttp.BaseConnector | None = None
+        self._log_session: aiohttp.ClientSession | None = None
 
     @property
     def docker(self) -> aiodocker.Docker:
@@ -75,6 +78,9 @@ class DockerApi:
             # the default of 100 connections would let followed logs starve the control calls
             self._connector = aiohttp.UnixConnector(str(self.socket_path), limit=0)
             self._docker = aiodocker.Docker(url="http://localhost", connector=self._connector)
+        self._log_session = aiohttp.ClientSession(
+            connector=self._docker.connector, connector_owner=False, version=aiohttp.HttpVersion10
+        )
         try:
             version = await self.call(self._docker.version, seconds=OPEN_SECONDS)
         except (UnreachableError, aiodocker.DockerError) as error:
@@ -88,11 +94,13 @@ class DockerApi:
 
     async def close(self) -> None:
         """Close the connections."""
+        if self._log_session is not None:
+            await self._log_session.close()
         if self._docker is not None:
             await self._docker.close()
         if self._connector is not None:
             await self._connector.close()
-        self._docker = self._connector = None
+        self._docker = self._connector = self._log_session = None
 
     def network(self, name: str) -> aiodocker.networks.DockerNetwork:
         """Give the handle of a network, by name or id."""
@@ -215,8 +223,11 @@ class DockerApi:
 
     @asynccontextmanager
     async def log_stream(self, container: str, **params: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Read a container's log as Docker frames it; bounded apart from the control calls."""
-        async with self._readers, self._stream(f"containers/{container}/logs", params) as response:
+        """Read a container's log as Docker frames it; bounded apart from the control calls.
+
+        Its end may be the daemon's own: see `_stream`.
+        """
+        async with self._readers, self._stream(f"containers/{container}/logs", params, logs=True) as response:
             yield response
 
     @asynccontextmanager
@@ -244,13 +255,26 @@ class DockerApi:
         headers: Mapping[str, str] | None = None,
         method: str = "GET",
         body: AsyncIterator[bytes] | None = None,
+        *,
+        logs: bool = False,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Ask for an answer without an end. `logs`: in HTTP/1.0, and in large pieces.
+
+        In HTTP/1.1 each line comes as a chunk of its own, which costs more than everything else about it.
+        """
         base = self.docker.docker_host.replace("tcp://", "http://")
         url = f"{base}/{self.docker.api_version}/{path}"
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
         try:
-            response = await self.docker.session.request(
-                method, url, params=params, headers=headers, timeout=timeout, data=body
+            session = self._log_session if logs and self._log_session is not None else self.docker.session
+            response = await session.request(
+                method,
+                url,
+                params=params,
+                headers=headers,
+                timeout=timeout,
+                data=body,
+                read_bufsize=_LOG_BYTES if logs else _BYTES,
             )
         except (aiohttp.ClientError, OSError) as error:
             raise UnreachableError(str(error)) from error

@@ -13,11 +13,11 @@ import calendar
 import contextlib
 import struct
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 import aiodocker
 import aiohttp
@@ -40,15 +40,19 @@ _GATHER_SECONDS, _AGAIN_SECONDS = 0.02, (0.08, 0.5)
 #: How many frames to ask for beyond those that were heard of, and how many times more if that was too few.
 _SPARE, _MORE, _MOST = 64, 16, 10**6
 
+#: Bytes of Docker's log that are taken apart and written at once, and how long to wait where few come (s).
+_BATCH, _FEW, _MORE_SECONDS = 2**20, 2**16, 0.001
+_NEWLINE = ord("\n")
+
 GAP = b"[some output is missing here: more was written than Docker keeps while the scheduler was away]\n"
 
 
-class Frame(NamedTuple):
-    """What Docker recorded at once: stream 0 stdout, 1 stderr."""
+#: What Docker recorded at once: its time in ns, its stream (0 stdout, 1 stderr), and the bytes.
+Frame = tuple[int, int, bytes]
+#: Frames are taken apart beside the loop, but never by so many threads that it has no turn.
+_THREADS = ThreadPoolExecutor(2, "container-logs")
 
-    time_ns: int
-    stream: int
-    data: bytes
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,63 @@ class Mark:
     number: int
     #: The line may go on in another frame with the same time.
     goes_on: bool
+
+
+class _Search:
+    """Finds in the last `tail` frames (0: in all) those that are newer than the newest known one."""
+
+    def __init__(self, mark: Mark | None, tail: int) -> None:
+        self.mark, self._tail = mark, tail
+        self.found = mark is None
+        #: how many frames have the mark's time, and how many there were in all
+        self.seen = self.total = 0
+        #: too few were asked for: the mark may be before them
+        self.is_in_vain = False
+        self._preceded = False
+
+    def new_of(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """Give the new ones of the next frames."""
+        self.total += len(frames)
+        mark = self.mark
+        if self.found or mark is None:
+            return frames
+        for position, (time_ns, stream, _) in enumerate(frames):
+            if stream != mark.stream:
+                continue
+            if time_ns == mark.time_ns:
+                if self._tail and not self._preceded and (mark.goes_on or mark.number > 1):
+                    self.is_in_vain = True  # it may begin within a long line
+                    break
+                self.seen += 1
+                if self.seen == mark.number:
+                    self.found = True
+                    return frames[position + 1 :]
+            elif self.seen:  # Docker has less of that line than there was
+                self.found = True
+                return frames[position:]
+            else:
+                self._preceded = True
+        return ()
+
+
+def parse_frames(received: bytes) -> tuple[list[Frame], int]:
+    """Take Docker's stream of frames apart; give the whole ones, and how many bytes they are."""
+    frames: list[Frame] = []
+    begin, size = 0, len(received)
+    text, seconds = b"", 0
+    while begin + _HEADER.size <= size:
+        stream, length = _HEADER.unpack_from(received, begin)
+        payload = begin + _HEADER.size
+        end = payload + length
+        if end > size:
+            break
+        if (now := received[payload : payload + 19]) != text:
+            text, seconds = now, _seconds(now)
+        # only the forgotten end of a line leaves nothing but the time
+        data = received[payload + _TIME_LENGTH : end] or b"\n"
+        frames.append((seconds + int(received[payload + 20 : payload + 29]), stream - 1, data))
+        begin = end
+    return frames, begin
 
 
 def file_size(limit: int) -> int:
@@ -89,9 +150,12 @@ class LogFollower:
         self._writer: TaskLogWriter | None = None
         #: By stream: the time of a line whose end is still to be written, or None.
         self._open_lines: list[int | None] = []
-        #: By stream: the newest frame; and which of them is the newest of all.
-        self._marks: list[Mark | None] = []
+        #: By stream: the time of the newest frame, and how many with this time there were; the newest of all.
+        self._times: list[int] = []
+        self._numbers: list[int] = []
         self._newest: Mark | None = None
+        #: frames that were new to us
+        self._copied = 0
         #: streams in which it is still to be said that something is missing
         self._gaps: set[int] = set()
 
@@ -108,14 +172,24 @@ class LogFollower:
             both.create_task(self._listen())
 
     async def drain(self) -> None:
-        """Copy what is still missing of the log."""
+        """Copy what is still missing of a log that does not grow any more.
+
+        An answer may have ended because the daemon did: so it is complete when another one has no more.
+        """
+        await self._copy_through()
+        while await self._copy_through():
+            pass
+
+    async def _copy_through(self) -> bool:
+        """Copy what there is, as soon as Docker answers; tell whether something was new."""
+        before = self._copied
         while True:
             try:
                 await self._copy()
             except UnreachableError:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
-                return
+                return self._copied > before
 
     async def _listen(self) -> None:
         while True:
@@ -131,7 +205,7 @@ class LogFollower:
                 await asyncio.sleep(_GATHER_SECONDS)
             else:
                 looks += 1
-            await self.drain()
+            await self._copy_through()
 
     async def _copy(self) -> None:
         """Copy from the newest known frame on to the present end."""
@@ -152,91 +226,74 @@ class LogFollower:
         log = TaskLog(self._folder)
         self._open_lines = [_open_line(log, stream) for stream in range(len(STREAMS))]
         self._newest = _newest(log)
-        self._marks = [None] * len(STREAMS)
+        self._times, self._numbers = [-1] * len(STREAMS), [0] * len(STREAMS)
         if self._newest is not None:
-            self._marks[self._newest.stream] = self._newest
+            stream = self._newest.stream
+            self._times[stream], self._numbers[stream] = self._newest.time_ns, self._newest.number
 
-    async def _read(self, tail: int) -> bool:
+    async def _read(self, tail: int, *, again: bool = False) -> bool:
         """Read the last `tail` frames (0: all), keep the new ones; False where they are too few to tell."""
-        mark = self._newest
-        found = mark is None
-        seen = total = 0
-        preceded = False
+        search = _Search(self._newest, tail)
         params = {"follow": "0", "stdout": "1", "stderr": "1", "timestamps": "1"}
-        params["tail"] = str(tail) if tail and mark is not None else "all"
+        params["tail"] = str(tail) if tail and search.mark is not None else "all"
+        rest = b""
         async with self._api.log_stream(self._container, **params) as response:
-            async for frame in frames(response):
-                total += 1
-                if found or mark is None:
-                    self._keep(frame)
-                elif frame.stream == mark.stream:
-                    if frame.time_ns == mark.time_ns:
-                        if tail and not preceded and (mark.goes_on or mark.number > 1):
-                            return False  # it may begin within a long line
-                        seen += 1
-                        found = seen == mark.number
-                    elif seen:  # Docker has less of that line than there was
-                        found = True
-                        self._keep(frame)
-                    else:
-                        preceded = True
-        if found or seen:
+            async for received in _batches(response):
+                rest = await _in_thread(self._take, search, rest + received)
+                self._say_dropped()
+                if search.is_in_vain:
+                    return False
+        if rest:
+            raise UnreachableError("the log broke off within a line")
+        if search.found or search.seen:
             return True
-        if tail and total >= tail:
+        if tail and search.total >= tail:
             return False
-        if total:
+        if search.total:
+            if not again:  # the daemon may have ended before it came to the newest known frame
+                return await self._read(tail, again=True)
             self._newest = None
             self._gaps = set(range(len(STREAMS)))
             return await self._read(0)
         return True
 
-    def _keep(self, frame: Frame) -> None:
-        """Add a frame to the log.
+    def _say_dropped(self) -> None:
+        if self._writer is not None and self._writer.dropped and not self._said_dropped:
+            self._said_dropped = True
+            self._on_dropped()
+
+    def _take(self, search: _Search, received: bytes) -> bytes:
+        """Keep what is new of the frames that were received; give the beginning of one that is not whole."""
+        frames, taken = parse_frames(received)
+        self._keep(search.new_of(frames))
+        return received[taken:]
+
+    def _keep(self, frames: Sequence[Frame]) -> None:
+        """Add frames to the log.
 
         Docker 20.10 forgets the end of a line that it recorded in pieces. It is added as soon as something
         follows; until then the piece may as well be the end of the output, which has no end of line.
         """
-        writer, stream = self._writer, frame.stream
+        writer = self._writer
         if writer is None:
             raise RuntimeError("the log is closed")
-        if (since := self._open_lines[stream]) is not None:
-            writer.append(stream, b"\n", since)
-        if stream in self._gaps:
-            self._gaps.discard(stream)
-            writer.append(stream, GAP, frame.time_ns)
-        writer.append(stream, frame.data, frame.time_ns)
-        ends = frame.data.endswith(b"\n") or len(frame.data) == PIECE
-        self._open_lines[stream] = None if ends else frame.time_ns
-        before = self._marks[stream]
-        again = before is not None and before.time_ns == frame.time_ns
-        number = before.number + 1 if before is not None and again else 1
-        self._newest = self._marks[stream] = Mark(frame.time_ns, stream, number, len(frame.data) == PIECE)
-        if writer.dropped and not self._said_dropped:
-            self._said_dropped = True
-            self._on_dropped()
-
-
-async def frames(response: aiohttp.ClientResponse) -> AsyncIterator[Frame]:
-    """Take Docker's stream of frames apart; UnreachableError where it breaks off."""
-    buffer = bytearray()
-    try:
-        async for chunk in response.content.iter_any():
-            buffer += chunk
-            start = 0
-            while len(buffer) - start >= _HEADER.size:
-                stream, length = _HEADER.unpack_from(buffer, start)
-                end = start + _HEADER.size + length
-                if len(buffer) < end:
-                    break
-                payload = bytes(buffer[start + _HEADER.size : end])
-                # only the forgotten end of a line leaves nothing but the time
-                yield Frame(_time_ns(payload), stream - 1, payload[_TIME_LENGTH:] or b"\n")
-                start = end
-            del buffer[:start]
-    except (aiohttp.ClientError, OSError) as error:
-        raise UnreachableError(str(error)) from error
-    if buffer:
-        raise UnreachableError("the log broke off within a line")
+        pieces: list[tuple[int, bytes, int]] = []
+        open_lines, times, numbers = self._open_lines, self._times, self._numbers
+        for time_ns, stream, data in frames:
+            if (since := open_lines[stream]) is not None:
+                pieces.append((stream, b"\n", since))
+            if self._gaps and stream in self._gaps:
+                self._gaps.discard(stream)
+                pieces.append((stream, GAP, time_ns))
+            pieces.append((stream, data, time_ns))
+            open_lines[stream] = None if data[-1] == _NEWLINE or len(data) == PIECE else time_ns
+            numbers[stream] = numbers[stream] + 1 if times[stream] == time_ns else 1
+            times[stream] = time_ns
+        writer.append_all(pieces)
+        self._copied += len(frames)
+        if frames:
+            time_ns, stream, data = frames[-1]
+            self._newest = Mark(time_ns, stream, numbers[stream], len(data) == PIECE)
 
 
 def _newest(log: TaskLog) -> Mark | None:
@@ -267,12 +324,37 @@ def _open_line(log: TaskLog, stream: int) -> int | None:
     return None if last is None or last.length == PIECE else last.time_ns
 
 
-def _time_ns(payload: bytes) -> int:
-    return _seconds(payload[:19]) * 10**9 + int(payload[20:29])
+async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Give what comes in large pieces, each worth a thread's while; UnreachableError where it breaks off."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= _BATCH:
+                yield b"".join(chunks)
+                chunks, size = [], 0
+            elif len(chunk) < _FEW:  # to read each line by itself costs more than to wait for some more
+                await asyncio.sleep(_MORE_SECONDS)
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(str(error)) from error
+    if chunks:
+        yield b"".join(chunks)
 
 
-@lru_cache(maxsize=16)
+async def _in_thread(function: Callable[..., T], *args: Any) -> T:
+    """Call a function beside the loop; one that was begun is waited for, also by whoever is cancelled."""
+    work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
+    try:
+        return await asyncio.shield(work)
+    finally:
+        if not work.done():
+            await asyncio.wait([work])
+
+
 def _seconds(text: bytes) -> int:
+    """Read "2026-01-02T03:04:05" as ns since the epoch."""
     year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
     hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
-    return calendar.timegm((year, month, day, hour, minute, second))
+    return calendar.timegm((year, month, day, hour, minute, second)) * 10**9

@@ -23,6 +23,8 @@ MERGED = "all"
 RECORD = struct.Struct("<QQQIB3x")
 
 _PREFIX = "from"
+#: bytes of both streams that are put together piece by piece
+_FEW_BYTES = 2**15
 #: records read at once
 _BLOCK = 256
 
@@ -129,10 +131,34 @@ class Segment:
 
     def read(self, stream: str, offset: int, limit: int) -> bytes:
         """Read from an offset within the segment on, at most `limit` bytes."""
-        if stream == MERGED:
-            return b"".join(data for _, data in self.read_pieces(stream, offset, limit))
         length = min(limit, self.end(stream) - offset)
-        return self._bytes(STREAMS.index(stream), offset, length) if length > 0 else b""
+        if length <= 0:
+            return b""
+        if stream == MERGED:
+            return self._merged(offset, length)
+        return self._bytes(STREAMS.index(stream), offset, length)
+
+    def _merged(self, offset: int, length: int) -> bytes:
+        """Read from both streams: at once where only one of them has something, else in halves or pieces."""
+        begin, end = self._stdout_before(offset), self._stdout_before(offset + length)
+        if end - begin == length:
+            return self._bytes(0, begin, length)
+        if end == begin:
+            return self._bytes(1, offset - begin, length)
+        if length <= _FEW_BYTES:
+            return b"".join(data for _, data in self.read_pieces(MERGED, offset, length))
+        half = length // 2
+        first = self._merged(offset, half)
+        # (of a log that lost its end in a crash there is nothing beyond)
+        return first + self._merged(offset + half, length - half) if len(first) == half else first
+
+    def _stdout_before(self, offset: int) -> int:
+        """Give how much of the merged log before an offset is of stdout."""
+        piece = self.piece(self.first_beyond(MERGED, offset - 1)) if offset > self.place.merged else None
+        if piece is None:
+            return self.place.stdout
+        within = offset - piece.merged_offset if piece.stream == 0 else 0
+        return piece.begin_in(STREAMS[0]) + within
 
     def read_pieces(self, stream: str, offset: int, limit: int) -> Iterator[tuple[int, bytes]]:
         """Read piece by piece, each with its time (ns)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .log_segment import RECORD, STREAMS, Piece, Place, places
@@ -60,6 +61,46 @@ class TaskLogWriter:
                 raise
             self.dropped += len(rest)
             self._cut()
+
+    def append_all(self, pieces: Iterable[tuple[int, bytes, int]]) -> None:
+        """Add pieces (stream, data, time) as `append` does, with one write for each file of a segment."""
+        waiting: list[tuple[int, bytes, int]] = []
+        room = self._room()
+        for piece in pieces:
+            length = len(piece[1])
+            if 0 < length <= room:
+                waiting.append(piece)
+                room -= length + RECORD.size
+                continue
+            self._append_together(waiting)
+            waiting = []
+            self.append(*piece)
+            room = self._room()
+        self._append_together(waiting)
+
+    def _append_together(self, pieces: Sequence[tuple[int, bytes, int]]) -> None:
+        """Add pieces for which the segment has room."""
+        sizes, merged = list(self._sizes), sum(self._sizes)
+        parts: list[list[bytes]] = [[] for _ in self._files]
+        *streams, index = parts
+        for stream, data, time_ns in pieces:
+            length = len(data)
+            index.append(RECORD.pack(time_ns, merged, sizes[stream], length, stream))
+            streams[stream].append(data)
+            sizes[stream] += length
+            merged += length
+        try:
+            # the index last: what it does not name is not there
+            for file, part in zip(self._files, parts, strict=True):
+                _write_all(file, memoryview(b"".join(part)))
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            self._cut()
+            for stream, data, time_ns in pieces:  # as many as there is room for
+                self.append(stream, data, time_ns)
+        else:
+            self._sizes, self._count = sizes, self._count + len(pieces)
 
     def close(self) -> None:
         """Close the files."""

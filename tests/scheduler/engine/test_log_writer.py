@@ -24,6 +24,15 @@ def disk_use(log: TaskLog) -> int:
     return sum(file.stat().st_size for file in log.folder.rglob("*") if file.is_file())
 
 
+def files_of(log: TaskLog) -> dict[str, bytes]:
+    """Give what is in a log's folder."""
+    return {
+        str(file.relative_to(log.folder)): file.read_bytes()
+        for file in log.folder.rglob("*")
+        if file.is_file()
+    }
+
+
 def check(log: TaskLog, whole: dict[str, bytes]) -> None:
     """See that every byte that is there stands at its own offset, and that the rest is said to be gone."""
     for stream, content in whole.items():
@@ -62,6 +71,65 @@ def test_a_log_keeps_its_limit_and_each_byte_its_offset_over_any_number_of_write
             assert disk_use(log) <= LEAST_LIMIT
         writer.close()
         check(log, whole)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rounds=st.lists(PIECES, min_size=1, max_size=3))
+def test_pieces_that_are_added_together_are_kept_as_if_each_were_added_by_itself(
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[int, int]]]
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    together, apart = TaskLog(folder / "together"), TaskLog(folder / "apart")
+    chance = random.Random(7)  # noqa: S311
+    for number, lengths in enumerate(rounds):
+        pieces = [(stream, chance.randbytes(length), number) for stream, length in lengths]
+        writers = [TaskLogWriter(log.folder, LEAST_LIMIT) for log in (together, apart)]
+        writers[0].append_all(pieces)
+        for stream, data, time_ns in pieces:
+            writers[1].append(stream, data, time_ns)
+        for writer in writers:
+            writer.close()
+    assert files_of(together) == files_of(apart)
+
+
+def test_many_lines_cost_one_write_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = TaskLog(tmp_path / "log")
+    writer = TaskLogWriter(log.folder)
+    writes = []
+    write = sys.modules["os"].write
+    monkeypatch.setattr("os.write", lambda *args: writes.append(args) or write(*args))
+    writer.append_all([(number % 2, b"a line\n", number) for number in range(1000)])
+    assert len(writes) == 3
+    assert log.read("all") == b"a line\n" * 1000
+
+
+def test_both_streams_are_read_in_order_however_they_take_turns(tmp_path: Path) -> None:
+    log = TaskLog(tmp_path / "log")
+    chance = random.Random(3)  # noqa: S311
+    pieces = [
+        # long parts of one stream, and between them lines of both
+        (stream if number % 4000 < 3000 else chance.randrange(2), chance.randbytes(50), number)
+        for stream in (0, 1)
+        for number in range(8000)
+    ]
+    TaskLogWriter(log.folder).append_all(pieces)
+    whole = b"".join(data for _, data, _ in pieces)
+    assert log.read("all") == whole
+    for _ in range(200):
+        begin = chance.randrange(len(whole))
+        length = chance.randrange(1, 200_000)
+        assert log.read_part("all", begin, length).data == whole[begin : begin + length]
+
+
+def test_on_a_full_disk_as_many_pieces_as_fit_are_kept(tiny_disk: Path) -> None:
+    log = TaskLog(tiny_disk / "log")
+    writer = TaskLogWriter(log.folder, 2**24)
+    line = b"x" * 999 + b"\n"
+    writer.append_all([(0, line, number) for number in range(5000)])
+    size = log.size("stdout")
+    assert 0 < size < 5_000_000
+    assert log.read("all") == line * (size // 1000) + line[: size % 1000]
+    assert writer.dropped == 5_000_000 - size
 
 
 def test_what_is_kept_is_the_first_quarter_and_most_of_the_rest_of_the_newest(tmp_path: Path) -> None:
