@@ -10,7 +10,7 @@ from typing import Any, cast
 import aiohttp
 import asyncssh
 from aiohttp.client_proto import ResponseHandler
-from asyncssh.constants import OPEN_CONNECT_FAILED
+from asyncssh import OPEN_CONNECT_FAILED
 
 from pai_scheduler.remote.shared import SharedConnection
 

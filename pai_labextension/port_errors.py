@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import aiohttp
 import asyncssh
-from asyncssh.constants import OPEN_CONNECT_FAILED
+from asyncssh import OPEN_CONNECT_FAILED
 from tornado import web
 
 from pai_scheduler.client import ApiError, UnreachableError

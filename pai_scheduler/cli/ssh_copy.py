@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from asyncssh.sftp import SFTPClient
+from asyncssh import SFTPClient
 
 from ..job.messages import msg
 from ..remote.connection import RemoteError

@@ -1,230 +1,229 @@
-"""Passes SSH channels on, packet by packet, between a client's connection and one to a task.
+"""Passes SSH channels on between a client's connection and one to a task.
 
-A channel has two ends, one in each connection; what arrives at one leaves at the other unread: data, requests
-and their answers, exit codes and signals, ends. The windows are those of the two far ends, so that nobody may
-send more than the other will take, and nothing piles up here. asyncssh's own channels would read all of that,
-and know only what they know; this is the layer below them (`SSHConnection.add_channel`), so the version of
-asyncssh is held (pyproject.toml), and the tests try every kind of channel with real clients and servers.
+A channel has two ends, one in each connection; what arrives at one leaves at the other. Whoever is slow is
+waited for: while one end does not take what it is sent, nothing is read at the other, whose peer may then
+send no more than the rest of its window.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from contextlib import suppress
+from typing import Any, Protocol
 
 import asyncssh
-from asyncssh.constants import (
-    MSG_CHANNEL_CLOSE,
-    MSG_CHANNEL_EOF,
-    MSG_CHANNEL_OPEN,
-    OPEN_CONNECT_FAILED,
-)
-from asyncssh.packet import SSHPacket, SSHPacketHandler, String, UInt32
 
-#: The biggest packet that is taken, in bytes of data: what OpenSSH takes and sends.
-PACKET_BYTES = 32768
+from .outlet import Outlet, Sock
 
-_log = logging.getLogger(__name__)
-
-
-class Carrier(Protocol):
-    """The connection that a channel's end is in; all of it is asyncssh's."""
-
-    def add_channel(self, chan: Any) -> int:
-        """Give a new channel its number."""
-
-    def remove_channel(self, recv_chan: int) -> None:
-        """Give the number back."""
-
-    def send_packet(self, pkttype: int, *args: bytes) -> None:
-        """Send; what cannot be sent any more is dropped."""
-
-    def send_channel_open_confirmation(
-        self, send_chan: int, recv_chan: int, recv_window: int, recv_pktsize: int, *result_args: bytes
-    ) -> None:
-        """Tell that a channel is open."""
-
-    def send_channel_open_failure(self, send_chan: int, code: int, reason: str, lang: str) -> None:
-        """Tell that a channel is refused."""
+#: The biggest packet that is taken, in bytes of data. Big ones are cheaper; OpenSSH sends up to 256 KiB.
+PACKET_BYTES = 128 * 1024
+#: How much a peer may send before it is told that more is wanted, by how many channels there are: together
+#: those of one connection may fill so much memory here.
+_WINDOWS = ((8, 2 * 1024 * 1024), (64, 256 * 1024))
+_SMALL_WINDOW = 64 * 1024
+#: Bytes that wait for a peer's window before its other end is read no more, and until it is again.
+_HIGH_WATER, _LOW_WATER = 512 * 1024, 128 * 1024
 
 
-class End(SSHPacketHandler):
-    """One end of a channel that is passed on; it stands where asyncssh would have a channel of its own.
+class Channel(Protocol):
+    """What is asked of a channel; all of it is asyncssh's."""
 
-    Either its peer opens it (`process_open`), or we do (`open`), always for the sake of another end.
-    `ChannelOpenError` where its connection is closed.
+    def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        """Send; OSError where nothing can be sent any more."""
+
+    def write_eof(self) -> None:
+        """Tell that no more is sent."""
+
+    def close(self) -> None:
+        """Close it, when what waits has been sent."""
+
+    def abort(self) -> None:
+        """Close it at once."""
+
+    def pause_reading(self) -> None:
+        """Deliver nothing for now."""
+
+    def resume_reading(self) -> None:
+        """Deliver again, what came meanwhile first."""
+
+    def get_write_buffer_size(self) -> int:
+        """Give how many bytes wait for the peer's window."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set when `pause_writing` and `resume_writing` are called."""
+
+
+class Line:
+    """A connection, as its channels' ends see it: there may be so many, and sometimes it takes no more."""
+
+    def __init__(self, sock: Sock) -> None:
+        self.outlet = Outlet(sock)
+        self.ends: set[End] = set()
+
+    @property
+    def window(self) -> int:
+        """Give the window, in bytes, for one more channel."""
+        return next((size for most, size in _WINDOWS if len(self.ends) < most), _SMALL_WINDOW)
+
+    @property
+    def sent(self) -> bool:
+        """Whether all that was to be sent is on its way."""
+        return not self.outlet.full and not any(end.waiting for end in self.ends)
+
+
+class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
+    """One end of a channel that is passed on. `line`: the connection that it is in, until it is closed.
+
+    What its peer sends before the other end is ready is kept; that is no more than a piece.
     """
 
-    def __init__(self, carrier: Carrier) -> None:
-        self.carrier = carrier
-        #: what the peer of this end takes: bytes of data at first, and in one packet
-        self.window, self.packet_bytes = 0, PACKET_BYTES
-        self.other: End | None = None
-        self._number = carrier.add_channel(self)
-        self._address: bytes | None = None
-        self._got_close = self._sent_close = self._gone = False
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        line.ends.add(self)
+        self._channel: Channel | None = None
+        self._other: End | None = None
+        self._kept: list[tuple[bytes, asyncssh.DataType]] = []
+        self._input_ended = False
+        self._ready = self._gone = self._finishing = False
+        # why the other end is not read: the peer's window is used up; the connection takes no more
+        self._congested = self._full = False
 
     # what asyncssh calls
 
-    def log_received_packet(self, *_: object) -> None:
-        """Say nothing of each packet."""
+    def connection_made(self, chan: Any) -> None:
+        """Take the channel."""
+        self._channel = chan
+        chan.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
 
-    def process_open(self, send_chan: int, send_window: int, send_pktsize: int, _session: object) -> None:
-        """Take what the peer says of a channel that it opens."""
-        self._joined(send_chan, send_window, send_pktsize)
-        self.opened()
+    def session_started(self) -> None:
+        """Begin to take what comes from the other end."""
+        self._ready = True
+        if self._other is not None:
+            self._other.deliver()
+        if self._finishing:
+            self._close()
 
-    def process_open_confirmation(
-        self, send_chan: int, send_window: int, send_pktsize: int, packet: SSHPacket
-    ) -> None:
-        """Take what the peer says of a channel that we opened: from now on it is passed on."""
-        if self._address is not None:
-            raise asyncssh.ProtocolError("Channel opened twice")
-        self._joined(send_chan, send_window, send_pktsize)
-        behind = self.other
-        if behind is None or behind.ended:
-            self.close()
-        else:
-            behind.confirm(self, packet.get_remaining_payload())
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        """Pass data on."""
+        other = self._other
+        if other is not None and other._ready and not self._kept:
+            other.write(data, datatype)
+        elif not self._finishing and (other is None or not other._gone):
+            self._kept.append((data, datatype))
+            self._hold()
 
-    def process_open_failure(self, code: int, reason: str, _lang: str) -> None:
-        """Hear that a channel that we opened is refused."""
-        if self._address is not None:
-            raise asyncssh.ProtocolError("Open channel refused")
-        self._forget()
-        if self.other is not None:
-            self.other.refuse(code, reason)
-
-    def process_packet(self, pkttype: int, _pktid: int, packet: SSHPacket) -> bool:
-        """Pass a packet on."""
-        if self._address is None:
-            raise asyncssh.ProtocolError("Channel not open")
-        if not self._got_close:
-            self._got_close = pkttype == MSG_CHANNEL_CLOSE
-            self.received(pkttype, packet.get_remaining_payload())
+    def eof_received(self) -> bool:
+        """Pass the end of what the peer sends on; it may be sent more."""
+        self._input_ended = True
+        if self._other is not None and self._other._ready and not self._kept:
+            self._other.end_input()
         return True
 
-    def process_connection_close(self, _error: Exception | None) -> None:
-        """Hear that this end's connection is lost."""
-        opened = self._address is not None
+    def pause_writing(self) -> None:
+        """Read no more for a peer that does not take it."""
+        self._congested = True
+        self._hold_other()
+
+    def resume_writing(self) -> None:
+        """Read on."""
+        self._congested = False
+        if self._finishing:
+            self._close()
+        else:
+            self._release_other()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Hear that the channel is closed, or its connection."""
+        self._ready = False
         self._gone = True
-        self._forget()
-        if self.other is not None and not self.other.ended:
-            if opened:
-                self.other.abandoned()
-            else:
-                self.other.refuse(OPEN_CONNECT_FAILED, "the connection to the task is lost")
+        self.drop()
+        if self._other is not None:
+            self._other.left()
 
     # what we do
 
     @property
-    def ended(self) -> bool:
-        """Whether nothing can be sent to the peer any more."""
-        return self._gone or self._sent_close
+    def waiting(self) -> bool:
+        """Whether there is something that could not be sent yet."""
+        channel = self._channel
+        return channel is not None and not self._gone and channel.get_write_buffer_size() > 0
 
-    def open(self, kind: bytes, behind: End, window: int, *details: bytes) -> None:
-        """Open a channel for another end, whose peer takes `window` bytes."""
-        self.other = behind
-        packet_bytes = min(behind.packet_bytes, PACKET_BYTES)
-        self.carrier.send_packet(
-            MSG_CHANNEL_OPEN,
-            String(kind),
-            UInt32(self._number),
-            UInt32(window),
-            UInt32(packet_bytes),
-            *details,
-        )
+    def drop(self) -> None:
+        """Be no end of the connection any more: the channel is closed, or was never opened."""
+        self._line.ends.discard(self)
+        self._line.outlet.call_off(self._room)
 
-    def opened(self) -> None:
-        """Do what is to be done when the peer has opened this end; the connection's business by default."""
+    def join(self, other: End) -> None:
+        """Let what arrives at one leave at the other, from now on."""
+        self._other, other._other = other, self
+        for end, behind in ((self, other), (other, self)):
+            if behind._gone:
+                end.left()
+            elif behind._ready:
+                end.deliver()
 
-    def confirm(self, other: End, details: bytes = b"") -> None:
-        """Tell the peer that the channel is open, and behind it that end."""
-        self.other = other
-        self.carrier.send_channel_open_confirmation(
-            self._number_of_peer(), self._number, other.window, min(other.packet_bytes, PACKET_BYTES), details
-        )
-
-    def refuse(self, code: int, reason: str) -> None:
-        """Tell the peer that the channel cannot be had."""
-        if not self._gone:
-            self.carrier.send_channel_open_failure(self._number_of_peer(), code, reason, "en")
-            self._forget()
-
-    def received(self, pkttype: int, rest: bytes) -> None:
-        """Handle what came from the peer; `rest`: all after the channel's number."""
-        other = self.other
-        if other is not None and not other.ended:
-            # an end is answered by the other peer, who may have more to say before it: an exit code
-            other.send(pkttype, rest)
-        elif self._got_close:
-            self.close()
-        if self._got_close:
-            self._forget_if_done()
-
-    def send(self, pkttype: int, *rest: bytes) -> None:
-        """Send to the peer, unless it is too late for that."""
-        if self._sent_close or self._address is None:
+    def deliver(self) -> None:
+        """Pass on what was kept: the other end is ready."""
+        other = self._other
+        if other is None:
             return
-        self.carrier.send_packet(pkttype, self._address, *rest)
-        if pkttype == MSG_CHANNEL_CLOSE:
-            self._sent_close = True
-            self._forget_if_done()
+        kept, self._kept = self._kept, []
+        for data, datatype in kept:
+            other.write(data, datatype)
+        if self._input_ended:
+            other.end_input()
+        other._release_other()
 
-    def close(self) -> None:
-        """End this end; its peer answers, and then its number is free."""
-        self.send(MSG_CHANNEL_CLOSE)
-        self._forget_if_done()
-
-    def abandoned(self) -> None:
-        """Hear that the connection of the other end is lost: nothing comes from there any more."""
-        self.other = None
-        self.send(MSG_CHANNEL_EOF)
-        self.close()
-
-    def _joined(self, number: int, window: int, packet_bytes: int) -> None:
-        self._address = UInt32(number)
-        self.window, self.packet_bytes = window, packet_bytes
-
-    def _number_of_peer(self) -> int:
-        return int.from_bytes(self._address or b"", "big")
-
-    def _forget_if_done(self) -> None:
-        if self._got_close and self._sent_close:
-            self._forget()
-
-    def _forget(self) -> None:
-        if self._number >= 0:
-            self.carrier.remove_channel(self._number)
-            self._number = -1
-        self._gone = True
-
-
-class PassedOn(End):
-    """An end whose peer opens it, and which is passed on as soon as that is allowed.
-
-    `when_opened` is called with it when the peer's windows are known.
-    """
-
-    def __init__(self, carrier: Carrier, when_opened: Callable[[PassedOn], None]) -> None:
-        super().__init__(carrier)
-        self._when_opened = when_opened
-
-    def opened(self) -> None:
-        """Tell whoever decides."""
-        self._when_opened(self)
-
-    def pass_on(self, carrier: Carrier, kind: bytes, details: bytes) -> None:
-        """Open the other end in another connection; refuses by itself where that is closed."""
+    def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        """Send to the peer."""
+        if self._channel is None or self._gone:
+            return
         try:
-            other = End(carrier)
-        except asyncssh.ChannelOpenError as error:
-            self.refuse(error.code, error.reason)
+            self._channel.write(data, datatype)
+        except OSError:  # it is being closed
             return
-        other.open(kind, self, self.window, details)
+        if self._line.outlet.full:
+            self._full = True
+            self._line.outlet.wait(self._room)
+            self._hold_other()
 
+    def end_input(self) -> None:
+        """Tell the peer that no more is sent."""
+        if self._channel is not None and not self._gone:
+            with suppress(OSError):
+                self._channel.write_eof()
 
-def handled(end: End) -> tuple[Any, Any]:
-    """Give what asyncssh's handlers of channel opens give: the channel, and no session of asyncssh's."""
-    return cast(Any, end), None
+    def left(self) -> None:
+        """Hear that the other end is closed, and all that came from it has been passed on."""
+        self.finish()
+
+    def finish(self) -> None:
+        """Close the channel when what waits has been sent."""
+        if not self._finishing and not self._gone:
+            self._finishing = True
+            self._kept.clear()
+            if self._ready:
+                self._close()
+
+    def _close(self) -> None:
+        if self._channel is not None and not self._gone:
+            self._channel.close()
+
+    def _room(self) -> None:
+        self._full = False
+        self._release_other()
+
+    def _hold(self) -> None:
+        if self._channel is not None and not self._gone:
+            self._channel.pause_reading()
+
+    def _hold_other(self) -> None:
+        if self._other is not None:
+            self._other._hold()
+
+    def _release_other(self) -> None:
+        other = self._other
+        if other is None or self._congested or self._full or not self._ready:
+            return
+        if other._channel is not None and not other._gone:
+            # which may bring more at once, and the end of it
+            other._channel.resume_reading()

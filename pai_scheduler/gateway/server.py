@@ -7,6 +7,7 @@ import errno
 import logging
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 
 import asyncssh
 
@@ -53,6 +54,8 @@ class Server:
             keepalive_interval=settings.keepalive,
             keepalive_count_max=_KEEPALIVE_TIMES,
             gss_host=None,
+            encoding=None,
+            line_editor=False,
             allow_pty=True,
             agent_forwarding=True,
         )
@@ -82,6 +85,11 @@ class Server:
 
     # what connections ask
 
+    def came(self, connection: Connection) -> None:
+        """Count a newcomer; somebody else may have to make room."""
+        self._connections.add(connection)
+        self._waiting.come(connection, connection.peer)
+
     async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
         """Ask the service whom that proves; who guesses waits for the answer."""
         peer, (login, method, secret) = connection.peer, credential
@@ -102,14 +110,14 @@ class Server:
             return await self._guard.check(peer, credential, ask)
         except UnavailableError as error:
             _log.warning("%s", error)
-            connection.send_auth_banner("The scheduler does not answer just now; try again in a minute.\n")
+            connection.say("The scheduler does not answer just now; try again in a minute.\n")
             return None
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
         """Begin a visit."""
         self._waiting.leave(connection)
         visitor = Visitor(credential[0], connection.peer, answer, credential)
-        return Visit(visitor, connection, self._service, self._notes, self._keepalive)
+        return Visit(visitor, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -143,14 +151,11 @@ class Server:
             self._loop.add_reader(listening, self._accept, listening)
 
     async def _take(self, accepted: socket.socket) -> None:
-        connection = Connection(self._loop, self._options, self)
-        try:
-            await self._loop.connect_accepted_socket(lambda: connection, accepted)
-        except OSError:
-            accepted.close()
-            return
-        self._connections.add(connection)
-        self._waiting.come(connection, connection.peer)
+        # who does not log in, or not in time, ends it: the guard has counted what is to be counted
+        with suppress(asyncssh.Error, OSError):
+            await asyncssh.run_server(
+                accepted, options=self._options, server_factory=lambda: Connection(self)
+            )
 
     async def _sum_up(self) -> None:
         while True:

@@ -12,7 +12,7 @@ from ..job.messages import Message, msg
 from .guard import Credential, shown
 from .notes import Notes
 from .service import RefusedError, ServiceClient, UnavailableError
-from .upstream import Client, UnreachableError, Upstream, reach
+from .upstream import UnreachableError, Upstream, reach
 from .wire import Held, Kind, LoginAnswer, Note, Target
 
 _log = logging.getLogger(__name__)
@@ -35,31 +35,34 @@ class Visitor:
 class Visit:
     """What one client's connection does in a task."""
 
-    def __init__(
-        self, visitor: Visitor, client: Client, service: ServiceClient, notes: Notes, keepalive: float
-    ) -> None:
+    def __init__(self, visitor: Visitor, service: ServiceClient, notes: Notes, keepalive: float) -> None:
         self.visitor = visitor
         #: as the last session has it
         self.language = "en"
         self.target: Target | None = None
-        self.upstream: Upstream | None = None
-        self._client, self._service, self._notes = client, service, notes
+        #: the connections to the task, by the agent that is lent to all that is opened in them
+        self._upstreams: dict[str | None, Upstream] = {}
+        self._service, self._notes = service, notes
         self._keepalive = keepalive
         self._opening = asyncio.Lock()
         self._kinds: list[Kind] = []
         self._since = 0.0
         self._over = self._revoked = False
 
-    async def way(self) -> tuple[Upstream, Target]:
-        """Give the connection to the task, made when first needed; NoWayError says why there is none."""
+    async def way(self, agent: str | None = None) -> tuple[Upstream, Target]:
+        """Give a connection to the task, made when first needed; NoWayError says why there is none.
+
+        `agent`: the path of the agent that the client lends to what is opened.
+        """
         async with self._opening:
             if self._revoked:
                 raise self._no_way(_revoked())
-            if self.upstream is not None and self.upstream.usable and self.target is not None:
-                return self.upstream, self.target
+            upstream = self._upstreams.get(agent)
+            if upstream is not None and upstream.usable and self.target is not None:
+                return upstream, self.target
             self.target = await self._ask()
             try:
-                self.upstream = await reach(self.target, self._client, self._lost, self._keepalive)
+                upstream = await reach(self.target, self._lost, self._keepalive, agent)
             except UnreachableError as error:
                 _log.warning(
                     "the SSH server of %s of %s cannot be reached: %s",
@@ -75,12 +78,13 @@ class Visit:
                     )
                 ) from error
             if self._over:
-                self.upstream.finish()
+                upstream.finish()
                 raise NoWayError("the client is gone")
             if self._revoked:
-                self.upstream.abort()
+                upstream.ssh.abort()
                 raise self._no_way(_revoked())
-            return self.upstream, self.target
+            self._upstreams[agent] = upstream
+            return upstream, self.target
 
     def used(self, kind: Kind, detail: str = "") -> None:
         """Have it noted that something was opened, the first time."""
@@ -116,8 +120,8 @@ class Visit:
             return False
         self._revoked = True
         _log.warning("%s: %s was revoked", self._who(), self.visitor.answer["by"], extra=self._about())
-        if self.upstream is not None:
-            self.upstream.abort()
+        for upstream in self._upstreams.values():
+            upstream.ssh.abort()
         return True
 
     def end(self) -> None:
@@ -125,8 +129,8 @@ class Visit:
         if self._over:
             return
         self._over = True
-        if self.upstream is not None:
-            self.upstream.finish()
+        for upstream in self._upstreams.values():
+            upstream.finish()
         if self._kinds:
             seconds = time.monotonic() - self._since
             note = self._note("closed", list(self._kinds))

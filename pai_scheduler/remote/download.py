@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import cast
 
 import asyncssh
-from asyncssh.sftp import SFTPClient
+from asyncssh import SFTPClient
 
 from ..job.messages import msg
 from ..webhdfs.landing import open_part, place_below, put_in_place, write_at

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import asyncssh
-from asyncssh.sftp import SFTPClient
+from asyncssh import SFTPClient
 
 from ..job.messages import Message, msg
 from .connection import RemoteError

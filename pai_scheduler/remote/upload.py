@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import asyncssh
-from asyncssh.sftp import SFTPClient
+from asyncssh import SFTPClient
 
 from ..job.messages import Message, msg
 from ..webhdfs.local_tree import LocalFile, look_at, look_through

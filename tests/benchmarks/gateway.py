@@ -2,7 +2,8 @@
 
 One OpenSSH server stands for a task's. The same client goes to it directly, and through one process of the
 gateway, turn and turn about in one run: a file is put and fetched by SFTP, `true` is run with a log-in of
-its own, a key is struck in an open terminal. Also printed: the most memory that the gateway's process had.
+its own, a key is struck in an open terminal. Also printed: the CPU time of the gateway's process for each of
+these, which is steadier on a busy machine, and the most memory that it had.
 What it prints is for people to compare, between two states of the code on one machine; nothing is asserted.
 """
 
@@ -80,8 +81,9 @@ async def measure(folder: Path, size: int, rounds: int) -> None:
             ),
         ]
         file = make_file(folder / "file", size)
-        await asyncio.to_thread(compare, ways, file, rounds)
+        await asyncio.sleep(0)
         [pid] = supervisor.process_ids
+        await asyncio.to_thread(compare, ways, file, rounds, pid)
         status = Path(f"/proc/{pid}/status").read_text()
         print(f"gateway's process: at most {int(status.split('VmHWM:')[1].split()[0]) / 1e3:.0f} MB")
     finally:
@@ -90,8 +92,8 @@ async def measure(folder: Path, size: int, rounds: int) -> None:
         await service.close()
 
 
-def compare(ways: list[Way], file: Path, rounds: int) -> None:
-    """Print the median of each measure, for each way, and their ratio."""
+def compare(ways: list[Way], file: Path, rounds: int, gateway: int) -> None:
+    """Print the median of each measure, for each way, and their ratio; `gateway`: the process's number."""
     measures: dict[str, tuple[str, Callable[[Way], float]]] = {
         f"put {file.stat().st_size / 1e9:g} GB": ("MB/s", lambda way: put(way, file)),
         f"get {file.stat().st_size / 1e9:g} GB": ("MB/s", lambda way: get(way, file)),
@@ -100,6 +102,7 @@ def compare(ways: list[Way], file: Path, rounds: int) -> None:
     }
     for name, (unit, measure_way) in measures.items():
         found: dict[str, list[float]] = {way.name: [] for way in ways}
+        before = cpu_seconds(gateway)
         for _ in range(rounds):
             for way in ways:
                 found[way.name].append(measure_way(way))
@@ -107,7 +110,17 @@ def compare(ways: list[Way], file: Path, rounds: int) -> None:
         shown = ", ".join(
             f"{way.name} {median:.2f} {unit}" for way, median in zip(ways, medians, strict=True)
         )
-        print(f"{name}: {shown}; gateway / direct = {medians[1] / medians[0]:.2f}", flush=True)
+        cpu = (cpu_seconds(gateway) - before) / rounds
+        print(
+            f"{name}: {shown}; gateway / direct = {medians[1] / medians[0]:.2f}; its CPU: {cpu:.2f} s",
+            flush=True,
+        )
+
+
+def cpu_seconds(pid: int) -> float:
+    """Give the CPU time that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def put(way: Way, file: Path) -> float:

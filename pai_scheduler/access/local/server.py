@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import cast
 
 import asyncssh
-from asyncssh.listener import SSHListener
 
 from ...engine.task_door import DoorKeeper
 from .child import Reaper
@@ -99,7 +98,7 @@ class TaskServer(asyncssh.SSHServer):
             raise _refused(f"nothing in the task listens on {dest_path}")
         return True
 
-    def server_requested(self, listen_host: str, listen_port: int) -> bool | Awaitable[SSHListener]:
+    def server_requested(self, listen_host: str, listen_port: int) -> bool | Awaitable[asyncssh.SSHListener]:
         """Listen for the client, on loopback, where a program of the task could."""
         addresses = _LOOPBACK.get("localhost" if listen_host in _EVERYWHERE else listen_host)
         if addresses is None or 0 < listen_port < _FIRST_FREE_PORT:

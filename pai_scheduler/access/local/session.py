@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 import asyncssh
-from asyncssh.channel import SSHChannel
-from asyncssh.sftp import MIN_SFTP_VERSION as _VERSION
-from asyncssh.sftp import run_sftp_server
-from asyncssh.stream import SSHServerStreamSession
 
 from .child import Reaper, start_on_pipes, start_on_terminal
 from .relay import Relay
@@ -19,20 +15,22 @@ from .terminal import open_terminal
 
 #: What a client may tell of itself, where the task does not say it: names, or how they begin.
 _CLIENT_VARIABLES = ("LANG", "LC_", "COLORTERM")
+#: The version of SFTP that everybody speaks.
+_VERSION = 3
 
 
-class TaskSession(SSHServerStreamSession[bytes]):
+class TaskSession(asyncssh.SSHServerProcess[bytes]):
     """Starts what the client asks for; files (SFTP, scp) it serves itself."""
 
     def __init__(self, task: LocalTask, reaper: Reaper) -> None:
-        super().__init__(None, _files, _VERSION, allow_scp=True)
+        super().__init__(_nothing, _files, _VERSION, allow_scp=True)
         self._task, self._reaper = task, reaper
         self._channel: asyncssh.SSHServerChannel[bytes]
         self._terminal = False
         #: None: files are served
         self._relay: Relay | None = None
 
-    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:  # type: ignore[override]
+    def connection_made(self, chan: Any) -> None:
         """Remember the channel."""
         super().connection_made(chan)
         self._channel = chan
@@ -51,6 +49,10 @@ class TaskSession(SSHServerStreamSession[bytes]):
         """Let everybody have a shell."""
         return True
 
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Let everybody have files, and no other subsystem."""
+        return subsystem == "sftp"
+
     def exec_requested(self, command: str) -> bool:  # noqa: ARG002
         """Let everybody run commands."""
         return True
@@ -58,12 +60,7 @@ class TaskSession(SSHServerStreamSession[bytes]):
     def session_started(self) -> None:
         """Start what was asked for."""
         command = self._channel.get_command()
-        if self._channel.get_subsystem():
-            reader = asyncssh.SSHReader[bytes](self, self._channel)
-            serving = run_sftp_server(self._init_sftp_server(), reader, _Sftp(self, self._channel), _VERSION)
-            self._channel.get_connection().create_task(serving)
-            return
-        if (command or "").startswith("scp "):
+        if self._channel.get_subsystem() or (command or "").startswith("scp "):
             super().session_started()
             return
         shell = self._task.shell()
@@ -151,13 +148,18 @@ class TaskSession(SSHServerStreamSession[bytes]):
             self._relay.hang_up()
 
 
-class _Sftp(asyncssh.SSHWriter[bytes]):
+class _Files(asyncssh.SFTPServer):
     """Ends as OpenSSH's server does: `scp` takes the library's end, without an exit code, for a failure."""
 
-    def close(self) -> None:
+    def exit(self) -> None:
         """Say that all went well, and close."""
         cast("asyncssh.SSHServerChannel[bytes]", self.channel).exit(0)
 
 
-def _files(channel: SSHChannel[bytes]) -> asyncssh.SFTPServer:
-    return asyncssh.SFTPServer(cast("asyncssh.SSHServerChannel[bytes]", channel))
+def _files(channel: Any) -> asyncssh.SFTPServer:
+    return _Files(channel)
+
+
+def _nothing(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    """Take no session: what is no transfer of files is started here."""
+    raise NotImplementedError

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncssh
 import pytest
-from asyncssh.packet import String, UInt32
 
-from pai_scheduler.gateway.forwarding import Listeners, NotForwardedError, check, destination, unix_path
+from pai_scheduler.gateway.forwarding import NotForwardedError, check, check_port
 
 from .conftest import Gate
-from .stand_in import StandIn
+from .stand_in import StandIn, free_port
 
 ALLOWED = ["localhost", "127.0.0.1", "::1", "worker-0", "worker-1", "172.20.0.3"]
 
@@ -60,38 +59,36 @@ def test_the_names_of_the_task_and_its_peers_are_known() -> None:
         check(host, ALLOWED)
 
 
-@pytest.mark.parametrize(
-    "details", [b"", String(b"localhost"), String(b"\xff") + UInt32(1), String("h") + UInt32(0)], ids=repr
-)
-def test_what_is_no_address_is_refused(details: bytes) -> None:
+@pytest.mark.parametrize("port", [0, -1, 65536, 2**32 - 1])
+def test_ports_are_ports(port: int) -> None:
+    check_port(65535)
     with pytest.raises(NotForwardedError):
-        destination(details)
+        check_port(port)
 
 
-def test_ports_are_ports() -> None:
-    assert destination(String("h") + UInt32(65535) + String("") + UInt32(0)) == ("h", 65535)
-    with pytest.raises(NotForwardedError):
-        destination(String("h") + UInt32(65536))
-    with pytest.raises(NotForwardedError):
-        Listeners.wanted(String("h") + UInt32(65536))
-    with pytest.raises(NotForwardedError):
-        unix_path(b"\0")
+def test_any_port_is_a_port_to_listen_at() -> None:
+    check_port(0, least=0)
 
 
-def test_the_task_connects_the_client_only_to_what_it_asked_for() -> None:
-    listeners = Listeners()
-    listeners.add(EVERYWHERE.encode(), 8080)
-    details = String("localhost") + UInt32(8080) + String("127.0.0.1") + UInt32(4711)
-    assert listeners.connected(details) == String(EVERYWHERE) + details[13:]
-    with pytest.raises(NotForwardedError):
-        listeners.connected(String("localhost") + UInt32(8081) + details[17:])
-    listeners.remove(8080)
-    with pytest.raises(NotForwardedError):
-        listeners.connected(details)
-    listeners.add_path("/run/s")
-    assert listeners.connected_path(String("/run/s") + String("")) == String("/run/s") + String("")
-    with pytest.raises(NotForwardedError):
-        listeners.connected_path(String("/run/t") + String(""))
+async def test_a_port_that_is_none_is_refused_and_the_connection_goes_on(gate: Gate) -> None:
+    async with gate.connect() as connection:
+        for port in (0, 65536):
+            with pytest.raises(asyncssh.ChannelOpenError) as refused:
+                await connection.open_connection("localhost", port)
+            assert refused.value.reason == f"{port} is no port"
+        with pytest.raises(asyncssh.ChannelListenError):
+            await connection.create_server(asyncssh.SSHTCPSession, "localhost", 65536)
+        assert (await connection.run("echo here")).stdout == "here\n"
+
+
+async def test_a_port_is_listened_to_as_long_as_the_client_wants(gate: Gate) -> None:
+    async with gate.connect() as connection:
+        listener = await connection.forward_remote_port("", 0, "127.0.0.1", free_port())
+        port = listener.get_port()
+        listener.close()
+        await listener.wait_closed()
+        again = await connection.forward_remote_port("", port, "127.0.0.1", free_port())
+        assert again.get_port() == port
 
 
 async def test_a_connection_elsewhere_is_refused_with_a_reason_and_not_noted_as_opened(

@@ -70,14 +70,24 @@ def accepts(path: Path) -> bool:
     return any(line[3] == "00010000" and line[7:] == [str(path)] for line in lines)
 
 
+async def forwarded(process: asyncio.subprocess.Process) -> None:
+    """Wait until ssh has heard that a port or a socket is listened to for it: before, nobody may come."""
+    assert process.stderr is not None
+    async with asyncio.timeout(30):
+        while b"remote forward success" not in (line := await process.stderr.readline()):
+            assert line
+
+
 @asynccontextmanager
 async def forwarding(gate: Gate, option: str, what: str) -> AsyncIterator[int]:
-    """Run ssh with a forwarding of a free port, until it listens."""
+    """Run ssh with a forwarding of a free port, until it listens and ssh knows."""
     port = free_port()
     command = gate.ssh()
-    command[1:1] = ["-N", "-oExitOnForwardFailure=yes", option, what.format(port)]
-    process = await asyncio.create_subprocess_exec(*command)
+    command[1:1] = ["-N", "-oExitOnForwardFailure=yes", "-oLogLevel=DEBUG1", option, what.format(port)]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:
+        if option == "-R":
+            await forwarded(process)
         await until(lambda: listens(port))
         yield port
     finally:
@@ -195,9 +205,10 @@ async def test_a_port_that_the_task_chooses_is_told(gate: Gate, echo: int) -> No
 async def test_socket_files_are_forwarded_both_ways(gate: Gate, echo: int, tmp_path: Path) -> None:
     there, here = tmp_path / "there", tmp_path / "here"
     command = gate.ssh()
-    command[1:1] = ["-N", "-L", f"{here}:{there}", "-R", f"{there}:127.0.0.1:{echo}"]
-    process = await asyncio.create_subprocess_exec(*command)
+    command[1:1] = ["-N", "-oLogLevel=DEBUG1", "-L", f"{here}:{there}", "-R", f"{there}:127.0.0.1:{echo}"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     try:
+        await forwarded(process)
         await until(lambda: accepts(here) and accepts(there))
         reader, writer = await asyncio.open_unix_connection(here)
         assert await exchange(reader, writer) == ECHOED

@@ -5,26 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import asyncssh
 import pytest
-from asyncssh.constants import (
-    MSG_CHANNEL_CLOSE,
-    MSG_CHANNEL_DATA,
-    MSG_CHANNEL_EOF,
-    MSG_CHANNEL_OPEN,
-    MSG_CHANNEL_WINDOW_ADJUST,
-)
-from asyncssh.packet import SSHPacket, String, UInt32
 
-from pai_scheduler.gateway.relay import End, PassedOn
+from pai_scheduler.gateway.relay import End, Line
 from pai_scheduler.gateway.settings import Settings
 from pai_scheduler.gateway.supervisor import GatewaySupervisor
 
 from .conftest import Gate, run
-from .stand_in import KEYS, StandIn
+from .stand_in import KEYS, StandIn, TaskServer, free_port
 
 
 def memory(pid: int) -> int:
@@ -125,120 +120,133 @@ async def test_a_client_that_is_silent_for_too_long_is_gone_and_what_it_ran_too(
         await gate.close()
 
 
-class Wire:
-    """A connection that remembers what is sent in it; for peers that no library will be."""
+async def test_a_refusal_is_passed_on_with_its_reason(gate: Gate) -> None:
+    async with gate.connect() as connection:
+        with pytest.raises(asyncssh.ChannelOpenError) as refused:
+            await connection.open_connection("127.0.0.1", free_port())
+        assert refused.value.code == asyncssh.OPEN_CONNECT_FAILED
+        assert "Connection refused" in refused.value.reason
+        assert (await connection.run("echo here")).stdout == "here\n"
+
+
+async def test_a_lost_connection_to_the_task_ends_what_was_forwarded_over_it(
+    gate: Gate, service: StandIn, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    ending = TaskServer(tmp_path_factory.mktemp("ending"))
+    try:
+        service.target = ending.target()
+        async with gate.connect() as connection:
+            reader, writer = await connection.open_connection("127.0.0.1", service.port)
+            writer.write(b"GET")
+            ending.end()
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+    finally:
+        ending.end()
+
+
+class Channel:
+    """A channel that remembers what was done to it; for peers that take nothing, or go at the wrong time."""
 
     def __init__(self) -> None:
-        self.ends: dict[int, End] = {}
-        self.sent: list[tuple[int, bytes]] = []
-        self.answers: list[tuple[object, ...]] = []
+        self.done: list[object] = []
+        self.held = False
 
-    def add_channel(self, chan: Any) -> int:
-        number = len(self.ends)
-        self.ends[number] = chan
-        return number
+    def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        self.done.append(data if datatype is None else (data, datatype))
 
-    def remove_channel(self, recv_chan: int) -> None:
-        del self.ends[recv_chan]
+    def write_eof(self) -> None:
+        self.done.append("eof")
 
-    def send_packet(self, pkttype: int, *args: bytes) -> None:
-        self.sent.append((pkttype, b"".join(args)))
+    def close(self) -> None:
+        self.done.append("close")
 
-    def send_channel_open_confirmation(self, *args: Any) -> None:
-        self.answers.append(("open", *args))
+    def abort(self) -> None:
+        self.done.append("abort")
 
-    def send_channel_open_failure(self, *args: Any) -> None:
-        self.answers.append(("refused", *args))
+    def pause_reading(self) -> None:
+        self.held = True
+
+    def resume_reading(self) -> None:
+        self.held = False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        del high, low
 
 
-def packet(*parts: bytes) -> SSHPacket:
-    return SSHPacket(b"".join(parts))
+Made = tuple[End, Channel]
 
 
 @pytest.fixture
-def wires() -> tuple[Wire, Wire, PassedOn, End]:
-    """Give a channel that was opened and passed on: both connections, both ends."""
-    client, task = Wire(), Wire()
-    end = PassedOn(client, lambda end: end.pass_on(task, b"direct-tcpip", b"details"))
-    end.process_open(7, 1000, 500, None)
-    other = task.ends[0]
-    assert task.sent == [
-        (MSG_CHANNEL_OPEN, String(b"direct-tcpip") + UInt32(0) + UInt32(1000) + UInt32(500) + b"details")
-    ]
-    other.process_open_confirmation(9, 2000, 600, packet(b"more"))
-    assert client.answers == [("open", 7, 0, 2000, 600, b"more")]
-    return client, task, end, other
+async def ends() -> AsyncIterator[tuple[Made, Made]]:
+    """Give both ends of a channel, not yet joined, and their channels."""
+    with ExitStack() as stack:
+        made = []
+        for _ in range(2):
+            near, far = socket.socketpair()
+            stack.enter_context(near)
+            stack.enter_context(far)
+            end, channel = End(Line(near)), Channel()
+            end.connection_made(channel)
+            made.append((end, channel))
+        yield made[0], made[1]
 
 
-def test_windows_and_data_are_passed_on_as_they_are(wires: tuple[Wire, Wire, PassedOn, End]) -> None:
-    client, task, end, other = wires
-    for kind in (MSG_CHANNEL_DATA, MSG_CHANNEL_WINDOW_ADJUST, 111):
-        end.process_packet(kind, 0, packet(b"there"))
-        assert task.sent[-1] == (kind, UInt32(9) + b"there")
-        other.process_packet(kind, 0, packet(b"back"))
-        assert client.sent[-1] == (kind, UInt32(7) + b"back")
-
-
-def test_an_end_waits_for_the_other_peers_answer_and_both_numbers_are_free_then(
-    wires: tuple[Wire, Wire, PassedOn, End],
+def test_what_comes_before_the_other_end_is_ready_is_kept_and_passed_on_in_order(
+    ends: tuple[Made, Made],
 ) -> None:
-    client, task, end, other = wires
-    end.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    assert task.sent[-1] == (MSG_CHANNEL_CLOSE, UInt32(9))
-    # what the other peer still had to say
-    other.process_packet(MSG_CHANNEL_DATA, 0, packet(b"last"))
-    assert client.sent == [(MSG_CHANNEL_DATA, UInt32(7) + b"last")]
-    other.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    assert client.sent[-1] == (MSG_CHANNEL_CLOSE, UInt32(7))
-    assert client.ends == task.ends == {}
+    (client, from_client), (task, to_task) = ends
+    client.session_started()
+    client.data_received(b"one", None)
+    assert from_client.held
+    client.data_received(b"two", None)
+    assert client.eof_received()
+    task.join(client)
+    assert to_task.done == []
+    task.session_started()
+    assert to_task.done == [b"one", b"two", "eof"]
+    assert not from_client.held
+    task.data_received(b"wrong", asyncssh.EXTENDED_DATA_STDERR)
+    assert from_client.done == [(b"wrong", asyncssh.EXTENDED_DATA_STDERR)]
 
 
-def test_nothing_is_taken_from_a_peer_after_its_end(wires: tuple[Wire, Wire, PassedOn, End]) -> None:
-    _, task, end, _ = wires
-    end.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    before = list(task.sent)
-    end.process_packet(MSG_CHANNEL_DATA, 0, packet(b"x"))
-    end.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    assert task.sent == before
+def test_who_goes_before_the_other_end_is_ready_has_said_what_it_said(ends: tuple[Made, Made]) -> None:
+    (client, _), (task, to_task) = ends
+    client.session_started()
+    client.data_received(b"last", None)
+    client.connection_lost(None)
+    task.join(client)
+    task.session_started()
+    assert to_task.done == [b"last", "close"]
 
 
-def test_a_lost_connection_ends_the_channels_of_the_other(wires: tuple[Wire, Wire, PassedOn, End]) -> None:
-    client, task, end, other = wires
-    other.process_connection_close(None)
-    assert [kind for kind, _ in client.sent] == [MSG_CHANNEL_EOF, MSG_CHANNEL_CLOSE]
-    assert task.ends == {}
-    end.process_packet(MSG_CHANNEL_DATA, 0, packet(b"x"))
-    end.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    assert client.ends == {}
+def test_while_one_end_takes_nothing_the_other_is_not_read(ends: tuple[Made, Made]) -> None:
+    (client, from_client), (task, from_task) = ends
+    client.session_started()
+    task.session_started()
+    task.join(client)
+    client.pause_writing()
+    assert (from_task.held, from_client.held) == (True, False)
+    client.resume_writing()
+    assert not from_task.held
+    task.connection_lost(None)
+    assert from_client.done == ["close"]
 
 
-def test_a_client_that_goes_before_its_channel_is_open_leaves_none_in_the_task() -> None:
-    client, task = Wire(), Wire()
-    end = PassedOn(client, lambda end: end.pass_on(task, b"direct-tcpip", b""))
-    end.process_open(7, 1000, 500, None)
-    end.process_connection_close(None)
-    [other] = task.ends.values()
-    other.process_open_confirmation(9, 2000, 600, packet())
-    assert task.sent[-1] == (MSG_CHANNEL_CLOSE, UInt32(9))
-    other.process_packet(MSG_CHANNEL_CLOSE, 0, packet())
-    assert task.ends == {}
-    assert client.answers == []
+def test_an_end_that_is_closed_counts_no_more_and_many_have_smaller_windows() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        line = asyncio.run(_line(near))
+        first = line.window
+        ends = [End(line) for _ in range(100)]
+        assert line.window < first
+        for end in ends:
+            end.connection_lost(None)
+        assert not line.ends
+        assert line.window == first
 
 
-def test_a_refusal_is_passed_on_with_its_reason() -> None:
-    client, task = Wire(), Wire()
-    end = PassedOn(client, lambda end: end.pass_on(task, b"direct-tcpip", b""))
-    end.process_open(7, 1000, 500, None)
-    task.ends[0].process_open_failure(2, "Connection refused", "en")
-    assert client.answers == [("refused", 7, 2, "Connection refused", "en")]
-    assert client.ends == task.ends == {}
-
-
-def test_who_answers_twice_or_too_early_is_cut_off(wires: tuple[Wire, Wire, PassedOn, End]) -> None:
-    _, _, _, other = wires
-    with pytest.raises(asyncssh.ProtocolError):
-        other.process_open_confirmation(9, 2000, 600, packet())
-    with pytest.raises(asyncssh.ProtocolError):
-        other.process_open_failure(2, "no", "en")
-    with pytest.raises(asyncssh.ProtocolError):
-        End(Wire()).process_packet(MSG_CHANNEL_DATA, 0, packet(b"x"))
+async def _line(sock: socket.socket) -> Line:
+    return Line(sock)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import asyncssh
 import pytest
@@ -14,18 +13,6 @@ from pai_scheduler.gateway.upstream import UnreachableError, reach
 
 from .conftest import Gate, run
 from .stand_in import StandIn, TaskServer, free_port
-
-
-class Client:
-    """A client's connection that gets nothing."""
-
-    lends_agent = False
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name} was called")
-
-    def hold_back(self, held: bool) -> None:
-        del held
 
 
 async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(
@@ -72,12 +59,12 @@ async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(
     assert len(lines) == 9, ran
     assert not [line for line in lines if line.endswith("opened")]
     # whoever lends an agent lends it
-    assert lines[0] == "auth-agent@openssh.com: nobody forwards an agent"
+    assert lines[0] == "auth-agent@openssh.com: Auth agent forwarding disabled"
 
 
 async def test_a_server_that_begins_a_little_later_is_waited_for(task: TaskServer) -> None:
     port = free_port()
-    connecting = asyncio.create_task(reach(task.target(port=port), Client(), lambda: None))  # type: ignore[arg-type]
+    connecting = asyncio.create_task(reach(task.target(port=port), lambda: None))
     await asyncio.sleep(0)
     async with asyncssh.listen(
         "127.0.0.1",
@@ -88,7 +75,7 @@ async def test_a_server_that_begins_a_little_later_is_waited_for(task: TaskServe
         upstream = await connecting
         assert upstream.usable
         upstream.finish()
-        await upstream.wait_closed()
+        await upstream.ssh.wait_closed()
         assert not upstream.usable
 
 
@@ -99,7 +86,7 @@ async def test_neither_another_key_nor_another_servers_key_will_do(task: TaskSer
         {"hostKey": wrong.export_public_key().decode()},
     ):
         with pytest.raises(UnreachableError):
-            await reach(task.target(**change), Client(), lambda: None)  # type: ignore[arg-type]
+            await reach(task.target(**change), lambda: None)
 
 
 async def test_whoever_listens_at_the_port_and_is_no_ssh_server_is_given_up(task: TaskServer) -> None:
@@ -110,7 +97,7 @@ async def test_whoever_listens_at_the_port_and_is_no_ssh_server_is_given_up(task
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(UnreachableError):
-        await reach(task.target(port=port), Client(), lambda: None)  # type: ignore[arg-type]
+        await reach(task.target(port=port), lambda: None)
     server.close()
 
 
@@ -129,7 +116,7 @@ async def test_a_server_that_says_no_more_is_given_up_and_left(
     target = task.target(port=server.sockets[0].getsockname()[1])
     monkeypatch.setattr(upstream, "_CONNECT_SECONDS", 0.2)
     with pytest.raises(UnreachableError):
-        await reach(target, Client(), lambda: None)  # type: ignore[arg-type]
+        await reach(target, lambda: None)
     async with asyncio.timeout(30):
         while not guests:  # noqa: ASYNC110 - it sees the end of the connection
             await asyncio.sleep(0.02)
