@@ -26,6 +26,7 @@ from yarl import URL
 from pai_scheduler.job.messages import choose_locale
 
 from .handlers import AUTH_RESOURCE
+from .messages import msg
 from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, RefusedError, page, refusal_of
 from .port_html import HtmlRewriter
 from .port_rewriting import Place, request_headers, request_query, response_headers
@@ -92,7 +93,8 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     def check_xsrf_cookie(self) -> None:
         """Refuse what a page of another origin sent, in place of asking for this server's XSRF token.
 
-        An application's pages do not know that one. A link from elsewhere may be followed.
+        An application's pages do not know that one. A link from elsewhere may be followed. Browsers say where
+        a request comes from; a program that does not say it shows a token.
         """
         if not hasattr(self, "_jupyter_current_user"):
             # Tornado asks before anybody knows who that is; `prepare` asks again
@@ -106,6 +108,15 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         elsewhere = headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
         if (elsewhere and not link) or not JupyterHandler.check_origin(self):
             raise web.HTTPError(HTTPStatus.FORBIDDEN)
+        told = self.token_authenticated or "Sec-Fetch-Site" in headers or "Origin" in headers
+        # over plain HTTP to another machine a browser sends neither when it reads, but its own page's address
+        if not told and (self._is_socket or not self.check_referer()):
+            sentence = msg(
+                "This request does not say which page it comes from. A page that was opened over plain http "
+                "opens again by itself; programs show a token."
+            )
+            reads = self.request.method in ("GET", "HEAD") and not self._is_socket
+            raise RefusedError(HTTPStatus.FORBIDDEN, sentence, again=reads)
 
     async def data_received(self, chunk: bytes) -> None:
         """Hand a piece of the request's body on."""

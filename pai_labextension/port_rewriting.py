@@ -161,6 +161,9 @@ def response_headers(place: Place, headers: Iterable[tuple[str, str]], servers_c
                 kept.append((name, location(place, value)))
             case "refresh":
                 kept.append((name, _refreshed(place, value)))
+            case "referrer-policy" if value.strip().lower() == "no-referrer":
+                # by their address an application's own pages are told from others'; nobody else sees it
+                kept.append((name, "same-origin"))
             case "service-worker-allowed":
                 kept.append((name, f"{place.prefix}/"))
             case lower if lower not in dropped:

@@ -153,7 +153,7 @@ def _port(role: str, status: TaskStatus, label: str, port_link: PortLink | None)
     address = port_link(role, status["taskIndex"], label) if runs and port_link is not None else None
     if address is None:
         return words
-    return f'<a href="{escape(address, quote=True)}" target="_blank" rel="noopener noreferrer">{words}</a>'
+    return f'<a href="{escape(address, quote=True)}" target="_blank" rel="noopener">{words}</a>'
 
 
 def moment(milliseconds: int) -> str:

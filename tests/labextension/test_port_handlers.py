@@ -120,7 +120,9 @@ async def test_an_application_sees_a_browser_of_its_own_machine_and_no_secret(br
 
 async def test_a_token_that_is_the_applications_own_reaches_it(browser):
     cookies = await logged_in(browser)
-    async with httpx.AsyncClient(base_url=browser.base_url, cookies=cookies, trust_env=False) as person:
+    here = {"Sec-Fetch-Site": "same-origin"}
+    client = httpx.AsyncClient(base_url=browser.base_url, cookies=cookies, headers=here, trust_env=False)
+    async with client as person:
         assert (await person.get(f"{PORT}/tell?token=inner")).json()["uri"] == "/tell?token=inner"
 
 
@@ -267,10 +269,21 @@ async def test_pages_of_other_sites_and_strangers_reach_nothing(browser):
         link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
         assert (await person.get(f"{PORT}/tell", headers=link)).status_code == 200
         assert (await person.post(f"{PORT}/tell", headers=link)).status_code == 403
+        # who does not say where they come from
+        for referer in ({}, {"Referer": "http://evil.example/"}):
+            assert (await person.post(f"{PORT}/tell", headers=referer)).status_code == 403
+            unsaid = await person.get(f"{PORT}/tell", headers={**referer, "Accept": "text/html"})
+            assert unsaid.status_code == 403
+            # a person's browser asks again from this page, and so from here
+            assert '<meta http-equiv="refresh"' in unsaid.text
+        inside = {"Referer": f"{own}{BASE_URL}{PORT}/page"}
+        assert (await person.get(f"{PORT}/tell", headers=inside)).status_code == 200
+        assert (await person.get(f"{PORT}/tell", headers={"Sec-Fetch-Site": "none"})).status_code == 200
     as_browser = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     line = await socket(browser, f"{PORT}/echo", **as_browser, Authorization="", Origin=own)
     line.close()
-    for refused in ({**as_browser, "Origin": "http://evil.example"}, {"Origin": own}):
+    unsaid = {**as_browser, "Origin": None}
+    for refused in ({**as_browser, "Origin": "http://evil.example"}, {"Origin": own}, unsaid):
         with pytest.raises(HTTPClientError) as error:
             await socket(browser, f"{PORT}/echo", **{"Authorization": "", **refused})
         assert error.value.code == 403
@@ -294,9 +307,10 @@ async def logged_in(browser: httpx.AsyncClient) -> httpx.Cookies:
 
 
 async def socket(
-    browser: httpx.AsyncClient, path: str, subprotocols: list[str] | None = None, **headers: str
+    browser: httpx.AsyncClient, path: str, subprotocols: list[str] | None = None, **headers: str | None
 ) -> WebSocketClientConnection:
     url = str(browser.base_url).replace("http", "ws", 1) + path
     origin = f"http://{browser.base_url.netloc.decode()}"
-    headers = {"Authorization": f"token {BROWSER_TOKEN}", "Origin": origin, **headers}
-    return await websocket_connect(HTTPRequest(url, headers=headers), subprotocols=subprotocols)
+    given = {"Authorization": f"token {BROWSER_TOKEN}", "Origin": origin, **headers}
+    sent = {name: value for name, value in given.items() if value is not None}
+    return await websocket_connect(HTTPRequest(url, headers=sent), subprotocols=subprotocols)

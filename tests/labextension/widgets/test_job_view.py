@@ -55,9 +55,7 @@ def test_the_ports_of_running_tasks_are_links() -> None:
     first |= {"taskState": "RUNNING", "containerPorts": {"web<": "8080", "ssh": "22"}}  # type: ignore[typeddict-item]
     second |= {"taskState": "FAILED", "containerPorts": {"web": "8080"}}  # type: ignore[typeddict-item]
     markup = job_view.tasks(EN, roles, lambda role, index, label: f"/at?{role}&{index}&{label}")
-    link = (
-        '<a href="/at?worker&amp;0&amp;web&lt;" target="_blank" rel="noopener noreferrer">web&lt;: 8080</a>'
-    )
+    link = '<a href="/at?worker&amp;0&amp;web&lt;" target="_blank" rel="noopener">web&lt;: 8080</a>'
     assert f"<td>{link}; ssh: 22</td>" in markup
     assert markup.count("<a ") == 1
     assert "<a " not in job_view.tasks(EN, roles, lambda *_task: None)

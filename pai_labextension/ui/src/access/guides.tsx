@@ -171,7 +171,7 @@ function CodeServer({ model, trans }: Pick<IGuideProps, 'model' | 'trans'>): Rea
         {state.busy && trans.__('Starting code-server …')}
         {state.error}
         {state.url && (
-          <a className="pai-Guide-link" href={state.url} target="_blank" rel="noopener noreferrer">
+          <a className="pai-Guide-link" href={state.url} target="_blank" rel="noopener">
             {trans.__('code-server runs in the task')}
           </a>
         )}

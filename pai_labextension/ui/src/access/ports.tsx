@@ -10,7 +10,7 @@ import { IConnect } from './door';
 /** A link that opens in a tab of its own. */
 export function PortLink(props: { label: string; url: string; title: string }): React.ReactElement {
   return (
-    <a className="pai-PortLink" href={props.url} target="_blank" rel="noopener noreferrer" title={props.title}>
+    <a className="pai-PortLink" href={props.url} target="_blank" rel="noopener" title={props.title}>
       {props.label}
       <launchIcon.react tag="span" width="12px" height="12px" />
     </a>
