@@ -414,6 +414,12 @@ class Service:
         counts = await self._reader.read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._core, self._definition.virtual_clusters.values(), counts)
 
+    def clusters_open_to(self, user: Caller) -> list[str]:
+        """Name the virtual clusters that a user may use, stopped ones too."""
+        return [
+            cluster.name for cluster in self._definition.virtual_clusters.values() if user.may_use(cluster)
+        ]
+
     async def set_virtual_cluster(self, caller: Caller, name: str, wanted: WantedShare) -> bool:
         """Make or change a virtual cluster, durably; True: it is new."""
         _check_admin(caller)

@@ -75,7 +75,7 @@ MEANINGS: Mapping[str, Mapping[str, str]] = {
     "This task": {
         "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "which task of its role it is, from 0",
         "PAI_WORK_DIR": "its working folder, in which sessions begin; of a notebook server its user's home",
-        "PAI_CONTAINER_ID": "the name of its container, or of whatever runs it",
+        "PAI_CONTAINER_ID": "the name of its container, or of whatever runs it; `containerId` over REST",
         "PAI_CONTAINER_HOST_IP": "its address",
         "PAI_CONTAINER_HOST_PORT_LIST": "all its ports, by label",
         "PAI_CONTAINER_HOST_<label>_PORT_LIST": "its ports of this label",

@@ -59,7 +59,7 @@ class SshHandler(ApiHandler):
         else:
             off = off or msg("This scheduler has no SSH gateway.")
         return {
-            "id": door.task.container_id,
+            "id": door.task.shown_container_id,
             "task": task.hostname,
             "sshIp": host,
             "sshPort": port,

@@ -89,28 +89,33 @@ class TokenHandler(ApiHandler):
         )
 
 
-class MeHandler(ApiHandler):
+class _ShowingHandler(ApiHandler):
+    def show(self, user: Caller) -> None:
+        self.answer(self.presenter.user(user, self.service.clusters_open_to(user)))
+
+
+class MeHandler(_ShowingHandler):
     """`/user`: whose token this is."""
 
     async def get(self) -> None:
         """Show."""
-        self.answer(self.presenter.user(self.caller))
+        self.show(self.caller)
 
 
-class UserHandler(ApiHandler):
+class UserHandler(_ShowingHandler):
     """`/user/:u`."""
 
     async def get(self, name: str) -> None:
         """Show oneself, or as admin anybody."""
         if name == self.caller.name:
-            self.answer(self.presenter.user(self.caller))
+            self.show(self.caller)
             return
         if not self.caller.admin:
             raise forbidden(msg("Only an administrator may look at other users."))
         user = await self.desk.authenticator.find(name)
         if user is None:
             raise _no_user(name)
-        self.answer(self.presenter.user(user))
+        self.show(user)
 
 
 def _no_user(name: str) -> RequestError:

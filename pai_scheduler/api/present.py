@@ -167,15 +167,15 @@ class Presenter:
             "reserved": queued.reserved,
         }
 
-    def user(self, caller: Caller) -> wire.UserInfo:
-        """Give a user as OpenPAI described one."""
+    def user(self, caller: Caller, virtual_clusters: Iterable[str]) -> wire.UserInfo:
+        """Give a user as OpenPAI described one, with the virtual clusters that are open to them."""
         return {
             "username": caller.name,
             "email": "",
             "grouplist": list(caller.groups),
             "extension": {},
             "admin": caller.admin,
-            "virtualCluster": [],
+            "virtualCluster": list(virtual_clusters),
         }
 
     def _status(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> wire.JobStatus:
@@ -257,7 +257,7 @@ class Presenter:
             status = {
                 "taskIndex": index,
                 "taskState": _state(task.state),
-                "containerId": task.container_id,
+                "containerId": task.shown_container_id,
                 "containerIp": task.address,
                 "containerPorts": {
                     label: ",".join(map(str, ports)) for label, ports in task.assignment.ports.items()

@@ -17,8 +17,11 @@ from tornado.httputil import (
     HTTPHeaders,
     HTTPMessageDelegate,
     HTTPServerConnectionDelegate,
+    ParseBodyConfig,
+    ParseUrlEncodedConfig,
     RequestStartLine,
     ResponseStartLine,
+    set_parse_body_config,
 )
 from tornado.iostream import IOStream
 from tornado.web import Application
@@ -172,6 +175,8 @@ def _too_large() -> Message:
 
 def serve(app: Application, sockets: Sequence[socket.socket]) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
+    # forms are read by `read_body`, which has its own bound; tornado's would refuse a job of 100 roles before
+    set_parse_body_config(ParseBodyConfig(urlencoded=ParseUrlEncodedConfig(max_arguments=MAX_BODY)))
     server = _Server(
         BoundedServer(app),
         chunk_size=_CHUNK,

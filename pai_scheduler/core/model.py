@@ -38,6 +38,11 @@ class Task:
     held_cause: EndCause | None = None
     reason: Message | None = None
 
+    @property
+    def shown_container_id(self) -> str:
+        """Give what it has as PAI_CONTAINER_ID; empty before it started. Docker takes it for its own id."""
+        return self.ref.name if self.container_id else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

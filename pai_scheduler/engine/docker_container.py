@@ -12,6 +12,7 @@ from ..job.task import TaskRef
 from .docker_disk import LABEL_STORAGE
 from .docker_hold import ENTRY as HOLD_ENTRY
 from .docker_hold import PIPE as HOLD_PIPE
+from .docker_hold import RUN
 from .docker_home import home_mount, home_volume
 from .docker_logs import log_config
 from .docker_runtime import START as START_SSH
@@ -28,8 +29,7 @@ CODE_DIR, PRIVATE_DIR = "/pai-code", "/pai-job"
 LABEL_INSTANCE, LABEL_USER = "pai.instance", "pai.user"
 #: on which port the container's own SSH server listens; without it there is none
 LABEL_SSH_PORT = "pai.ssh-port"
-#: The user's command is "$1", so nothing in it is ever read by this line.
-_ENTRY = 'if command -v bash >/dev/null 2>&1; then exec bash -c "$1"; else exec sh -c "$1"; fi'
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HOST_NAME_MAX = 63
 _IMAGE = re.compile(r"[A-Za-z0-9]+(?:[._:/@-]+[A-Za-z0-9_]+)*")
 _MIB = 2**20
@@ -102,7 +102,9 @@ def container_config(
     if launch.home:
         owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
         host["Mounts"].append(home_mount(home_volume(instance, launch.user), launch.home, owner))
-    entry = _ENTRY if hold is None else HOLD_ENTRY
+    entry = RUN if hold is None else HOLD_ENTRY
+    environment = _environment(launch, devices)
+    dotted = [f"{name}={value}" for name, value in environment.items() if not _SHELL_NAME.fullmatch(name)]
     ssh_port = launch.ssh_port if runtime is not None else None
     if runtime is not None and ssh_port is not None:
         entry = START_SSH + entry
@@ -115,9 +117,9 @@ def container_config(
         endpoint["IPAMConfig"] = {"IPv4Address": launch.address}
     config: dict[str, Any] = {
         "Image": launch.image,
-        "Entrypoint": ["/bin/sh", "-c", entry, "pai", launch.command],
+        "Entrypoint": ["/bin/sh", "-c", entry, "pai", launch.command, *dotted],
         "Cmd": [],
-        "Env": [f"{name}={value}" for name, value in _environment(launch, devices).items()],
+        "Env": [f"{name}={value}" for name, value in environment.items() if _SHELL_NAME.fullmatch(name)],
         "WorkingDir": WORK_DIR,
         "StopSignal": "SIGTERM",
         "Healthcheck": {"Test": ["NONE"]},

@@ -22,14 +22,26 @@ from ..job.task import TaskRef
 #: where the container sees the pipe
 PIPE = "/run/pai-held"
 
+#: Becomes the user's command, which is "$1" and so never read by this text. What follows it are variables
+#: whose names no shell variable can have: a plain sh leaves them out of what it starts, bash hands them on.
+RUN = """\
+if command -v bash >/dev/null 2>&1; then
+  if [ $# = 1 ] || ! command -v env >/dev/null 2>&1; then exec bash -c "$1"; fi
+  set -- "$@" bash -c "$1"
+  shift
+  exec env -- "$@"
+fi
+exec sh -c "$1"
+"""
+
 #: Runs the user's command, which is "$1" and so never read by this text. The wrapper gets the signals that
 #: are meant for the command's process group too: it goes on, and so knows how the command took them. Its own
 #: stderr is closed, as shells say there what became of a child; the command has the real one.
 ENTRY = f"""\
 trap : HUP INT QUIT PIPE ALRM TERM USR1 USR2
 exec 3>&2 2>/dev/null
-if command -v bash; then shell=bash; else shell=sh; fi >/dev/null
-(exec $shell -c "$1" 2>&3 3>&-)
+(exec 2>&3 3>&-
+{RUN})
 code=$?
 [ "$code" = 0 ] && exit 0
 oom=0

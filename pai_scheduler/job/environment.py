@@ -66,10 +66,16 @@ class StorageAccess:
 def storage_uris(spec: JobSpec, user: str, default_fs_uri: str) -> StorageUris:
     """Fill in a job's storage URIs: $PAI_DEFAULT_FS_URI, $PAI_JOB_NAME and $PAI_USER_NAME (${…} too).
 
-    An empty outputDir is `<default_fs_uri>/Output/<user>/<jobName>`. Unknown variables stay as they are.
+    $PAI_USERNAME is another word for $PAI_USER_NAME. Unknown variables stay as they are.
+    An empty outputDir is `<default_fs_uri>/Output/<user>/<jobName>`.
     """
     folder = uri_name(user)
-    values = {"PAI_DEFAULT_FS_URI": default_fs_uri, "PAI_JOB_NAME": spec.name, "PAI_USER_NAME": folder}
+    values = {
+        "PAI_DEFAULT_FS_URI": default_fs_uri,
+        "PAI_JOB_NAME": spec.name,
+        "PAI_USER_NAME": folder,
+        "PAI_USERNAME": folder,
+    }
 
     def fill(uri: str) -> str:
         return _VARIABLE.sub(lambda match: values.get(match[1] or match[2], match[0]), uri)

@@ -17,7 +17,8 @@ from .paths import path_text, quoted
 from .schema import job_schema, resolve
 from .validate import SpecError
 
-_MAX_FIELDS = 100_000
+#: Fields of a body at most.
+MAX_FIELDS = 100_000
 _MAX_DEPTH = 32
 _KEY = re.compile(r"(?P<first>[^\[\]]+)(?P<rest>(?:\[[^\[\]]*\])*)")
 _PART = re.compile(r"\[([^\[\]]*)\]")
@@ -33,12 +34,12 @@ def loads_urlencoded(body: str) -> dict[str, Any]:
     """
     try:
         pairs = parse_qsl(
-            body, keep_blank_values=True, strict_parsing=False, errors="strict", max_num_fields=_MAX_FIELDS
+            body, keep_blank_values=True, strict_parsing=False, errors="strict", max_num_fields=MAX_FIELDS
         )
     except UnicodeDecodeError:
         raise _invalid("$", msg("The body is not valid UTF-8.")) from None
     except ValueError:
-        raise _invalid("$", msg("The body has more than {limit} fields.", limit=_MAX_FIELDS)) from None
+        raise _invalid("$", msg("The body has more than {limit} fields.", limit=MAX_FIELDS)) from None
     tree: _Tree = {}
     for key, value in pairs:
         _put(tree, key, value)

@@ -107,6 +107,15 @@ async def test_two_roles_of_two_tasks_reach_each_other_by_the_documented_variabl
     assert len(set(addresses)) == 4
 
 
+async def test_a_task_knows_its_container_by_the_name_that_the_api_gives(
+    alice: Client, debian_image: str
+) -> None:
+    await alice.submit(job("named", debian_image, {"name": "main", "command": "printf $PAI_CONTAINER_ID"}))
+    await story_until(alice, "named", "ended")
+    (task,) = (await alice.job("alice", "named"))["taskRoles"]["main"]["taskStatuses"]
+    assert task["containerId"] == (await alice.log("alice", "named", "main", 0)).decode()
+
+
 async def test_the_documents_hello_world_runs_with_a_command_that_needs_no_gpu(alice: Client) -> None:
     config = json.loads((JOBS / "scm-helloworld.json").read_text())
     config["taskRoles"][0]["command"] = "echo hello from $PAI_JOB_NAME; exit 0"

@@ -61,6 +61,26 @@ async def test_nested_form_keys_make_a_job(http: httpx.AsyncClient) -> None:
     ]
 
 
+async def test_a_form_may_have_thousands_of_fields(http: httpx.AsyncClient) -> None:
+    form = {"jobName": "large-form", "image": "local/any"}
+    for role in range(500):
+        form |= {f"taskRoles[{role}][name]": f"r{role}", f"taskRoles[{role}][command]": "true"}
+        form |= {f"taskRoles[{role}][memoryMB]": "100", f"taskRoles[{role}][cpuNumber]": "1"}
+    answer = await http.post("/jobs", data=form)
+    assert answer.status_code == 202, answer.text
+    config = (await http.get("/user/alice/jobs/large-form/config")).json()
+    assert config["taskRoles"][499] == {"name": "r499", "command": "true", "memoryMB": 100, "cpuNumber": 1}
+    await http.delete("/user/alice/jobs/large-form")
+
+
+async def test_a_form_of_too_many_fields_is_told_how_many_may_be(http: httpx.AsyncClient) -> None:
+    form = "&".join(f"jobEnvs[a{number}]=1" for number in range(100_001))
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    answer = await http.post("/jobs", content=form, headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["message"] == "The body has more than 100000 fields."
+
+
 async def test_a_form_without_sense_is_refused(http: httpx.AsyncClient) -> None:
     answer = await http.post("/jobs", data={"taskRoles[0][name": "x"})
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")

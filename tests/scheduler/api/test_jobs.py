@@ -272,3 +272,10 @@ async def test_what_does_not_fit_waits_and_says_why(alice: Client) -> None:
     await alice.stop("alice", "too-big")
     status = (await alice.job("alice", "too-big"))["jobStatus"]
     assert (status["state"], status["appExitCode"]) == ("STOPPED", -7351)
+
+
+async def test_a_task_knows_its_container_by_the_name_that_the_api_gives(alice: Client) -> None:
+    await alice.submit(hello_job("named", "printf $PAI_CONTAINER_ID"))
+    assert [event async for event in alice.events("alice", "named")]
+    (task,) = (await alice.job("alice", "named"))["taskRoles"]["main"]["taskStatuses"]
+    assert task["containerId"] == (await alice.log("alice", "named", "main", 0)).decode()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +36,10 @@ NAMES = ("alice", "bob")
 def fill(store: Store, count: int, *, ended: bool = True, first: int = 0) -> None:
     """Put jobs into a database, alice's and bob's by turns, three of them in each ms."""
     config = make_config(make_role(gpus=0 if ended else 99))
+    plain = parse_job(config)
     jobs, configs, story = {}, {}, []
     for number in range(first, first + count):
-        spec = parse_job(config | {"jobName": f"job-{number}"})
+        spec = replace(plain, name=f"job-{number}")
         job = Job(f"id{number:08}", NAMES[number % 2], spec, 1000 + number // 3, order=number + 1)
         if ended:
             job.state, job.sub_state, job.completed = State.STOPPED, SubState.ENDED, 5000
@@ -73,12 +76,20 @@ class Watch:
         return present
 
 
-@pytest.fixture
-async def listed(tmp_path: Path) -> AsyncIterator[Gateway]:
-    """Serve 20,000 ended jobs."""
-    store = Store.in_folder(tmp_path)
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a database with 20,000 ended jobs."""
+    folder = tmp_path_factory.mktemp("full")
+    store = Store.in_folder(folder)
     fill(store, 20_000)
     store.close()
+    return folder
+
+
+@pytest.fixture
+async def listed(full: Path, tmp_path: Path) -> AsyncIterator[Gateway]:
+    """Serve 20,000 ended jobs."""
+    shutil.copytree(full, tmp_path, dirs_exist_ok=True)
     async with open_gateway(tmp_path, FolderStorage(tmp_path / "files")) as gateway:
         yield gateway
 

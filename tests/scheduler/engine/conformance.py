@@ -117,6 +117,23 @@ class EngineConformance:
         task, _ = await lab.run(command, env=env)
         assert lab.output(task) == "|".join(env.values()) + "|set\n"
 
+    @pytest.mark.parametrize("hold", [False, True])
+    async def test_variables_whose_names_no_shell_could_have_arrive(self, lab: Lab, hold: bool) -> None:
+        env = {
+            "PAI_HOST_IP_a.b_0": "10.0.0.1",
+            "PAI_HOST_IP_c~d_0": 'it\'s "quoted" $HOME',
+            "with-dash": "two\nlines",
+            "-u": "",
+            "0": "=",
+        }
+        command = 'printf "%s|" "$1"; cat /proc/self/environ | tr "\\0" "|"'
+        task, ended = await lab.run(command, env=env, hold_on_failure=hold)
+        assert ended.exit_code == 0
+        arrived = lab.output(task).split("|")
+        assert arrived[0] == ""
+        for name, value in env.items():
+            assert f"{name}={value}" in arrived
+
     async def test_an_environment_variable_of_64_kb_arrives_whole(self, lab: Lab) -> None:
         task, ended = await lab.run('printf %s "$LARGE"', env={"LARGE": "0123456789abcdef" * 4096})
         assert ended.exit_code == 0

@@ -172,6 +172,7 @@ def test_all_tasks_are_told_the_same_about_their_gang() -> None:
     ("uri", "filled"),
     [
         ("$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/$PAI_JOB_NAME", "hdfs://fs/bob/j.1"),
+        ("$PAI_DEFAULT_FS_URI/$PAI_USERNAME/${PAI_USERNAME}_x", "hdfs://fs/bob/bob_x"),
         ("${PAI_DEFAULT_FS_URI}/${PAI_JOB_NAME}_x", "hdfs://fs/j.1_x"),
         ("$PAI_JOB_NAME.tar/$PAI_JOB_NAMES/$PAI_JOB_NAME_x", "j.1.tar/$PAI_JOB_NAMES/$PAI_JOB_NAME_x"),
         ("/$HOME/$$/${}/$(id)/`id`", "/$HOME/$$/${}/$(id)/`id`"),
@@ -180,7 +181,9 @@ def test_all_tasks_are_told_the_same_about_their_gang() -> None:
         ("", ""),
     ],
 )
-def test_three_variables_are_filled_into_storage_uris_and_nothing_else(uri: str, filled: str) -> None:
+def test_the_documented_variables_are_filled_into_storage_uris_and_nothing_else(
+    uri: str, filled: str
+) -> None:
     spec = JobSpec("j.1", "i", (), auth_file=uri, data_dir=uri, code_dir=uri, output_dir=f"/{uri}")
     uris = storage_uris(spec, "bob", "hdfs://fs")
     assert (uris.auth_file, uris.data_dir, uris.code_dir, uris.output_dir) == (
