@@ -83,7 +83,7 @@ class Connection(asyncssh.SSHServer):
         """Cut it off."""
         self.ssh.abort()
 
-    def say(self, words: str) -> None:
+    def send_auth_banner(self, words: str) -> None:
         """Say something to somebody who is about to log in."""
         self.ssh.send_auth_banner(words)
 

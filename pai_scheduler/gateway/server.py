@@ -110,7 +110,7 @@ class Server:
             return await self._guard.check(peer, credential, ask)
         except UnavailableError as error:
             _log.warning("%s", error)
-            connection.say("The scheduler does not answer just now; try again in a minute.\n")
+            connection.send_auth_banner("The scheduler does not answer just now; try again in a minute.\n")
             return None
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
