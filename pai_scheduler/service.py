@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nsmallest
@@ -16,6 +15,7 @@ from .access.job_keys import JobKeys
 from .administration import Administration, WantedShare
 from .admission import Admission
 from .caller import Caller
+from .clock import Clock
 from .cluster.definition import Definition, LogKeeping, VirtualCluster, merge_nodes
 from .cluster.node import Node
 from .cluster.placement import Cluster
@@ -56,6 +56,7 @@ from .reading import Reader
 from .storage.files import Files
 from .store.store import JobPosition, Store, StoredStory
 from .story import Stories
+from .timekeeping import Timekeeper
 from .writer import Committed, Writer
 
 __all__ = [
@@ -85,7 +86,8 @@ class Service:
 
     `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
     the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
-    task; without `data_dir` nobody watches whether its disk is full. `clock` gives ms since the epoch.
+    task; without `data_dir` nobody watches whether its disk is full. `clock` is
+    what all times here are told by.
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class Service:
         keys: JobKeys | None = None,
         kill_grace_seconds: float = 10.0,
         first_port: int = 0,
-        clock: Callable[[], int] = lambda: int(time.time() * 1000),
+        clock: Clock | None = None,
     ) -> None:
         self._engine = engine
         self._store = store
@@ -114,7 +116,7 @@ class Service:
         )
         self._first_port = first_port
         self._default_fs_uri, self._address, self._job_files = default_fs_uri, address, job_files
-        self._now = clock
+        clock = self._clock = self._now = clock or Clock()
         self._nodes: tuple[Node, ...] = ()
         self._reader = Reader(store)
         self._stories = Stories(store, self._reader)
@@ -161,6 +163,7 @@ class Service:
         self._key_files = (
             KeyFiles(keys, lambda: job_files.files) if keys is not None and job_files is not None else None
         )
+        self._timekeeper = Timekeeper(clock, store, self._writer, lambda: not self._core.jobs)
         self._pump: asyncio.Task[None] | None = None
 
     # -- life -----------------------------------------------------------------------------------------------
@@ -175,6 +178,7 @@ class Service:
             await self._job_files.start(*storage_uris(self._default_fs_uri, self._address, self._engine))
         self._nodes = merge_nodes(self._definition, await self._engine.nodes())
         # not requests: StoreError keeps it from starting
+        await self._timekeeper.start()
         await self._admission.start()
         # over those of the file; DefinitionError where both together are impossible
         changes = await asyncio.to_thread(self._store.virtual_clusters)
@@ -213,6 +217,7 @@ class Service:
             await self._room.close()
         await self._meters.close()
         await self._launcher.close()
+        await self._timekeeper.close()
         await self._writer.close()
         await self._engine.close()
         if self._key_files is not None:
@@ -486,9 +491,10 @@ class Service:
                 if isinstance(event, NodesChanged):
                     self._nodes = merge_nodes(self._definition, event.nodes)
                     self._meters.note_nodes(self._nodes)
-                    self._writer.report(NodesChanged(event.time, self._nodes))
+                    self._writer.report(NodesChanged(self._now(), self._nodes))
                 else:
-                    self._writer.report(event)
+                    # an engine tells times by the machine's clock
+                    self._writer.report(replace(event, time=self._clock.of_wall(event.time)))
         except Exception:
             _log.critical("the engine tells no more what happens; start the scheduler again", exc_info=True)
             raise

@@ -158,6 +158,7 @@ class Writer:
         configs = {}
         begin = time.perf_counter()
         for entry in entries:
+            entry.event = self.core.in_order(entry.event)
             self.core.handle(entry.event, outcome)
             if entry.config is not None:
                 configs[entry.event.job_id] = entry.config  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ user's stop) → the other tasks are ended → everything is released → anothe
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..cluster.books import Shape
 from ..cluster.definition import DEFAULT_DEBUG_HOLD_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
@@ -52,10 +52,6 @@ class Settings:
     debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
 
 
-#: So much may the clocks of two machines (or of an engine and the service) differ without meaning anything.
-_CLOCKS_DIFFER_MS = 60_000
-
-
 class Core:
     """All jobs that have not ended, or still hold something; and the cluster they run on."""
 
@@ -71,7 +67,6 @@ class Core:
         #: jobs that have not ended, by user and id
         self._unended: dict[str, dict[str, Job]] = {}
         self.timers = Timers()
-        #: the latest time that was seen, to notice a clock that was set back
         self._latest = 0
 
     @property
@@ -98,8 +93,8 @@ class Core:
         for job in sorted(jobs, key=lambda job: job.order):
             self.jobs[job.id] = job
             self._unended.setdefault(job.user, {})[job.id] = job
-            if job.attempt is not None:
-                self._latest = max(self._latest, job.attempt.completed or 0)
+            job.latest = job.latest_time()
+            self._latest = max(self._latest, job.latest)
             if job.attempt is not None and not job.attempt.is_released:
                 self._resume(job, job.attempt, outcome)
             else:
@@ -107,6 +102,20 @@ class Core:
                 job.last_failure = verdict.reason if verdict and verdict.state is State.FAILED else None
                 self._wait(job, outcome)
         return outcome
+
+    def in_order(self, event: Event) -> Event:
+        """Give an event with a time that is not before what is told of its job already.
+
+        What happened while the service was down is told by the machine's clock, which may have been set.
+        """
+        match event:
+            case Started(task=task) | Held(task=task) | Ended(task=task) | Progress(task=task):
+                job = self.jobs.get(task.job_id)
+            case StopRequested(job_id=job_id) | Reordered(job_id=job_id) | PortsTaken(job_id=job_id):
+                job = self.jobs.get(job_id)
+            case _:
+                return event
+        return event if job is None or event.time >= job.latest else replace(event, time=job.latest)
 
     def handle(self, event: Event, outcome: Outcome) -> None:
         """Take one event; add what follows from it to `outcome`. Events about what is over change nothing."""
@@ -136,9 +145,9 @@ class Core:
             case SharesChanged():
                 self.dispatcher.set_clusters(event.virtual_clusters)
                 outcome.virtual_clusters.update(event.changes)
-        # (a `Tick` that came after the clock was set back has taken that for the present)
+        # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
-        self._schedule(event.time, outcome)
+        self._schedule(self._latest, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:
         """Give what a task was given."""
@@ -288,14 +297,6 @@ class Core:
     def _on_tick(self, event: Tick, outcome: Outcome) -> None:
         for job_id, timer in list(self.timers.due(event.time)):
             self._ring(job_id, timer, event.time, outcome)
-        if event.time + _CLOCKS_DIFFER_MS < self._latest:
-            # the clock was set back: times that were reckoned by the old one are of no use
-            for job_id in self.timers.all(Timer.RETRY):
-                attempt = self.jobs[job_id].attempt
-                if attempt is not None and (attempt.completed or 0) > event.time + _CLOCKS_DIFFER_MS:
-                    self.timers.cancel(job_id, Timer.RETRY)
-                    self._ring(job_id, Timer.RETRY, event.time, outcome)
-        self._latest = event.time
         if (next_time := self.timers.next()) is not None:
             outcome.instructions.append(WakeAt(next_time))
 
@@ -527,6 +528,7 @@ class Core:
         attempt: Attempt | None = None,
         data: dict[str, object] | None = None,
     ) -> None:
+        job.latest = time
         number = task.ref.attempt if task else attempt.number if attempt else None
         role, index = (task.ref.role, task.ref.index) if task else (None, None)
         outcome.story.append(StoryEntry(job.id, time, kind, message, number, role, index, data or {}))

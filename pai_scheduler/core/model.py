@@ -130,6 +130,8 @@ class Job:
     #: why the attempt before the present one failed, and what its start is busy with; for people, not stored
     last_failure: Message | None = None
     progress: Message | None = None
+    #: the latest time that is told of it: nothing is told with an earlier one
+    latest: int = field(default=0, compare=False)
     #: delete it once its tasks are gone
     doomed: bool = False
 
@@ -159,6 +161,15 @@ class Job:
     def rank(self) -> tuple[int, int]:
         """Give the place in the queue of its virtual cluster: lower comes first."""
         return -(self.spec.priority if self.priority is None else self.priority), self.order
+
+    def latest_time(self) -> int:
+        """Find the latest time in what is known of the job and its present attempt."""
+        times: list[int | None] = [self.created]
+        if (attempt := self.attempt) is not None:
+            times += [attempt.created, attempt.launched, attempt.completed]
+            for task in attempt.tasks.values():
+                times += [task.started, task.held, task.ended]
+        return max(time for time in times if time is not None)
 
     def in_gang_order(self, attempt: Attempt) -> list[Task]:
         """List an attempt's tasks in the order of the job's gang: by role, then by index."""

@@ -65,6 +65,8 @@ class DockerTask:
         self.disk_bytes: int | None = None
         #: NVIDIA's names of the GPUs that it has
         self.gpu_uuids: tuple[str, ...] = ()
+        #: it ran when it was signalled
+        self._signalled = False
         #: Loop time of the next SIGKILL.
         self._kill_by: float | None = None
 
@@ -310,6 +312,7 @@ class DockerTask:
             await self._api.persist(
                 lambda: self._api.docker.containers.container(container).kill(signal=signal)
             )
+            self._signalled = True
         except aiodocker.DockerError as error:
             if error.status not in (404, 409):  # it is gone, or does not run
                 raise
@@ -323,6 +326,8 @@ class DockerTask:
             code, oom = int(state["ExitCode"]), oom or bool(state["OOMKilled"])
             # Docker notes a start a moment after it, so a short task may seem to end before
             when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
+        if self._signalled:  # whatever the clock was set to meanwhile
+            when = max(when, self._killed_at or 0, self._disk_full_at or 0)
         if self._held is not None:  # what ended later was the hold
             code, oom = self._held.exit_code, self._held.cause is EndCause.OOM
         killed_at = self._killed_at if self._killed_at is not None and self._killed_at <= when else None

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,6 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from ..access.public_key import PublicKey
+from ..clock import ClockMark
 from ..cluster.definition import VirtualCluster
 from ..core.instructions import Outcome
 from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
@@ -24,7 +25,18 @@ from .database import DatabaseFile, StoreError, open_database, store_error
 from .lease import Lease
 from .migrate import EmptyDatabaseError, migrate
 from .reserve import keep_reserve
-from .tables import KEPT, attempts, forgotten, installation, jobs, public_keys, story, tasks, virtual_clusters
+from .tables import (
+    KEPT,
+    attempts,
+    clock_marks,
+    forgotten,
+    installation,
+    jobs,
+    public_keys,
+    story,
+    tasks,
+    virtual_clusters,
+)
 
 __all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredStory"]
 
@@ -190,6 +202,12 @@ class Store:
             for job_id in {ref.job_id for ref in refs}:
                 connection.execute(forgotten.delete().where(forgotten.c.job_id == job_id))
 
+    def keep_clock_mark(self, mark: ClockMark) -> None:
+        """Keep where the scheduler's clock is, instead of where it was."""
+        with self._writing() as connection:
+            connection.execute(clock_marks.delete())
+            connection.execute(clock_marks.insert(), asdict(mark))
+
     def add_public_key(self, user: str, key: PublicKey, now: int, most: int) -> int | None:
         """Keep a user's public key, at `now` (ms since the epoch); None: there are `most` already.
 
@@ -245,6 +263,17 @@ class Store:
         with self._reading() as connection:
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
+
+    def clock_mark(self) -> tuple[ClockMark | None, int | None]:
+        """Give where the clock was, and the latest time told of jobs that have not ended.
+
+        None: nothing is kept; there is no such job.
+        """
+        told = sa.select(sa.func.max(story.c.time)).join(jobs, jobs.c.id == story.c.job_id)
+        with self._reading() as connection:
+            found = connection.execute(sa.select(clock_marks)).first()
+            latest = connection.execute(told.where(jobs.c.sub_state != SubState.ENDED.value)).scalar()
+        return None if found is None else ClockMark(**found._mapping), latest
 
     def forgotten(self) -> list[TaskRef]:
         """Give the tasks of deleted jobs whose logs are still to be removed."""

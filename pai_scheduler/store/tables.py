@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0007"
+HEAD = "0008"
 
 metadata = MetaData()
 
@@ -137,6 +137,15 @@ virtual_clusters = Table(
     metadata,
     Column("name", String(255), primary_key=True),
     Column("document", Text),
+)
+
+#: where the scheduler's clock was, in one row: so long (ms) after the boot of that name it was `time`
+clock_marks = Table(
+    "clock_marks",
+    metadata,
+    Column("boot", String(64), primary_key=True),
+    Column("uptime", BigInteger, nullable=False),
+    Column("time", BigInteger, nullable=False),
 )
 
 #: the public keys with which users log into their tasks; `line` is the key as OpenSSH writes it

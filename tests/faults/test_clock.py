@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pai_scheduler.clock import Clock
 from pai_scheduler.core import retry
-from pai_scheduler.core.model import Job, SubState
+from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.process import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
@@ -21,53 +22,70 @@ from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 
 ALICE = Caller("alice")
-DAY_MS = 24 * 60 * 60 * 1000
+HOUR_MS = 60 * 60 * 1000
+DAY_MS = 24 * HOUR_MS
 
 
-class Clock:
-    """The time of day, off by what a test says."""
+class Machine:
+    """The machine's clock, off by what a test says (ms)."""
 
     offset = 0
 
-    def __call__(self) -> int:
-        return time.time_ns() // 10**6 + self.offset
+    def clock(self) -> Clock:
+        """Give the clock of a scheduler on this machine."""
+        return Clock(lambda: time.time_ns() + self.offset * 10**6)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    """Give the service's clock."""
-    return Clock()
+def machine() -> Machine:
+    """Give the machine's clock."""
+    return Machine()
+
+
+#: Begins the next life of the service.
+Begin = Callable[[], Awaitable[Service]]
 
 
 @pytest.fixture(params=["process", "docker"])
-async def service(
-    request: pytest.FixtureRequest, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Service]:
-    """Run a service on each engine; a second try comes after a moment."""
+async def begin(
+    request: pytest.FixtureRequest, tmp_path: Path, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Begin]:
+    """Run services on each engine, one after the other; a second try comes after a moment."""
     monkeypatch.setattr(retry, "AT_ONCE", 0)
     monkeypatch.setattr(retry, "FIRST_DELAY_MS", 300)
-    engine: Engine
-    if request.param == "docker":
-        host = request.getfixturevalue("docker_host")
+    host = request.getfixturevalue("docker_host") if request.param == "docker" else None
+    if host is not None:
         await asyncio.to_thread(provide, tiny_image, host)
-        engine = DockerEngine(tmp_path / "data", host=host)
-    else:
-        engine = ProcessEngine(tmp_path / "data")
-    told = engine.events
+    made: list[Service] = []
 
-    async def events() -> AsyncIterator[EngineEvent]:
-        """Tell what the engine tells, by the clock of the same machine."""
-        async for event in told():
-            yield replace(event, time=event.time + clock.offset)
+    async def begin() -> Service:
+        if made:
+            await made[-1].close()
+        data = tmp_path / "data"
+        engine: Engine = ProcessEngine(data) if host is None else DockerEngine(data, host=host)
+        told = engine.events
 
-    engine.events = events  # type: ignore[method-assign]
-    made = Service(engine, Store.in_folder(tmp_path / "data"), clock=clock)
-    await made.start()
-    yield made
-    for job in await made.jobs(ALICE):
-        await made.stop_job(ALICE, "alice", job.name)
-        await ended(made, job.name)
-    await made.close()
+        async def events() -> AsyncIterator[EngineEvent]:
+            """Tell what the engine tells, by the clock of the same machine."""
+            async for event in told():
+                yield replace(event, time=event.time + machine.offset)
+
+        engine.events = events  # type: ignore[method-assign]
+        made.append(Service(engine, Store.in_folder(data), clock=machine.clock()))
+        await made[-1].start()
+        return made[-1]
+
+    yield begin
+    for job in await made[-1].jobs(ALICE):
+        await made[-1].stop_job(ALICE, "alice", job.name)
+        await ended(made[-1], job.name)
+    await made[-1].close()
+
+
+@pytest.fixture
+async def service(begin: Begin) -> Service:
+    """Run one service."""
+    return await begin()
 
 
 def config(name: str, command: str, **fields: object) -> dict[str, object]:
@@ -92,14 +110,14 @@ async def ended(service: Service, name: str) -> Job:
     "steps", [(DAY_MS,), (-DAY_MS,), (DAY_MS, -DAY_MS, DAY_MS)], ids=["forward", "back", "to-and-fro"]
 )
 async def test_a_clock_that_is_set_costs_no_job_anything(
-    service: Service, clock: Clock, steps: tuple[int, ...]
+    service: Service, machine: Machine, steps: tuple[int, ...]
 ) -> None:
     await service.submit(ALICE, "alice", config("long", "sleep 1; exit 7"))
     await service.submit(ALICE, "alice", config("tried-again", "exit 3", retryCount=len(steps) + 1))
     await until(service, "long", SubState.RUNNING)
     for number, step in enumerate(steps):
         await until(service, "tried-again", SubState.RETRY_WAIT)
-        clock.offset += step
+        machine.offset += step
         await service.submit(ALICE, "alice", config(f"after-{number}", "exit 5"))
     jobs = {job.name: await ended(service, job.name) for job in await service.jobs(ALICE)}
     codes = {name: job.verdict and job.verdict.exit_code for name, job in jobs.items()}
@@ -111,3 +129,52 @@ async def test_a_clock_that_is_set_costs_no_job_anything(
     assert len(await service.attempts(ALICE, "alice", "long")) == 1
     ids = [entry.id for entry in await service.story(ALICE, None, None)]
     assert ids == sorted(set(ids))
+    for job in await service.jobs(ALICE):
+        await check_times(service, job.name)
+
+
+@pytest.mark.parametrize("step", [HOUR_MS, -HOUR_MS], ids=["forward", "back"])
+async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
+    begin: Begin, machine: Machine, step: int
+) -> None:
+    service = await begin()
+    await service.submit(ALICE, "alice", config("short", "exec sleep 1000", extras={"maxRunSeconds": 3}))
+    await service.submit(ALICE, "alice", config("long", "exec sleep 1000", extras={"maxRunSeconds": 1800}))
+    await until(service, "short", SubState.RUNNING)
+    await until(service, "long", SubState.RUNNING)
+    machine.offset += step
+    # over a restart too
+    service = await begin()
+    short = await ended(service, "short")
+    assert short.verdict is not None
+    assert (short.state, short.verdict.exit_code) == (State.STOPPED, -7351)
+    assert short.completed is not None
+    assert short.attempt is not None
+    assert short.attempt.launched is not None
+    # (a hundredth is what the clock may be slow or fast by, until it is again what the machine's is)
+    assert 2_950 < short.completed - short.attempt.launched < HOUR_MS / 2
+    await service.submit(ALICE, "alice", config("other", "exit 0"))
+    await ended(service, "other")
+    assert (await service.job(ALICE, "alice", "long")).state is State.RUNNING
+    for name in ("short", "long", "other"):
+        await check_times(service, name)
+
+
+async def check_times(service: Service, name: str) -> None:
+    """See that what is told of a job is told in the order in which it happened, and when it did."""
+    story = [entry.entry.time for entry in await service.story(ALICE, "alice", name)]
+    assert story == sorted(story)
+    job = await service.job(ALICE, "alice", name)
+    times = [job.created]
+    for attempt in await service.attempts(ALICE, "alice", name):
+        times += known(attempt.created, attempt.launched, attempt.completed)
+        for task in attempt.tasks.values():
+            of_task = known(attempt.created, task.started, task.ended, attempt.completed)
+            assert of_task == sorted(of_task)
+    times += known(job.completed)
+    assert times == sorted(times)
+    assert times[-1] - times[0] < HOUR_MS / 2
+
+
+def known(*times: int | None) -> list[int]:
+    return [time for time in times if time is not None]

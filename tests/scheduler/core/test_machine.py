@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.placement import PORT_RANGE
-from pai_scheduler.core.events import PortsTaken
+from pai_scheduler.core.events import Ended, PortsTaken
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
@@ -257,6 +257,37 @@ def test_stopping_twice_is_stopping_once() -> None:
     world.stop()
     assert world.stop() == []
     assert world.told().count("stop-requested") == 1
+
+
+# -- time
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_is_told_by_a_clock_that_was_set_back_is_told_after_what_came_before(restarted: bool) -> None:
+    world = World()
+    (task,) = world.run(retryCount=1)
+    if restarted:
+        world.restart()
+    long_ago = world.now - 3_600_000
+    ended = world.core.in_order(Ended(task, long_ago, EndCause.EXITED, 3))
+    assert ended == Ended(task, world.now, EndCause.EXITED, 3)
+    world.handle(ended)
+    assert world.attempt(number=0).completed == world.now
+    times = [entry.time for entry in world.disk.story]
+    assert times == sorted(times)
+
+
+def test_what_ended_while_nobody_looked_keeps_its_time_and_what_follows_begins_now() -> None:
+    world = World(make_node(cpus=1))
+    (task,) = world.run()
+    world.submit(id="next")
+    ended = world.now + 1000
+    world.tick(60_000)
+    event = Ended(task, ended, EndCause.EXITED, 0)
+    assert world.core.in_order(event) is event
+    world.handle(event)
+    assert world.job().completed == ended
+    assert world.attempt("next").created == world.now
 
 
 # -- the end is the end

@@ -253,25 +253,3 @@ def test_a_conflict_over_resources_is_tried_again_after_a_spread_out_pause_and_n
         assert 600_000 <= another.delay_ms < 3_600_000
         pauses.add(another.delay_ms)
     assert len(pauses) > 15
-
-
-def test_a_clock_that_is_set_back_is_noticed_however_long_ago_the_last_tick_was() -> None:
-    world = World()
-    world.tick()
-    world.now += 2 * DAY_MS
-    world.submit(make_role(), retryCount=-1)
-    while world.job().sub_state is not SubState.RETRY_WAIT:
-        fail(world)
-    world.tick(-DAY_MS)
-    assert world.job().sub_state is SubState.STARTING
-
-
-def test_a_clock_that_is_set_back_keeps_no_job_from_its_next_attempt() -> None:
-    world = World()
-    world.submit(retryCount=9)
-    while world.job().not_before is None:
-        fail(world)
-    due = world.job().not_before
-    number = world.job().retries.total
-    assert world.tick(-10_000) == [WakeAt(due)]  # two clocks that do not quite agree
-    assert world.tick(-3_600_000) == [LaunchAttempt("j", number)]

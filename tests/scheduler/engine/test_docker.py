@@ -14,6 +14,7 @@ import pytest
 
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_api import DockerApi
+from pai_scheduler.engine.docker_surroundings import Fate, Surroundings
 from pai_scheduler.engine.protocol import EndCause, Ended, Progress, Started
 from pai_scheduler.job.task import TaskRef
 
@@ -37,6 +38,21 @@ class TestDockerEngine(EngineConformance):
     @pytest.fixture
     def image(self, debian_image: str) -> str:
         return debian_image
+
+
+async def test_a_task_was_killed_also_when_the_clock_is_set_back_between_the_kill_and_its_end(
+    docker_lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember = Surroundings.remember
+
+    def an_hour_ahead(self: Surroundings, fate: Fate, task: TaskRef) -> int:
+        """Tell the time of the kill as it is before the clock is set back by an hour."""
+        return remember(self, fate, task) + 3_600_000
+
+    monkeypatch.setattr(Surroundings, "remember", an_hour_ahead)
+    task = await docker_lab.start(FOREVER)
+    await docker_lab.engine.kill(task, 0)
+    assert (await docker_lab.ended(task)).cause is EndCause.KILLED
 
 
 # limits
