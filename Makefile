@@ -31,9 +31,10 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: run test lint docs clean image runtime
+.PHONY: password run test lint docs clean image runtime
 
-run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
+# before anything is fetched or built, so it comes first
+run: password build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
@@ -41,6 +42,11 @@ run: build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image
 
 # handed on without standing in a command line
 export PASSWORD
+
+# (the first target, `run`, stays what `make` alone does)
+password:
+	@[ -z "$$PASSWORD" ] || [ "$${#PASSWORD}" -ge 8 ] || \
+		{ echo 'PASSWORD must have at least 8 characters.' >&2; exit 1; }
 
 # pytest comes last, so that its summary is what one sees, and runs even if the front end's tests have failed
 test: build/tools build/proxy/installed

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from .caller import Caller
@@ -25,11 +26,15 @@ from .job.messages import Message, msg
 from .job.parse import InvalidJobError, config_of, parse_job
 from .job.spec import JobSpec
 from .job.validate import SpecError, validate
+from .job_rights import find_refused
 from .reading import Reader
+from .storage.names import StorageNames
 from .store.store import Store
 from .writer import Writer
 
 _FEW_ROLES = 8
+#: the fields of a job that may name something in the storage
+_STORED = frozenset(("authFile", "codeDir", "dataDir", "outputDir", "extras"))
 #: characters of a user's name, as in JupyterHub's own database
 _LONGEST_NAME = 255
 
@@ -39,7 +44,8 @@ class Admission:
 
     `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
     being deleted, `refuses_image` why no task may have an image, `clock` gives ms since the epoch. `shortage`
-    says why there is no room for any more.
+    says why there is no room for any more, `names` under which URIs the storage is known (None: there is
+    none).
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Admission:
         refuses_image: Callable[[str], Awaitable[Message | None]],
         clock: Callable[[], int],
         shortage: Callable[[], Message | None],
+        names: Callable[[], StorageNames | None],
     ) -> None:
         self._store = store
         self._reader = reader
@@ -61,6 +68,7 @@ class Admission:
         self._refuses_image = refuses_image
         self._now = clock
         self._shortage = shortage
+        self._names = names
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         self._last_order = 0
@@ -103,10 +111,24 @@ class Admission:
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = await self._errors(spec)
+        errors = [*await self._errors(spec), *self._refused_files(caller, spec)]
         if errors:
             return Forecast(errors, "never", _summary(errors))
         return forecast(self._writer.core, caller.name, spec)
+
+    async def file_warnings(self, caller: Caller, owner: str, config: object) -> list[Message]:
+        """Say what of the storage will be refused to a job that was accepted.
+
+        It is no reason not to take it: rights may change before it starts.
+        """
+        if caller.name != owner or not (isinstance(config, Mapping) and _STORED & config.keys()):
+            return []
+        return [error.message for error in self._refused_files(caller, await _parse(config))]
+
+    def _refused_files(self, caller: Caller, spec: JobSpec) -> list[SpecError]:
+        names = self._names()
+        # a job has its user's rights, never an administrator's
+        return [] if names is None else list(find_refused(spec, replace(caller, admin=False), names))
 
     async def _errors(self, spec: JobSpec) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, cast
@@ -64,7 +64,10 @@ class Client:
         locale: str = "en",
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
+        warned: Callable[[str], None] = lambda _: None,
     ) -> None:
+        #: hears what the scheduler says of a job that it has accepted all the same
+        self.warned = warned
         self.url = (url or os.environ.get("PAI_API_URL") or DEFAULT_URL).rstrip("/")
         #: Empty where there is none.
         self.token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
@@ -103,7 +106,9 @@ class Client:
     async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
         """Submit a job (durable on return), for oneself or, as admin, for `user`; give its name."""
         path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
-        await self._json("POST", path, json=config)
+        response = await self._send("POST", path, json=config)
+        for warning in response.headers.get_list("X-Warning"):
+            self.warned(warning)
         return str(config["jobName"])
 
     async def jobs(self, user: str | None = None, *, limit: int | None = None) -> list[JobSummary]:

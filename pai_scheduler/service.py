@@ -153,6 +153,7 @@ class Service:
             engine.refuses_image,
             clock,
             self._shortage,
+            lambda: None if job_files is None else job_files.files.names,
         )
         self._administration = Administration(
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
@@ -235,6 +236,10 @@ class Service:
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
         return await self._admission.submit(caller, owner, config)
+
+    async def file_warnings(self, caller: Caller, owner: str, config: object) -> list[Message]:
+        """Say what of the storage will be refused to a job that was just accepted, as rights are now."""
+        return await self._admission.file_warnings(caller, owner, config)
 
     async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""

@@ -27,12 +27,17 @@ class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
         name = await self.service.submit(self.caller, owner, config)
-        for warning in warnings(config):
-            self.add_header("X-Warning", str(warning))
+        for warning in [*warnings(config), *await self.service.file_warnings(self.caller, owner, config)]:
+            self.add_header("X-Warning", _in_header(str(warning)))
         self.set_header(
             "Location", f"{self.desk.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"
         )
         self.answer({"message": f"update job {name} successfully"}, 202)
+
+
+def _in_header(text: str) -> str:
+    """Write a sentence, in which there may be anybody's URIs, so that it can stand in a header."""
+    return text.encode("unicode_escape").decode("ascii")
 
 
 class _ListingHandler(_SubmitHandler, ListHandler):

@@ -101,9 +101,18 @@ async def metrics(
 
 
 async def stop(session: Session, *, name: str, user: str | None) -> int:
-    """Stop a job."""
-    await session.client.stop(await session.owner(user), name)
-    _done(session, "Job {name} is stopped.", name)
+    """Stop a job, or say how it had ended before."""
+    owner = await session.owner(user)
+    await session.client.stop(owner, name)
+    status = (await session.client.job(owner, name))["jobStatus"]
+    if status["state"] == "FAILED":
+        _done(session, "Job {name} had failed already; nothing was left to stop.", name)
+        if status["appExitDiagnostics"] and not session.as_json:
+            print(printable_lines(status["appExitDiagnostics"]))
+    elif status["state"] == "SUCCEEDED":
+        _done(session, "Job {name} had succeeded already; nothing was left to stop.", name)
+    else:
+        _done(session, "Job {name} is stopped.", name)
     return OK
 
 

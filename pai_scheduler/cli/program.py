@@ -71,7 +71,10 @@ async def _run(
     json: bool = False,
     **options: object,
 ) -> int:
-    client, files = Client(url, token, locale=locale), FilesClient(url, token, locale=locale)
+    client, files = (
+        Client(url, token, locale=locale, warned=_complain),
+        FilesClient(url, token, locale=locale),
+    )
     try:
         async with client, files:
             return await COMMANDS[command](Session(client, files, locale, json), **options)

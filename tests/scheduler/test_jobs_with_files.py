@@ -203,3 +203,22 @@ async def test_a_job_that_is_stopped_between_two_attempts_leaves_nothing(
     await ended(alice, "between")
     while list((scheduler.data_dir / "code").glob("[!.]*")):  # noqa: ASYNC110 - it goes soon
         await asyncio.sleep(0.05)
+
+
+async def test_what_the_user_may_not_use_is_said_before_the_job_runs(
+    scheduler: RunningScheduler, alice: Client
+) -> None:
+    config = hello_job("told", "true", outputDir="/Public/结果", codeDir="/alice/code")
+    said = "User alice may not write to /Public/"
+    forecast = await alice.validate(config)
+    assert forecast["fits"] == "never"
+    (error,) = forecast["errors"]
+    assert error["path"] == "$.outputDir"
+    assert said in error["message"]
+    # it is taken, as rights may change, and its user is told
+    warnings: list[str] = []
+    async with Client(scheduler.url, "token-of-alice", warned=warnings.append) as client:
+        await client.submit(config)
+        await client.submit(hello_job("fine", "true", outputDir="/alice/results"))
+    (warning,) = warnings
+    assert said in warning

@@ -72,6 +72,7 @@ def test_a_job_is_stopped_and_deleted(pai: Pai, tmp_path: Path) -> None:
     pai("submit", _file(tmp_path, "cli-stop", "sleep 600"))
     assert pai("stop", "cli-stop").stdout == "Job cli-stop is stopped.\n"
     assert "STOPPED" in pai("show", "cli-stop").stdout
+    assert pai("stop", "cli-stop").stdout == "Job cli-stop is stopped.\n"
     assert pai("delete", "cli-stop").returncode == 0
     gone = pai("show", "cli-stop")
     assert (gone.returncode, gone.stdout) == (1, "")
@@ -304,3 +305,22 @@ def test_a_job_that_has_to_wait_is_told_why_when_it_is_submitted(pai: Pai) -> No
     pai("delete", "cli-in-vain")
     assert said[0] == "Job cli-in-vain is submitted."
     assert "place 1 in the queue: Never fits at present: " in said[1]
+
+
+def test_a_job_that_had_ended_before_it_was_stopped_is_said_to_have(pai: Pai, tmp_path: Path) -> None:
+    for name, command, words in (
+        ("cli-failed", "exit 3", "had failed"),
+        ("cli-fine", "true", "had succeeded"),
+    ):
+        pai("submit", "--watch", _file(tmp_path, name, command))
+        said = pai("stop", name).stdout
+        assert said.startswith(f"Job {name} {words} already; nothing was left to stop.\n")
+        assert ("exit code 3" in said) == (name == "cli-failed")
+
+
+def test_a_job_whose_results_cannot_be_written_is_told_of_when_it_is_submitted(
+    pai: Pai, tmp_path: Path
+) -> None:
+    ran = pai("submit", _file(tmp_path, "cli-told", "true", outputDir="/Public/models"))
+    assert ran.returncode == 0
+    assert "User alice may not write to /Public/models." in ran.stderr
