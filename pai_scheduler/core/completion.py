@@ -50,6 +50,7 @@ def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> 
     peers = [peer for (name, _), peer in attempt.tasks.items() if name == role.name]
     failed = sum(peer.state is State.FAILED for peer in peers)
     succeeded = sum(peer.state is State.SUCCEEDED for peer in peers)
+    lost = sum(other.state is State.FAILED for other in attempt.tasks.values())
     trigger = (task.ref.role, task.ref.index)
     if (
         task.state is State.FAILED
@@ -68,9 +69,15 @@ def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> 
             count=succeeded,
             role=role.name,
         )
+        if lost:
+            reason = counted(
+                "{reason} {count} task had failed before.",
+                "{reason} {count} tasks had failed before.",
+                reason=reason,
+                count=lost,
+            )
         return Verdict(State.SUCCEEDED, 0, 0, trigger, reason)
     if all(other.state.ended for other in attempt.tasks.values()):
-        lost = sum(other.state is State.FAILED for other in attempt.tasks.values())
         reason = msg("All tasks have completed.")
         if lost:
             reason = msg("All tasks have completed; {count} of them failed.", count=lost)

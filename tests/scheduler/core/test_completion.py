@@ -99,6 +99,28 @@ def test_each_role_has_a_policy_of_its_own() -> None:
     assert world.job().state is State.SUCCEEDED
 
 
+@pytest.mark.parametrize(
+    ("failed", "words"),
+    [
+        (0, "1 task of role worker has succeeded."),
+        (1, "1 task of role worker has succeeded. 1 task had failed before."),
+        (2, "1 task of role worker has succeeded. 2 tasks had failed before."),
+    ],
+)
+def test_a_job_that_has_enough_successes_says_how_many_tasks_had_failed(failed: int, words: str) -> None:
+    world = World()
+    refs = world.run(
+        make_role("ps", 1, min_failed=None), make_role("worker", 3, min_failed=None, min_succeeded=1)
+    )
+    for ref in refs[:failed]:
+        world.exited(ref, 1)
+    world.exited(refs[2], 0)
+    world.killed(*(ref for ref in refs if not world.task(ref).state.ended))
+    verdict = world.job().verdict
+    assert verdict is not None
+    assert (verdict.state, str(verdict.reason)) == (State.SUCCEEDED, words)
+
+
 def test_failures_of_one_role_do_not_count_for_another() -> None:
     world = World()
     refs = world.run(make_role("ps", 2, min_failed=2), make_role("worker", 2, min_failed=2))
