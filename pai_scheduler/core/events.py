@@ -71,6 +71,24 @@ class Progress:
     percent: int | None = None
 
 
+class Notice(StrEnum):
+    """What an engine can notice about a task without its end; a job's story has each once of a task."""
+
+    PROCESS_KILLED = "process-killed"  # the kernel ended one of its processes for its memory limit
+    LOG_LOST = "log-lost"  # a full disk lost part of what it printed
+
+
+@dataclass(frozen=True, slots=True)
+class Noticed:
+    """Something about a task that people should know; it changes nothing. May be told again by an engine."""
+
+    task: TaskRef
+    time: int
+    notice: Notice
+    message: Message
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class Accessed:
     """Somebody opened a way into a task, or closed it; it changes nothing and stands in the job's story."""
@@ -160,6 +178,7 @@ Event = (
     | Held
     | Ended
     | Progress
+    | Noticed
     | Accessed
     | PortsTaken
     | NodesChanged

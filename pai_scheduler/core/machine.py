@@ -26,6 +26,7 @@ from .events import (
     Event,
     Held,
     NodesChanged,
+    Noticed,
     PortsTaken,
     Progress,
     Reordered,
@@ -130,6 +131,8 @@ class Core:
                 self._on_ended(event, outcome)
             case Progress():
                 self._on_progress(event, outcome)
+            case Noticed():
+                self._on_noticed(event, outcome)
             case Accessed():
                 self._on_accessed(event, outcome)
             case PortsTaken():
@@ -264,6 +267,12 @@ class Core:
             data,
         )
         outcome.story.append(entry)
+
+    def _on_noticed(self, event: Noticed, outcome: Outcome) -> None:
+        if (found := self._find(event.task)) is not None:
+            job, _, task = found
+            kind = event.notice.value
+            self._tell(outcome, job, event.time, kind, event.message, task, data=dict(event.data))
 
     def _on_accessed(self, event: Accessed, outcome: Outcome) -> None:
         # (of a job that has ended too; the store knows whether it is still there)

@@ -27,6 +27,7 @@ from .docker_refusal import ImageError
 from .docker_runtime import has_its_own
 from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog
+from .notices import log_lost, process_killed
 from .protocol import Launch
 
 _KILL_AGAIN_SECONDS = 10.0
@@ -36,6 +37,8 @@ _KILLED_EXIT = 137
 #: How Docker's init ends, and what it says, where there is no shell to start.
 _NOT_FOUND, _INIT_FAILED = 127, b"[FATAL tini"
 _WITNESS_SECONDS = 2.0
+#: How long after a process was killed for memory it is clear that the task goes on.
+_OOM_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -56,7 +59,9 @@ class DockerTask:
         #: what was heard of containers before it was known which one is ours
         self._heard_early: list[tuple[str, Callable[[], None]]] = []
         self._seen_exit: int | None = None
-        self._died = self._oom = self._started = self._ended = False
+        self._died = self._started = self._ended = False
+        self._oom_heard, self._said_killed = asyncio.Event(), False
+        self._memory_mb = 0
         self._held: HoldReport | None = None
         self._killed_at = around.fated_at(Fate.KILLED, ref)
         self._disk_full_at = around.fated_at(Fate.DISK, ref)
@@ -155,7 +160,7 @@ class DockerTask:
         self._changed.set()
 
     def _note_oom(self) -> None:
-        self._oom = True
+        self._oom_heard.set()
 
     def _begin(self) -> None:
         if self._story is None:
@@ -227,9 +232,13 @@ class DockerTask:
         log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_dropped)
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = gpus_of(found)
+        self._memory_mb = int(found["HostConfig"]["Memory"]) // 2**20
+        if found["State"]["OOMKilled"]:  # while nobody listened
+            self._note_oom()
         watching = [
             asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"]))),
             asyncio.create_task(self._watch_disk(found)),
+            asyncio.create_task(self._watch_memory()),
         ]
         try:
             ended = await self._death(container)
@@ -320,7 +329,7 @@ class DockerTask:
 
     def _judge(self, found: dict[str, Any] | None) -> None:
         """Say how the container ended."""
-        code, when, oom = self._seen_exit, _now(), self._oom
+        code, when, oom = self._seen_exit, _now(), self._oom_heard.is_set()
         if found is not None:
             state = found["State"]
             code, oom = int(state["ExitCode"]), oom or bool(state["OOMKilled"])
@@ -328,6 +337,8 @@ class DockerTask:
             when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
         if self._signalled:  # whatever the clock was set to meanwhile
             when = max(when, self._killed_at or 0, self._disk_full_at or 0)
+        if oom and not (code and self._killed_at is None and self._disk_full_at is None):
+            self._say_killed(when)
         if self._held is not None:  # what ended later was the hold
             code, oom = self._held.exit_code, self._held.cause is EndCause.OOM
         killed_at = self._killed_at if self._killed_at is not None and self._killed_at <= when else None
@@ -373,7 +384,18 @@ class DockerTask:
         self._around.emit(Progress(self.ref, _now(), message, percent))
 
     def _log_dropped(self) -> None:
-        self._progress(msg("The scheduler's disk is full: part of this task's log is lost."), None)
+        self._around.emit(log_lost(self.ref, _now()))
+
+    async def _watch_memory(self) -> None:
+        """Say that a process was killed for memory, where that was not the task's end."""
+        await self._oom_heard.wait()
+        await asyncio.sleep(_OOM_SECONDS)
+        self._say_killed(_now())
+
+    def _say_killed(self, when: int) -> None:
+        if not self._said_killed:
+            self._said_killed = True
+            self._around.emit(process_killed(self.ref, when, self._memory_mb))
 
     def _address(self, found: dict[str, Any]) -> str:
         network = (

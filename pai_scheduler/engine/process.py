@@ -29,6 +29,7 @@ from .gpu import GpuMeter
 from .log_keeping import keep_clean
 from .logs import TaskLog
 from .machine import free_disk_gb, taken_ports, this_machine
+from .notices import process_killed
 from .process_environment import inherited, visible_gpus
 from .process_files import Sight
 from .process_messages import cause_and_reason
@@ -79,11 +80,12 @@ class _Task:
     started: bool = False
     held: bool = False
     ended: bool = False
+    said_killed: bool = False
     #: nobody expects it: it is ended, and its end is told to nobody
     unexpected: bool = False
     record: Record = field(default_factory=lambda: Record())
     usage: TaskUsage | None = None
-    disk_watch: asyncio.Task[None] | None = None
+    watch: asyncio.Task[None] | None = None
 
     @property
     def under_way(self) -> bool:
@@ -318,10 +320,18 @@ class ProcessEngine:
             task.usage = task.usage or made
         return task.usage
 
-    async def _watch_disk(self, task: _Task) -> None:
-        """Measure a running task's folder until its end, and end it when that is larger than it may be."""
+    async def _watch(self, task: _Task) -> None:
+        """Look after a running task until its end.
+
+        Its folder is measured, and it is ended when that is larger than it may be. That a process was killed
+        for memory is said when the task goes on until the next look.
+        """
         usage = await self._measured(task)
+        killed = False
         async for size in self._disk_meter.follow(task.folder.work):
+            if killed:
+                self._say_killed(task, time.time_ns() // 1_000_000, usage.memory_mb)
+            killed = not task.said_killed and await self._in_thread(usage.oom_kills) > 0
             usage.disk_bytes = size
             if usage.storage_gb is not None and is_beyond(size, usage.storage_gb):
                 await self._in_thread(process_files.end_for_disk, task.folder)
@@ -357,7 +367,7 @@ class ProcessEngine:
                 event = Started(task.ref, record["started"], ADDRESS, str(record["pid"]))
                 self._events.put_nowait(event)
                 if sight.phase is Phase.LAUNCHED:
-                    task.disk_watch = self._spawn(self._watch_disk(task))
+                    task.watch = self._spawn(self._watch(task))
         if "held" in record and not task.held:
             task.held = True
             if not task.unexpected:
@@ -365,13 +375,20 @@ class ProcessEngine:
                 self._events.put_nowait(Held(task.ref, record["held"], cause, code))
         if sight.phase is Phase.ENDED and not task.ended:
             task.ended = True
-            if task.disk_watch is not None:
-                task.disk_watch.cancel()
+            if task.watch is not None:
+                task.watch.cancel()
             if task.unexpected:
                 self._spawn(self._release(task.ref))
                 return
             cause, reason = cause_and_reason(record)
+            if record.get("oom_kills") and cause is not EndCause.OOM:
+                self._say_killed(task, record["ended"], record["memory_mb"])
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
+
+    def _say_killed(self, task: _Task, when: int, memory_mb: int) -> None:
+        if not task.said_killed and not task.unexpected:
+            task.said_killed = True
+            self._events.put_nowait(process_killed(task.ref, when, memory_mb))
 
     def _prepare(self, folder: TaskFolder, launch: Launch) -> Sight:
         released = self._ended_folders / launch.task.name

@@ -117,8 +117,10 @@ class _Task:
         end: Record = {"cause": "exited", "exit_code": code}
         if self._kill_at is not None:
             end["cause"] = self._why_killed(spec, end)
-        elif code and self._group.oom_kills():
-            end["cause"], end["memory_mb"] = "oom", spec["memory_mb"]
+        if kills := self._group.oom_kills():
+            end["oom_kills"], end["memory_mb"] = kills, spec["memory_mb"]
+            if code and self._kill_at is None:
+                end["cause"] = "oom"
         return end
 
     def _why_killed(self, spec: LaunchSpec, end: Record) -> str:

@@ -27,10 +27,15 @@ class TaskUsage:
             spec = folder.launch_spec()
         self._group = TaskGroup(spec["groups"] if spec else [])
         self._gpu_uuids = spec.get("gpus", []) if spec else []
-        #: GB that it may write; None: no limit known
+        #: its limits in MB and GB; None: no limit known
+        self.memory_mb = spec["memory_mb"] if spec else 0
         self.storage_gb = spec.get("storage_gb") if spec else None
         self.disk_bytes: int | None = None
         self._cpu_seen: tuple[float, float] | None = None
+
+    def oom_kills(self) -> int:
+        """Count its processes that were killed for its memory limit. Blocks."""
+        return self._group.oom_kills()
 
     def measure(self, record: Record) -> Usage:
         """Measure: processor time since the last measurement, memory without mere cache. Blocks."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ..cluster.node import Gpu, Node
-from ..core.events import EndCause, Ended, Held, NodesChanged, Progress, Started
+from ..core.events import EndCause, Ended, Held, NodesChanged, Notice, Noticed, Progress, Started
 from ..job.messages import Message
 from ..job.task import TaskRef
 from .logs import TaskLog
@@ -103,6 +103,8 @@ __all__ = [
     "Mount",
     "NoWayInError",
     "NodesChanged",
+    "Notice",
+    "Noticed",
     "Progress",
     "RegistryLogin",
     "Started",
@@ -110,7 +112,7 @@ __all__ = [
     "WayIn",
 ]
 
-EngineEvent = Started | Held | Ended | Progress | NodesChanged
+EngineEvent = Started | Held | Ended | Progress | Noticed | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)

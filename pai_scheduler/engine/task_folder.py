@@ -65,6 +65,7 @@ class Record(TypedDict, total=False):
 
     `held`: when its command failed, of a task that stays then, and `held_cause` why; `exit_code` is set too.
     `dropped`: bytes of output that a full disk lost; `memory_mb`, `storage_gb`: the limit that ended it.
+    `oom_kills`: how many of its processes were killed for its memory.
     """
 
     supervisor: int
@@ -76,6 +77,7 @@ class Record(TypedDict, total=False):
     cause: str
     exit_code: int | None
     dropped: int
+    oom_kills: int
     memory_mb: int
     storage_gb: int
     disk_was_full: bool

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from ..access.public_key import PublicKey
 from ..clock import ClockMark
 from ..cluster.definition import VirtualCluster
+from ..core.events import Notice
 from ..core.instructions import Outcome
 from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
 from ..job.task import TaskRef
@@ -44,6 +45,8 @@ __all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "Store
 DATABASE_FILE = "scheduler.sqlite"
 #: the row of `installation` with the database's own name
 _NAME = "database"
+
+_NOTICES = frozenset(notice.value for notice in Notice)
 
 #: ids in one `IN (…)`: below SQLite's limit of 32,766 variables
 _CHUNK = 10_000
@@ -127,7 +130,7 @@ class Store:
             changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
             self._write(connection, attempts, changed)
             self._write(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
-            if entries := self._of_known_jobs(connection, outcome.story):
+            if entries := self._untold(connection, self._of_known_jobs(connection, outcome.story)):
                 connection.execute(story.insert(), [rows.story_row(entry) for entry in entries])
             changed = [
                 rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()
@@ -177,6 +180,20 @@ class Store:
             return list(entries)
         there = set(connection.execute(sa.select(jobs.c.id).where(jobs.c.id.in_(late))).scalars())
         return [entry for entry in entries if entry.type != ACCESS or entry.job_id in there]
+
+    def _untold(self, connection: sa.Connection, entries: Iterable[StoryEntry]) -> list[StoryEntry]:
+        """Leave out what was noticed of a task before: an engine that was started again notices it again."""
+        fresh: dict[object, StoryEntry] = {}
+        for number, entry in enumerate(entries):
+            if entry.type not in _NOTICES:
+                fresh[number] = entry
+                continue
+            values = (entry.job_id, entry.type, entry.attempt, entry.role, entry.index)
+            columns = (story.c.job_id, story.c.type, story.c.attempt, story.c.role, story.c.idx)
+            same = (column == value for column, value in zip(columns, values, strict=True))
+            if connection.execute(sa.select(story.c.id).where(*same)).first() is None:
+                fresh.setdefault(values, entry)
+        return list(fresh.values())
 
     def _write(self, connection: sa.Connection, table: sa.Table, changed: list[dict[str, Any]]) -> None:
         if not changed:

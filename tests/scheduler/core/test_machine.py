@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.placement import PORT_RANGE
-from pai_scheduler.core.events import Ended, PortsTaken
+from pai_scheduler.core.events import Ended, Notice, Noticed, PortsTaken
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
@@ -156,6 +156,16 @@ def test_several_events_can_be_handled_as_one_group() -> None:
 
 
 # -- progress
+
+
+def test_what_an_engine_notices_of_a_running_task_stands_in_the_story_and_changes_nothing() -> None:
+    world = World()
+    world.submit()
+    world.started(A)
+    assert world.handle(Noticed(A, world.now, Notice.PROCESS_KILLED, msg("Killed."), {"memoryMB": 100})) == []
+    told = world.disk.story[-1]
+    assert (told.type, told.attempt, told.role, told.index) == ("process-killed", A.attempt, A.role, A.index)
+    assert told.data == {"memoryMB": 100}
 
 
 def test_progress_is_told_until_the_task_has_started() -> None:

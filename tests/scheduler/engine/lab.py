@@ -10,7 +10,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pai_scheduler.engine.protocol import Ended, Engine, EngineEvent, Gang, Held, Launch, Member, Started
+from pai_scheduler.engine.protocol import (
+    Ended,
+    Engine,
+    EngineEvent,
+    Gang,
+    Held,
+    Launch,
+    Member,
+    Noticed,
+    Started,
+)
 from pai_scheduler.job.task import TaskRef
 
 #: Longer than anything takes on a busy machine: who waits this long waits for what never comes.
@@ -134,6 +144,10 @@ class Lab:
         """Give what the engine reported of a task's start, hold and end."""
         kinds = Started | Held | Ended
         return [event for event in self.events if isinstance(event, kinds) and event.task == task]
+
+    def noticed(self, task: TaskRef) -> list[Noticed]:
+        """Give what the engine noticed of a task."""
+        return [event for event in self.events if isinstance(event, Noticed) and event.task == task]
 
     def output(self, task: TaskRef, stream: str = "all") -> str:
         """Give what a task wrote so far."""

@@ -15,11 +15,11 @@ import pytest
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_api import DockerApi
 from pai_scheduler.engine.docker_surroundings import Fate, Surroundings
-from pai_scheduler.engine.protocol import EndCause, Ended, Progress, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
 
 from .conformance import FOREVER, EngineConformance, Reopen
-from .lab import Lab, make_gang, make_task
+from .lab import Lab, eventually, make_gang, make_task
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
 
@@ -67,6 +67,21 @@ async def test_a_child_over_the_memory_limit_makes_its_failing_parent_out_of_mem
     command = "python3 -c 'x = bytearray(400 << 20)' || { echo lost a worker; exit 1; }"
     _, ended = await docker_lab.run(command, memory_mb=100)
     assert (ended.cause, ended.exit_code) == (EndCause.OOM, 1)
+
+
+async def test_a_process_killed_for_memory_is_noticed_while_the_task_goes_on_and_at_its_end(
+    docker_lab: Lab,
+) -> None:
+    hog = "python3 -c 'x = bytearray(400 << 20)'"
+    goes_on = await docker_lab.start(f"{hog}; exec sleep 100000", memory_mb=100)
+    at_its_end, ended = await docker_lab.run(f"{hog} || true", memory_mb=100)
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 0)
+    await eventually(lambda: bool(docker_lab.noticed(goes_on)), "that a process was killed is noticed")
+    for task in (goes_on, at_its_end):
+        (noticed,) = docker_lab.noticed(task)
+        assert noticed.notice is Notice.PROCESS_KILLED
+        assert "used more than its 100 MB" in str(noticed.message)
+    assert docker_lab.events.index(docker_lab.noticed(at_its_end)[0]) < docker_lab.events.index(ended)
 
 
 async def test_the_limits_asked_for_are_those_inside(docker_lab: Lab) -> None:

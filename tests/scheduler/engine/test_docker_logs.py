@@ -15,7 +15,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_logs import GAP, file_size
-from pai_scheduler.engine.protocol import EndCause, Progress
+from pai_scheduler.engine.protocol import EndCause, Noticed
 
 from .lab import PATIENCE, Lab, eventually, make_gang, make_task
 
@@ -127,7 +127,7 @@ async def test_a_full_disk_ends_neither_the_task_nor_the_engine_and_is_said(
     await engine.start()
     lab = await Lab.over(engine, debian_image)
     task, ended = await lab.run("head -c 3000000 /dev/zero | tr '\\0' x; exit 4")
-    told = [event for event in lab.events if isinstance(event, Progress) and event.task == task]
+    told = [event for event in lab.events if isinstance(event, Noticed) and event.task == task]
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 4)
     assert "disk is full" in str(told[-1].message)
     assert 0 < engine.log(task).size("stdout") < 3_000_000

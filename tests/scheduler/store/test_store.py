@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, State, StoryEntry, SubState, Task, Verdict
 from pai_scheduler.job.messages import msg
@@ -406,3 +407,15 @@ def test_whether_writes_are_taken_is_found_out_without_changing_anything(store: 
     with pytest.raises(StoreError, match=r"read-?only"):
         store.check_writable()
     assert len(list(store.jobs())) == 1
+
+
+def test_what_was_noticed_of_a_task_is_told_once_however_often_an_engine_says_it(store: Store) -> None:
+    add(store, "j")
+
+    def noticed(attempt: int, time: int) -> StoryEntry:
+        return StoryEntry("j", time, Notice.PROCESS_KILLED.value, msg("Killed."), attempt, "main", 0)
+
+    store.commit(Outcome(story=[noticed(0, 1), noticed(0, 2), noticed(1, 3)]), {})
+    store.commit(Outcome(story=[noticed(0, 4), noticed(1, 5), noticed(2, 6)]), {})
+    told = [found.entry for found in store.story(job_id="j") if found.entry.type == "process-killed"]
+    assert [(entry.attempt, entry.time) for entry in told] == [(0, 1), (1, 3), (2, 6)]

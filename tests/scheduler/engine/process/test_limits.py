@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.engine.cgroup import Cgroups
 from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.protocol import EndCause, Ended, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Started
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
@@ -41,6 +41,21 @@ async def test_an_oom_kill_that_the_command_survives_is_not_its_end(lab: Lab) ->
     _, ended = await lab.run(f"{PYTHON} -c 'x = bytearray(400_000_000)' || true", memory_mb=100)
     assert ended.exit_code in (0, 137)  # cgroups of version 2 end the task as a whole
     assert ended.cause is (EndCause.OOM if ended.exit_code else EndCause.EXITED)
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_process_killed_for_memory_is_noticed_while_the_task_goes_on_and_at_its_end(lab: Lab) -> None:
+    hog = f"{PYTHON} -c 'x = bytearray(400_000_000)'"
+    goes_on = await lab.start(f"{hog}; exec sleep 100000", memory_mb=100)
+    at_its_end, ended = await lab.run(f"{hog} || true", memory_mb=100)
+    if ended.cause is EndCause.OOM:
+        pytest.skip("cgroups of version 2 end the task as a whole")
+    await eventually(lambda: bool(lab.noticed(goes_on)), "that a process was killed is noticed")
+    for task in (goes_on, at_its_end):
+        (noticed,) = lab.noticed(task)
+        assert noticed.notice is Notice.PROCESS_KILLED
+        assert "used more than its 100 MB" in str(noticed.message)
+    assert lab.events.index(lab.noticed(at_its_end)[0]) < lab.events.index(ended)
 
 
 @pytest.mark.usefixtures("limited")

@@ -1,0 +1,24 @@
+"""What engines say about tasks that go on all the same."""
+
+from __future__ import annotations
+
+from ..core.events import Notice, Noticed
+from ..job.messages import msg
+from ..job.task import TaskRef
+
+
+def process_killed(task: TaskRef, time: int, memory_mb: int) -> Noticed:
+    """Say that the kernel ended one of a task's processes for the task's memory limit (MB)."""
+    message = msg(
+        "A process of task {task} was killed for memory: together its processes used more than its {memory} "
+        "MB. Raise memoryMB, or use less.",
+        task=task.hostname,
+        memory=memory_mb,
+    )
+    return Noticed(task, time, Notice.PROCESS_KILLED, message, {"memoryMB": memory_mb})
+
+
+def log_lost(task: TaskRef, time: int) -> Noticed:
+    """Say that the disk was too full for a task's log."""
+    message = msg("The scheduler's disk is full: part of the log of task {task} is lost.", task=task.hostname)
+    return Noticed(task, time, Notice.LOG_LOST, message)
