@@ -9,7 +9,7 @@ import pytest
 
 from pai_scheduler.access.job_keys import KeyPair
 
-from .conftest import Gate, run
+from .conftest import Gate
 from .stand_in import StandIn, TaskServer
 
 REASON = "The key or token that you logged in with was revoked: this connection ends."
@@ -41,12 +41,17 @@ async def test_a_revoked_key_ends_the_shells_it_opened_and_opens_no_other(
 
 
 async def test_openssh_is_told_why(gate: Gate, service: StandIn) -> None:
-    ssh = asyncio.create_task(run(*gate.ssh("echo in; exec sleep 600")))
-    await service.until(lambda: any("exec" in note["what"] for note in service.notes))
+    pipe = asyncio.subprocess.PIPE
+    ssh = await asyncio.create_subprocess_exec(
+        *gate.ssh("echo in; exec sleep 600"), stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    assert ssh.stdout is not None
+    assert await ssh.stdout.readline() == b"in\n"
     service.users.clear()
-    ran = await ssh
-    assert (ran.code, ran.out) == (255, b"in\n")
-    assert REASON in ran.error
+    async with asyncio.timeout(60):
+        _, error = await ssh.communicate()
+    assert ssh.returncode == 255
+    assert REASON in error.decode()
 
 
 async def test_who_logged_in_with_something_else_stays(gate: Gate, service: StandIn) -> None:
