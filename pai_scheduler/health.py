@@ -26,7 +26,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """The status and, unless it is ready, the reasons."""
+    """The status and the reasons; where it is ready, what should be known all the same."""
 
     status: Status
     reasons: tuple[Message, ...] = ()
@@ -36,7 +36,8 @@ class Health:
     """Looks when asked; `check_database` raises StoreError where the database does not take a write.
 
     `shortage` says what is wrong with the disk, `tells` whether the engine still tells what happens, None
-    before it is asked to.
+    before it is asked to. `damage` names what is damaged in the database, `checked` says whether all of
+    it was looked at.
     """
 
     def __init__(
@@ -45,11 +46,14 @@ class Health:
         tells: Callable[[], bool | None],
         nodes: Callable[[], Sequence[Node]],
         shortage: Callable[[], Message | None] = lambda: None,
+        damage: Callable[[], str | None] = lambda: None,
+        checked: Callable[[], bool] = lambda: True,
     ) -> None:
         self._check_database = check_database
         self._tells = tells
         self._nodes = nodes
         self._shortage = shortage
+        self._damage, self._checked = damage, checked
         self._probe: asyncio.Task[None] | None = None
         self._asked = 0.0
 
@@ -58,7 +62,7 @@ class Health:
         tells = self._tells()
         if tells is None:
             return Readiness(Status.STARTING, (msg("The scheduler is starting."),))
-        reasons = [await self._database(), self._shortage()]
+        reasons = [await self._database(), self._damaged(), self._shortage()]
         if not tells:
             reasons.append(msg("The engine tells no more what happens. Start the scheduler again."))
         unhealthy = [node.name for node in self._nodes() if not node.healthy]
@@ -67,7 +71,22 @@ class Health:
                 msg("The engine does not answer: no node is healthy ({nodes}).", nodes=", ".join(unhealthy))
             )
         found = tuple(reason for reason in reasons if reason is not None)
-        return Readiness(Status.FAILING if found else Status.READY, found)
+        if found:
+            return Readiness(Status.FAILING, found)
+        note = msg(
+            "The start had no time to look at the whole database for damage: pai-scheduler check does."
+        )
+        return Readiness(Status.READY, () if self._checked() else (note,))
+
+    def _damaged(self) -> Message | None:
+        damage = self._damage()
+        if damage is None:
+            return None
+        return msg(
+            "The database is damaged: {damage}. Stop the scheduler and restore a backup "
+            "(pai-scheduler restore FILE).",
+            damage=damage,
+        )
 
     async def _database(self) -> Message | None:
         """Say what is wrong with the database. One question at a time, and not at every request."""

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import yaml
 from tornado.httpserver import HTTPServer
 
-from . import journal, ssh_door
+from . import journal, maintenance, ssh_door
 from .access.job_keys import JobKeys
 from .api.app import make_app
 from .api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
@@ -63,12 +63,14 @@ class HubPlace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scheduler until SIGTERM or ^C; give the exit code."""
+    """Run the scheduler until SIGTERM or ^C, or see to its database; give the exit code."""
     options = make_parser().parse_args(argv)
     # jsonschema would take most of a second to load it, for a format that the job schema does not have
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     journal.set_up(options.log_level, options.log_format)
     try:
+        if options.command is not None:
+            return maintenance.run(options, os.environ)
         asyncio.run(_run(options))
     except (StartError, TokensError, EngineError) as error:
         print(f"pai-scheduler: {error.message}", file=sys.stderr)

@@ -24,8 +24,12 @@ from .data_folder import (
 )
 from .job.messages import Message, msg
 from .start_error import StartError
+from .store.database import Trouble
 from .store.lease import Lease
 from .store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
+
+#: Seconds that the look for damage may take from a start.
+CHECK_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +102,7 @@ def open_store(
                 _log.warning("the database is not empty: leave --start-empty out, it is for one start only")
         try:
             claim_folder(folder, Owner(kind, store.name()))
+            store.look_for_damage(CHECK_SECONDS)
         except BaseException:
             store.close()
             raise
@@ -113,7 +118,7 @@ def _open(folder: Path, url: str | None, lease: Lease | None, *, may_be_empty: b
 
 
 def _lost_database(folder: Path, url: str | None, traces: Sequence[str]) -> StartError:
-    database = folder / DATABASE_FILE if url is None else _shown(url)
+    database = folder / DATABASE_FILE if url is None else without_password(url)
     return StartError(
         msg(
             "The data folder {folder} was in use (it has: {traces}), but its database {database} is missing "
@@ -129,14 +134,26 @@ def _lost_database(folder: Path, url: str | None, traces: Sequence[str]) -> Star
 def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
     """Say that a database cannot be used: the one in a data folder, or the one at an address."""
     reason: str | Message = error.reason if isinstance(error, StoreError) else str(error)
+    if isinstance(where, Path) and isinstance(error, StoreError) and error.trouble is Trouble.DAMAGED:
+        return StartError(
+            msg(
+                "The database in {folder} is damaged: {reason}. Restore a backup (pai-scheduler restore "
+                "FILE). To give up every job, and end all tasks that run, move scheduler.sqlite away and "
+                "start once with --start-empty.",
+                folder=where,
+                reason=reason,
+            )
+        )
     if isinstance(where, Path):
         return StartError(
             msg("The database in {folder} cannot be used: {reason}.", folder=where, reason=reason)
         )
-    return StartError(msg("The database {url} cannot be used: {reason}.", url=_shown(where), reason=reason))
+    return StartError(
+        msg("The database {url} cannot be used: {reason}.", url=without_password(where), reason=reason)
+    )
 
 
-def _shown(url: str) -> str:
+def without_password(url: str) -> str:
     """Give an address without its password."""
     try:
         return sa.make_url(url).render_as_string(hide_password=True)

@@ -112,7 +112,38 @@ def make_parser() -> argparse.ArgumentParser:
         default="text",
         help="json: one object per line, for programs (%(default)s)",
     )
+    _add_commands(parser)
     return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add what is done to the database instead of running the scheduler."""
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="instead of running the scheduler"
+    )
+    for name, about, file in (
+        (
+            "backup",
+            "copy the database to a file, also while the scheduler runs",
+            "the file to make or replace",
+        ),
+        ("check", "read the whole database and say what is damaged, also while the scheduler runs", None),
+        ("restore", "make a backup the database; the scheduler must not run", "what backup made"),
+    ):
+        command = commands.add_parser(name, help=about, description=about)
+        if file is not None:
+            command.add_argument("file", type=Path, metavar="FILE", help=file)
+        # they may come before the command, too
+        command.add_argument(
+            "--data-dir",
+            type=Path,
+            metavar="DIR",
+            default=argparse.SUPPRESS,
+            help="the scheduler's data folder",
+        )
+        command.add_argument(
+            "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
+        )
 
 
 def _default_data_dir() -> Path:

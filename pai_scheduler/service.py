@@ -143,6 +143,8 @@ class Service:
             lambda: None if self._pump is None else not self._pump.done(),
             lambda: self._nodes,
             self._shortage,
+            lambda: store.damage,
+            lambda: store.checked,
         )
         self._admission = Admission(
             store,

@@ -32,6 +32,7 @@ def facts(locale: str) -> Mapping[str, Any]:
         "common": common,
         "exit_codes": [line.split(maxsplit=1) for line in exit_codes],
         "scheduler": _command("pai-scheduler", scheduler, without=[]),
+        "scheduler_commands": [_command(name, parser, without=[]) for name, parser in _commands(scheduler)],
     }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,10 +24,11 @@ from ..core.instructions import Outcome
 from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
 from ..job.task import TaskRef
 from . import rows
-from .database import DatabaseFile, StoreError, open_database, store_error
+from .database import DatabaseFile, StoreError, Trouble, open_database, store_error
 from .lease import Lease
 from .migrate import EmptyDatabaseError, migrate
 from .reserve import keep_reserve
+from .sqlite_file import check_connection
 from .tables import (
     KEPT,
     attempts,
@@ -40,6 +43,8 @@ from .tables import (
 )
 
 __all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredStory"]
+
+_log = logging.getLogger(__name__)
 
 #: in the data folder, where the scheduler has no PostgreSQL
 DATABASE_FILE = "scheduler.sqlite"
@@ -100,6 +105,10 @@ class Store:
             self.engine.dispose()
             raise store_error(error) from error
         self._file = None if on_postgresql else DatabaseFile(self.engine.url.database)
+        #: what is known to be damaged; None: nothing
+        self.damage: str | None = None
+        #: whether the last look for damage came to its end
+        self.checked = True
 
     @classmethod
     def in_folder(cls, folder: Path, *, may_be_empty: bool = True) -> Self:
@@ -117,6 +126,31 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+    def look_for_damage(self, seconds: float) -> None:
+        """Look whether SQLite's file is damaged, for so long at most; a PostgreSQL looks after itself."""
+        if self._file is None:
+            return
+        with self._reading() as connection:
+            raw = connection.connection.driver_connection
+            assert isinstance(raw, sqlite3.Connection)  # noqa: S101 - SQLAlchemy does not know its type
+            found = check_connection(raw, seconds=seconds)
+        self.checked = found.whole
+        if found.problems:
+            self._note_damage(found.problems[0])
+        elif not found.whole:
+            _log.warning("the database was looked at for damage for %g s, and not to its end", seconds)
+
+    def _note_damage(self, problem: str) -> None:
+        if self.damage is None:
+            self.damage = problem
+            _log.critical("StorageDamagedError: the database is damaged, restore a backup: %s", problem)
+
+    def _failed(self, error: DBAPIError) -> StoreError:
+        found = store_error(error)
+        if found.trouble is Trouble.DAMAGED:
+            self._note_damage(str(found))
+        return found
 
     # -- writing --------------------------------------------------------------------------------------------
 
@@ -429,7 +463,7 @@ class Store:
             # the connection may have broken after the commit, before its answer
             if whole and mark is not None and self._lease is not None and self._lease.has_kept(mark):
                 return
-            raise store_error(error) from error
+            raise self._failed(error) from error
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -438,7 +472,7 @@ class Store:
             with self._reader.connect() as connection:
                 yield connection
         except DBAPIError as error:
-            raise store_error(error) from error
+            raise self._failed(error) from error
 
     def _with_attempts(self, connection: sa.Connection, found: list[Any]) -> list[Job]:
         present: dict[tuple[str, int], Attempt] = {}

@@ -109,3 +109,32 @@ async def test_the_database_is_not_asked_at_every_look(parts: Parts) -> None:
 async def test_a_disk_that_is_almost_full_is_said(parts: Parts) -> None:
     parts.shortage = msg("The disk is almost full.")
     assert await parts.reasons() == ["The disk is almost full."]
+
+
+async def test_damage_of_the_database_is_a_reason_and_a_look_that_did_not_end_is_only_said() -> None:
+    damage: list[str] = ["page 7 is torn"]
+
+    async def takes_writes() -> None:
+        pass
+
+    health = module.Health(
+        takes_writes,
+        lambda: True,
+        lambda: [make_node("a")],
+        damage=lambda: damage[0] if damage else None,
+        checked=lambda: False,
+    )
+    readiness = await health.look()
+    assert readiness.status is Status.FAILING
+    assert [("page 7 is torn" in str(reason)) for reason in readiness.reasons] == [True]
+    damage.clear()
+    readiness = await health.look()
+    assert readiness.status is Status.READY
+    assert "pai-scheduler check" in str(readiness.reasons[0])
+
+
+async def test_a_database_that_cannot_be_reached_is_not_said_to_be_full(parts: Parts) -> None:
+    parts.error = StoreError("connection refused")
+    assert await parts.reasons() == [
+        "The database cannot be reached, or not be written to: connection refused."
+    ]

@@ -1,0 +1,102 @@
+"""A SQLite database as a file: is it whole, what is it, and a copy of it while others write to it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+#: instructions of SQLite's machine between two looks at the clock
+_STEPS = 10_000
+#: findings that are told: the first ones tell enough
+_MOST = 20
+#: what tells a database of ours, with the version of its tables, and its name, which early ones have not
+_REVISION = "SELECT version_num FROM alembic_version"
+_NAME = "SELECT value FROM installation WHERE name = 'database'"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a check found: sentences of SQLite's, none where all is well; `whole`: it came to its end."""
+
+    problems: tuple[str, ...]
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a database of ours says of itself; `name` is None in one of an early scheduler."""
+
+    revision: str
+    name: str | None
+
+
+def check(path: Path, *, seconds: float | None = None) -> Findings:
+    """Look for damage, for so long at most; without a limit the indexes are held against their tables too."""
+    with _opened(path) as connection:
+        return check_connection(connection, seconds=seconds)
+
+
+def check_connection(connection: sqlite3.Connection, *, seconds: float | None = None) -> Findings:
+    """Look for damage on an open connection, which is as before afterwards."""
+    problems: list[str] = []
+    questions = ["PRAGMA quick_check"]
+    if seconds is None:
+        questions = ["PRAGMA integrity_check", "PRAGMA foreign_key_check"]
+    else:
+        deadline = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        for question in questions:
+            for row in connection.execute(question):
+                if row != ("ok",):
+                    problems.append(" ".join(" ".join(map(str, row)).split()))
+                if len(problems) >= _MOST:
+                    return Findings(tuple(problems))
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return Findings(tuple(problems), whole=False)
+        problems.append(str(error))
+    finally:
+        connection.set_progress_handler(None, 0)
+    return Findings(tuple(problems))
+
+
+def identify(path: Path) -> Identity | None:
+    """Tell what a file is; None where it is no database of ours."""
+    with _opened(path) as connection:
+        try:
+            row = connection.execute(_REVISION).fetchone()
+        except sqlite3.DatabaseError:
+            return None
+        try:
+            name = connection.execute(_NAME).fetchone()
+        except sqlite3.DatabaseError:
+            name = None
+    return Identity(row[0], name[0] if name else None) if row else None
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a database as it is at one moment, while others write to it, into one file that only we read.
+
+    sqlite3.Error, OSError: it cannot be read, or there is no room; nothing is at `target` then.
+    """
+    target.unlink(missing_ok=True)
+    target.touch(mode=0o600)
+    try:
+        with _opened(source) as connection, closing(sqlite3.connect(target)) as made:
+            connection.backup(made)
+            # without a log beside it
+            made.execute("PRAGMA journal_mode = DELETE")
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        yield connection
