@@ -247,14 +247,15 @@ class Connection(asyncssh.SSHServer):
             return
         session.notice = target.get("notice", "")
         session.lost = visit.lost
-        if session.agent is not None:
-            visit.used("agent")
-        visit.used(session.kind)
         try:
             await session.begin(upstream.ssh, upstream.line)
         except (asyncssh.Error, OSError) as error:
             refused = isinstance(error, asyncssh.ChannelOpenError) and upstream.usable
             session.fail(str(error) if refused else visit.lost())
+            return
+        if session.agent is not None:
+            visit.used("agent")
+        visit.used(session.kind)
 
     def _forwarded(
         self,

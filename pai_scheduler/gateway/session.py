@@ -210,6 +210,13 @@ class TaskSession(End, asyncssh.SSHClientSession[bytes]):
         """Pass on who is to stop and start the output."""
         self._client.xon_xoff(client_can_do)
 
+    def eof_received(self) -> bool:
+        """Tell the end of the output with the end of the session only.
+
+        A client that has sent all closes the channel then, and could not be told the exit code any more.
+        """
+        return True
+
     def exit_status_received(self, status: int) -> None:
         """Keep the exit code until all that was written has been passed on."""
         self._end = lambda: self._client.exited(status)

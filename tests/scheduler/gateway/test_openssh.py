@@ -225,6 +225,8 @@ async def test_many_share_one_connection(gate: Gate, service: StandIn, tmp_path:
 
     try:
         assert (await run(*ssh("echo first"))).out == b"first\n"
+        # such a client closes what has ended on both sides, before it knows the exit code
+        assert (await run(*ssh("exec >&- 2>&-; sleep 0.3; exit 5"))).code == 5
         several = await asyncio.gather(*(run(*ssh(f"echo {number}; exit {number}")) for number in range(9)))
         assert [(ran.out, ran.code) for ran in several] == [(b"%d\n" % number, number) for number in range(9)]
     finally:
