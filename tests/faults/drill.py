@@ -1,7 +1,8 @@
 """A day in the life of a scheduler that is killed at a chosen point: what people do, what must come of it.
 
-People submit jobs, wait until they run, stop one, delete one, and ask again whenever nobody answers. Then all
-is looked at from the outside: what really ran, what the API tells, what is left on the machine.
+People submit jobs, wait until they run, stop one, delete one, and ask again whenever nobody answers. An
+administrator changes shares, and one job is preempted by another. Then all is looked at from the outside:
+what really ran, what the API tells, what is left on the machine.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.wire import AttemptInfo, JobEvent
+from pai_scheduler.wire import AttemptInfo, JobEvent, JobSummary
 from tests.testbed.scheduler import clean_environ
 from tests.testbed.warm import WarmProcess, WarmScheduler
 
@@ -25,6 +26,7 @@ from .points import Plan, install
 
 #: OpenPAI's code where another program of this machine has one of the task's ports: the attempt never ran
 PORT_CONFLICT = -7103
+_FINAL = ("SUCCEEDED", "FAILED", "STOPPED")
 #: what may be told again, as often as it likes
 _REPEATED = ("progress",)
 _PAUSE = 0.03
@@ -38,7 +40,9 @@ Ran = tuple[str, int, str, int]
 class Sort:
     """A job, and what must come of it.
 
-    `last`: what the user does ("stop", "delete") in the subState `when`.
+    `begins`: it is submitted when that job runs. `last`: what the user does ("stop", "delete") in the
+    subState `when`, once the job `after` has ended. `before`: the exit codes of the attempts before the last,
+    where they are others. `needs`: a virtual cluster and the share (per cent) that it gets while this waits.
     """
 
     config: dict[str, Any]
@@ -47,6 +51,10 @@ class Sort:
     attempts: int = 1
     last: str = ""
     when: str = "RUNNING"
+    begins: str = ""
+    after: str = ""
+    before: tuple[int, ...] = ()
+    needs: tuple[str, float] | None = None
 
     @property
     def name(self) -> str:
@@ -129,6 +137,7 @@ class Drill:
     options: tuple[str, ...] = ()
     _scheduler: DrilledScheduler = field(init=False)
     _alice: Client = field(init=False)
+    _root: Client = field(init=False)
     #: for the message when it comes to no end
     _doing: object = None
 
@@ -146,6 +155,7 @@ class Drill:
             async with (
                 asyncio.timeout(_PATIENCE_SECONDS),
                 Client(self._scheduler.url, "token-of-alice") as self._alice,
+                Client(self._scheduler.url, "token-of-root") as self._root,
             ):
                 await self._live()
                 await self._check()
@@ -171,12 +181,14 @@ class Drill:
                 await asyncio.to_thread(self._scheduler.start)
             await asyncio.sleep(0.01)
 
-    async def _ask(self, call: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+    async def _ask(
+        self, call: Callable[..., Awaitable[Any]], *arguments: Any, who: Client | None = None
+    ) -> Any:
         """Ask until somebody answers. That a name is taken means that we were heard the last time."""
         asked = 0
         while True:
             try:
-                return await call(self._alice, *arguments)
+                return await call(who or self._alice, *arguments)
             except UnreachableError:
                 asked += 1
                 await asyncio.sleep(_PAUSE)
@@ -188,24 +200,42 @@ class Drill:
     # -- people ---------------------------------------------------------------------------------------------
 
     async def _live(self) -> None:
-        for sort in self.sorts:
-            await self._ask(Client.submit, sort.config)
+        to_submit = list(self.sorts)
         to_do = {sort.name: sort for sort in self.sorts if sort.last}
-        deleted: set[str] = set()
+        to_share = {sort.name: sort.needs for sort in self.sorts if sort.needs is not None}
+        known: set[str] = set()
+        jobs: dict[str, JobSummary] = {}
         while True:
+            for sort in list(to_submit):
+                if not sort.begins or doing(jobs, sort.begins) == "RUNNING":
+                    to_submit.remove(sort)
+                    await self._ask(Client.submit, sort.config)
+                    known.add(sort.name)
             jobs = {job["name"]: job for job in await self._ask(Client.jobs)}
             self._doing = {name: (job["state"], job["subState"]) for name, job in jobs.items()}
-            assert jobs.keys() == {sort.name for sort in self.sorts} - deleted, (
-                "what was acknowledged is lost"
-            )
+            assert jobs.keys() == known, "what was acknowledged is lost"
+            for job in jobs.values():
+                assert (job["subState"] == "ENDED") == (job["state"] not in ("WAITING", "RUNNING")), job
+                assert (job["subState"] == "ENDED") == (job["completedTime"] is not None), job
+            for name, (cluster, share) in list(to_share.items()):
+                if doing(jobs, name) == "QUEUED":
+                    del to_share[name]
+                    await self._ask(
+                        partial(Client.set_virtual_cluster, max_capacity=100.0),
+                        cluster,
+                        share,
+                        who=self._root,
+                    )
             for name, sort in list(to_do.items()):
-                assert jobs[name]["subState"] != "ENDED", name
-                if jobs[name]["subState"] == sort.when:
+                assert doing(jobs, name) != "ENDED", name
+                if doing(jobs, name) == sort.when and (not sort.after or doing(jobs, sort.after) == "ENDED"):
                     del to_do[name]
                     if sort.last == "delete":
-                        deleted.add(name)
+                        known.remove(name)
                     await self._ask(Client.stop if sort.last == "stop" else Client.delete, "alice", name)
-            if not to_do and all(job["subState"] == "ENDED" for job in jobs.values()):
+            if not (to_submit or to_share or to_do) and all(
+                job["subState"] == "ENDED" for job in jobs.values()
+            ):
                 return
             await asyncio.sleep(_PAUSE)
 
@@ -221,6 +251,10 @@ class Drill:
         for sort in self.sorts:
             if sort.last != "delete":
                 await self._check_job(sort, ran)
+        shares = await self._ask(Client.virtual_clusters)
+        for name, share in (sort.needs for sort in self.sorts if sort.needs is not None):
+            assert (shares[name]["capacity"], shares[name]["maxCapacity"]) == (share, 100.0)
+        assert not any(cluster["numActiveJobs"] for cluster in shares.values())
 
     async def _check_job(self, sort: Sort, ran: Counter[Ran]) -> None:
         detail = await self._ask(Client.job, "alice", sort.name)
@@ -230,8 +264,10 @@ class Drill:
         assert [attempt["attempt"] for attempt in attempts] == list(range(len(attempts)))
         real = [attempt for attempt in attempts if attempt["exitCode"] != PORT_CONFLICT]
         assert len(real) == sort.attempts, attempts
+        codes = [attempt["exitCode"] for attempt in real]
+        assert codes == [*(sort.before or (len(real) - 1) * [sort.exit_code]), sort.exit_code], attempts
         for attempt in real:
-            assert attempt["exitCode"] == sort.exit_code, attempt
+            assert attempt["state"] in _FINAL, attempt
             for role, index in sort.tasks:
                 code = attempt["taskRoles"][role]["taskStatuses"][index]["containerExitCode"]
                 times = ran[sort.name, attempt["attempt"], role, index]
@@ -253,6 +289,14 @@ class Drill:
         assert set(told.values()) == {1}, f"told twice: {told}"
         assert ("submitted", None, None, None) in told
         assert ("ended", None, None, None) in told
+        assert story[-1]["type"] == "ended"
+        times = [event["time"] for event in story]
+        assert times == sorted(times)
         for attempt in attempts:
             for role, index in sort.tasks:
                 assert ("task-ended", attempt["attempt"], role, index) in told, told
+
+
+def doing(jobs: Mapping[str, JobSummary], name: str) -> str:
+    """Give a job's subState; "" where there is no such job yet."""
+    return jobs[name]["subState"] if name in jobs else ""

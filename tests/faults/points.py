@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from pai_scheduler.core import retry
-from pai_scheduler.core.events import Event, NodesChanged, Progress, Submitted, Tick
+from pai_scheduler.core.events import Event, NodesChanged, Progress, SharesChanged, Submitted, Tick
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine import process_files
@@ -174,7 +174,7 @@ class _Points:
     def _event(self, event: Event) -> str:
         """Name an event."""
         kind = type(event).__name__
-        if isinstance(event, NodesChanged | Tick):
+        if isinstance(event, NodesChanged | SharesChanged | Tick):
             return kind
         if isinstance(event, Progress):
             return f"{kind} {self._ref(event.task)}"

@@ -19,7 +19,13 @@ from tests.testbed.images import TINY, tiny_image
 from .drill import Drill, Life, Sort
 from .outside import Containers, Processes
 
-CLUSTER = "nodes: [{name: a, cpus: 32, memoryMB: 100000, storageGB: 1000, gpus: {P100: 1}}]"
+CLUSTER = """
+nodes: [{name: a, cpus: 32, memoryMB: 100000, storageGB: 1000, gpus: {P100: 1, K80: 4}}]
+virtualClusters:
+  default: {capacity: 50}
+  guaranteed: {capacity: 40}
+  shut: {capacity: 0, maxCapacity: 0}
+"""
 #: days at once
 PARALLEL = 4
 #: a kill with much under way, and so many steps after the next start that take that up
@@ -38,8 +44,8 @@ def sorts(say: str) -> list[Sort]:
     """Make the jobs of a day; each task does `say` first."""
     return [
         # it has the only GPU, and `waits` waits for that
-        Sort(job("deleted", role(f"{say}exec sleep 1000", gpus=1)), "", 0, last="delete"),
-        Sort(job("waits", role(f"{say}exit 0", gpus=1)), "SUCCEEDED", 0),
+        Sort(job("deleted", role(f"{say}exec sleep 1000", gpus=1), gpuType="P100"), "", 0, last="delete"),
+        Sort(job("waits", role(f"{say}exit 0", gpus=1), gpuType="P100"), "SUCCEEDED", 0),
         Sort(job("succeeds", role(f"{say}exit 0")), "SUCCEEDED", 0),
         Sort(
             job("gang", role(f"{say}sleep 0.1", "ps", 2), role(f"{say}sleep 0.1", "worker", 2)),
@@ -72,6 +78,26 @@ def sorts(say: str) -> list[Sort]:
             when="DEBUG_HELD",
         ),
         Sort(job("stopped", role(f"{say}exec sleep 1000")), "STOPPED", -7351, last="stop"),
+        # it has all K80, of which another virtual cluster has one guaranteed; it comes back when that is over
+        Sort(
+            job("borrows", role(f"{say}exec sleep 1000", tasks=2, gpus=2), gpuType="K80"),
+            "STOPPED",
+            -7351,
+            attempts=2,
+            last="stop",
+            after="preempts",
+            before=(-7120,),
+        ),
+        Sort(
+            job("preempts", role(f"{say}exit 0", gpus=1), gpuType="K80", virtualCluster="guaranteed"),
+            "SUCCEEDED",
+            0,
+            begins="borrows",
+        ),
+        # its virtual cluster has nothing until an administrator gives it a share
+        Sort(
+            job("starved", role(f"{say}exit 0"), virtualCluster="shut"), "SUCCEEDED", 0, needs=("shut", 10.0)
+        ),
     ]
 
 
