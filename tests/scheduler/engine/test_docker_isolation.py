@@ -49,6 +49,8 @@ async def test_a_job_reaches_neither_anothers_tasks_nor_what_listens_on_loopback
         "echo 1 > /proc/sys/kernel/core_pattern",
         "echo h > /proc/sysrq-trigger",
         "mknod /tmp/disk b 8 0 && head -c 1 /tmp/disk",
+        # what the machine's list of devices would let it do
+        "mknod /tmp/null c 1 3",
         "echo 100000 > $(ls /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max)",
         "date -s 2000-01-01",
         "test -e /var/run/docker.sock",
@@ -74,3 +76,14 @@ async def test_no_variable_changes_how_the_container_is_made(docker_lab: Lab) ->
     capabilities, devices = docker_lab.output(task).splitlines()
     assert int(capabilities.split()[1], 16) & (1 << 21) == 0  # CAP_SYS_ADMIN
     assert int(devices) < 30
+
+
+async def test_root_in_a_container_has_the_capabilities_that_jobs_use_and_no_others(docker_lab: Lab) -> None:
+    chown, dac_override, fowner, fsetid, kill, setgid, setuid = 0, 1, 3, 4, 5, 6, 7
+    net_bind_service, net_raw, sys_chroot, audit_write, setfcap = 10, 13, 18, 29, 31
+    used = {chown, dac_override, fowner, fsetid, kill, setgid, setuid, net_bind_service, net_raw, sys_chroot}
+    deeds = "chown 1000:1000 file && chroot / true && chmod u+s file"
+    task, ended = await docker_lab.run(f"touch file && {deeds} && grep CapBnd /proc/self/status")
+    assert ended.exit_code == 0
+    bounding = int(docker_lab.output(task).split()[1], 16)
+    assert {bit for bit in range(64) if bounding >> bit & 1} == used | {audit_write, setfcap}
