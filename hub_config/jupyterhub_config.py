@@ -57,6 +57,15 @@ c.ConfigurableHTTPProxy.command = [
 ]
 c.ConfigurableHTTPProxy.pid_file = str(folder / "hub" / "proxy.pid")
 c.JupyterHub.db_url = f"sqlite:///{folder / 'hub' / 'jupyterhub.sqlite'}"
+# On one host name, whatever a server shows in a browser can act for the person who looks at it. Where users
+# do not trust each other, give each a host name of their own: DNS and a certificate for the domain and for
+# *.domain, and these lines. Servers and tasks go on using addresses, by which the proxy then has to find the
+# scheduler too: 172.17.0.1 stands for the address of Docker's bridge.
+# c.JupyterHub.subdomain_host = "https://hub.example.org"
+# c.Proxy.extra_routes = {
+#     f"{host}/services/pai/": f"http://127.0.0.1:{scheduler_port}"
+#     for host in ("hub.example.org", "127.0.0.1", "172.17.0.1", "pai-storage")
+# }
 # Logins stay valid over a restart.
 c.JupyterHub.cookie_secret_file = str(folder / "hub" / "cookie_secret")
 
@@ -67,6 +76,11 @@ c.JupyterHub.cookie_secret_file = str(folder / "hub" / "cookie_secret")
 c.JupyterHub.authenticator_class = "shared-password"
 c.SharedPasswordAuthenticator.user_password = os.environ.get("PAI_PASSWORD") or None
 c.Authenticator.allow_all = True
+# The login page says what that means. Remove this with the shared password.
+c.JupyterHub.template_vars = {
+    "announcement_login": "Everybody logs in with one shared password here, under any name: whoever has the "
+    "password can be anybody, and sees and changes what is theirs. Keep nothing secret here."
+}
 
 # ── the scheduler, a service of the Hub at /services/pai ──────────────────────────────────────────────
 

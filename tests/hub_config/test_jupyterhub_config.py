@@ -83,3 +83,11 @@ def test_the_ssh_gateway_is_at_the_port_that_was_chosen_for_it(
     assert scheduler["command"][place : place + 2] == ["--ssh-port", chosen]
     (scheduler, _) = load(monkeypatch, tmp_path, PAI_SSH_PORT="").JupyterHub.services
     assert "--ssh-port" not in scheduler["command"]
+
+
+def test_the_login_page_says_what_a_shared_password_means(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = load(monkeypatch, tmp_path).JupyterHub
+    assert config.authenticator_class == "shared-password"
+    assert "whoever has the password can be anybody" in config.template_vars["announcement_login"]
