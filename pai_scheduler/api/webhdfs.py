@@ -30,7 +30,7 @@ from .webhdfs_answers import listing_pieces
 from .webhdfs_archive import zipped
 from .webhdfs_download import UnsatisfiableError, attachment, entity_tag, wanted_part
 from .webhdfs_errors import refusal_answer, refusal_of
-from .webhdfs_operations import OPERATIONS, Question
+from .webhdfs_operations import OPERATIONS, Question, no_operation
 from .webhdfs_parameters import Parameters, decoded_path
 from .webhdfs_tickets import Errand
 from .webhdfs_upload import SILENCE, BrokenOffError, Upload
@@ -95,6 +95,9 @@ class WebHdfsHandler(ApiHandler):
                 return caller
             if not authorization:
                 raise _bad_ticket()
+        if not authorization and (token := self.parameters.text("delegation")):
+            # how fsspec and Hadoop's own clients say who they are
+            authorization = f"Bearer {token}"
         token = token_or_password(authorization)
         return await self.service.job_holder(token) or await self.identify_token(token)
 
@@ -120,7 +123,7 @@ class WebHdfsHandler(ApiHandler):
     async def _begin(self) -> None:
         if self.operation not in _TRANSFERS.get(self._method, ()):
             if self.operation not in (*_LONG.get(self._method, ()), *OPERATIONS.get(self._method, ())):
-                raise _no_operation(self.operation, self._method)
+                raise no_operation(self.operation, self._method, _TRANSFERS, _LONG, OPERATIONS)
             return
         at_once = self.parameters.flag("data")
         if self._method == "GET":
@@ -355,18 +358,6 @@ class WebHdfsHandler(ApiHandler):
 async def _one_by_one(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
-
-
-def _no_operation(operation: str, method: str) -> RequestError:
-    names = (_TRANSFERS, _LONG, OPERATIONS)
-    known = sorted(name for by_method in names for name in by_method.get(method, ()))
-    message = msg(
-        "There is no operation op={operation} for {method}. There are: {known}.",
-        operation=operation[:40],
-        method=method,
-        known=", ".join(known),
-    )
-    return RequestError(400, "IllegalArgumentException", message)
 
 
 def _bad_ticket() -> RequestError:

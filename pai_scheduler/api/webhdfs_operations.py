@@ -1,14 +1,16 @@
-"""The operations of WebHDFS whose answer is short, by method and name.
+"""The operations of WebHDFS whose answer is short, by method and name; and those that there are not.
 
 `COPY` and the `limit` of LISTSTATUS_BATCH are ours; the others are Hadoop's "WebHDFS REST API".
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..errors import RequestError
 from ..job.messages import msg
 from ..service import Caller
 from ..storage.errors import Problem, StorageError
@@ -16,13 +18,16 @@ from ..storage.files import Files
 from ..storage.path import StoragePath
 from ..storage.trees import Right, check, home
 from . import webhdfs_answers as answers
-from .webhdfs_parameters import Parameters
+from .webhdfs_parameters import Parameters, wrong_parameter
 
 #: Entries in a part of a listing where nobody says how many; HDFS has as many (dfs.ls.limit).
 _BATCH = 1000
 #: Entries in a part at most, whoever asks for more: while it is put into JSON everybody else waits.
 _LARGEST_BATCH = 5000
 _TRASH = ".Trash"
+#: Files that are put at the end of another at once.
+_MOST_SOURCES = 1000
+_ACCESS = re.compile(r"[r-][w-][x-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,27 @@ async def _trash(ask: Question) -> dict[str, Any]:
 
 async def _acl(ask: Question) -> dict[str, Any]:
     return answers.acl_answer(await ask.files.status(ask.caller, ask.path))
+
+
+async def _check_access(ask: Question) -> None:
+    access = ask.parameters.text("fsaction")
+    if not _ACCESS.fullmatch(access):
+        raise wrong_parameter("fsaction", msg("it must look like {example}.", example="rw-"))
+    await ask.files.check_access(ask.caller, ask.path, access)
+
+
+async def _truncate(ask: Question) -> dict[str, Any]:
+    length = ask.parameters.number("newlength")
+    if length is None:
+        raise wrong_parameter("newlength", msg("it is missing."))
+    return answers.boolean_answer(await ask.files.truncate(ask.caller, ask.path, length))
+
+
+async def _concat(ask: Question) -> None:
+    sources = ask.parameters.paths("sources")
+    if len(sources) > _MOST_SOURCES:
+        raise wrong_parameter("sources", msg("these are too many: at most {most}.", most=_MOST_SOURCES))
+    await ask.files.concat(ask.caller, ask.path, sources)
 
 
 async def _mkdirs(ask: Question) -> dict[str, Any]:
@@ -127,16 +153,54 @@ async def _set_owner(ask: Question) -> None:
         )  # fmt: skip
 
 
-async def _unsupported(ask: Question) -> None:
-    raise StorageError(
-        Problem.UNSUPPORTED, msg("This storage has no {operation}.", operation=ask.parameters.operation)
-    )
-
-
 def _time(value: int | None) -> int | None:
     """Read a time; a negative one is Hadoop's "leave it as it is"."""
     return None if value is None or value < 0 else value
 
+
+#: What Hadoop has and these storages have not, by method; docs/storage.md says why.
+UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
+    "GET": (
+        "GETDELEGATIONTOKEN",
+        "GETECPOLICY",
+        "GETFILEBLOCKLOCATIONS",
+        "GETFILELINKSTATUS",
+        "GETLINKTARGET",
+        "GETQUOTAUSAGE",
+        "GETSNAPSHOTDIFF",
+        "GETSNAPSHOTLIST",
+        "GETSNAPSHOTTABLEDIRECTORYLIST",
+        "GETALLSTORAGEPOLICY",
+        "GETSTORAGEPOLICY",
+        "GETXATTRS",
+        "LISTXATTRS",
+    ),
+    "PUT": (
+        "ALLOWSNAPSHOT",
+        "CANCELDELEGATIONTOKEN",
+        "CREATESNAPSHOT",
+        "CREATESYMLINK",
+        "DISABLEECPOLICY",
+        "DISALLOWSNAPSHOT",
+        "ENABLEECPOLICY",
+        "MODIFYACLENTRIES",
+        "REMOVEACL",
+        "REMOVEACLENTRIES",
+        "REMOVEDEFAULTACL",
+        "REMOVEXATTR",
+        "RENAMESNAPSHOT",
+        "RENEWDELEGATIONTOKEN",
+        "SATISFYSTORAGEPOLICY",
+        "SETACL",
+        "SETECPOLICY",
+        "SETQUOTA",
+        "SETQUOTABYSTORAGETYPE",
+        "SETSTORAGEPOLICY",
+        "SETXATTR",
+    ),
+    "POST": ("UNSETECPOLICY", "UNSETSTORAGEPOLICY"),
+    "DELETE": ("DELETESNAPSHOT",),
+}
 
 OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
     "GET": {
@@ -147,6 +211,7 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
         "GETHOMEDIRECTORY": _home,
         "GETTRASHROOT": _trash,
         "GETACLSTATUS": _acl,
+        "CHECKACCESS": _check_access,
     },
     "PUT": {
         "MKDIRS": _mkdirs,
@@ -156,14 +221,27 @@ OPERATIONS: Mapping[str, Mapping[str, Operation]] = {
         "SETTIMES": _set_times,
         "SETREPLICATION": _set_replication,
         "SETOWNER": _set_owner,
-        **dict.fromkeys(
-            (
-                "SETACL", "MODIFYACLENTRIES", "REMOVEACLENTRIES", "REMOVEDEFAULTACL", "REMOVEACL",
-                "ALLOWSNAPSHOT", "DISALLOWSNAPSHOT", "CREATESNAPSHOT", "RENAMESNAPSHOT",
-            ),
-            _unsupported,
-        ),
     },
-    "POST": dict.fromkeys(("TRUNCATE", "CONCAT"), _unsupported),
-    "DELETE": {"DELETE": _delete, "DELETESNAPSHOT": _unsupported},
-}  # fmt: skip
+    "POST": {"TRUNCATE": _truncate, "CONCAT": _concat},
+    "DELETE": {"DELETE": _delete},
+}
+
+
+def no_operation(operation: str, method: str, *there: Mapping[str, Iterable[str]]) -> RequestError:
+    """Refuse an operation that is not `there`, by method: nobody has it, or these storages have not."""
+    known = ", ".join(sorted(name for by_method in there for name in by_method.get(method, ())))
+    if operation in UNSUPPORTED.get(method, ()):
+        message = msg(
+            "This storage has no {operation}. For {method} it has: {known}.",
+            operation=operation,
+            method=method,
+            known=known,
+        )
+        return RequestError(400, "UnsupportedOperationException", message)
+    message = msg(
+        "There is no operation op={operation} for {method}. There are: {known}.",
+        operation=operation[:40],
+        method=method,
+        known=known,
+    )
+    return RequestError(400, "IllegalArgumentException", message)

@@ -49,14 +49,14 @@ class Parameters:
         """Give a yes or no (`true`, `false`); no where there is none."""
         text = self.text(name).lower() or "false"
         if text not in ("true", "false"):
-            raise _bad(name, msg("{text} is neither true nor false.", text=text))
+            raise wrong_parameter(name, msg("{text} is neither true nor false.", text=text))
         return text == "true"
 
     def number(self, name: str) -> int | None:
         """Give a whole number from 0 on; None where there is none."""
         number = self.signed(name)
         if number is not None and number < 0:
-            raise _bad(name, msg("{value} is too small: at least {least}.", value=number, least=0))
+            raise wrong_parameter(name, msg("{value} is too small: at least {least}.", value=number, least=0))
         return number
 
     def signed(self, name: str) -> int | None:
@@ -67,7 +67,7 @@ class Parameters:
         digits = text.removeprefix("-")
         # int() reads more than Java does, and takes long over a long one
         if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and int(digits) <= _LARGEST):
-            raise _bad(name, msg("{text} is not a whole number.", text=text[:40]))
+            raise wrong_parameter(name, msg("{text} is not a whole number.", text=text[:40]))
         return int(text)
 
     def permission(self, name: str = "permission") -> int | None:
@@ -77,15 +77,22 @@ class Parameters:
             return None
         # a leading digit may be the sticky bit, which nobody has here
         if len(text) > 4 or not set(text) <= set("01234567"):
-            raise _bad(name, msg("{text} is no octal number such as 644.", text=text[:40]))
+            raise wrong_parameter(name, msg("{text} is no octal number such as 644.", text=text[:40]))
         return int(text, 8) & 0o777
 
     def path(self, name: str) -> StoragePath:
         """Give an absolute path; StorageError where it is none."""
-        text = self.text(name)
-        if not text.startswith("/"):
-            raise _bad(name, msg("{text} is no absolute path: it must begin with /.", text=text))
-        return StoragePath.parse(text)
+        return _absolute(name, self.text(name))
+
+    def paths(self, name: str) -> list[StoragePath]:
+        """Give absolute paths with commas between them; StorageError where one is none."""
+        return [_absolute(name, text) for text in self.text(name).split(",")]
+
+
+def _absolute(name: str, text: str) -> StoragePath:
+    if not text.startswith("/"):
+        raise wrong_parameter(name, msg("{text} is no absolute path: it must begin with /.", text=text))
+    return StoragePath.parse(text)
 
 
 def decoded_path(raw: str) -> StoragePath:
@@ -93,6 +100,7 @@ def decoded_path(raw: str) -> StoragePath:
     return StoragePath.parse(unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "surrogateescape"))
 
 
-def _bad(name: str, reason: Message) -> RequestError:
+def wrong_parameter(name: str, reason: Message) -> RequestError:
+    """Say what is wrong with a parameter."""
     message = msg("The query parameter {name} is wrong: {reason}", name=name, reason=reason)
     return RequestError(400, "IllegalArgumentException", message)

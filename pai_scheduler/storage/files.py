@@ -118,6 +118,36 @@ class Files:
         await self._enter(caller, path, Right.WRITE)
         await self._storage.append(path, _actor(caller, path), pieces)
 
+    async def truncate(self, caller: Caller, path: StoragePath, length: int) -> bool:
+        """Cut a file to its first `length` bytes; False: the storage is still at it."""
+        await self._enter(caller, path, Right.WRITE)
+        return await self._storage.truncate(path, _actor(caller, path), length)
+
+    async def concat(self, caller: Caller, target: StoragePath, sources: Sequence[StoragePath]) -> None:
+        """Put files at the end of one that is in the same folder; they are gone then."""
+        for path in (target, *sources):
+            check(caller, path, Right.WRITE)
+        if len({target, *sources}) != len(sources) + 1 or not sources:
+            raise StorageError(Problem.INVALID, msg("sources must name other files, each once."))
+        for source in sources:
+            _keep_root(source)
+            if source.parent != target.parent:
+                raise StorageError(
+                    Problem.INVALID,
+                    msg(
+                        "{source} is not in the same folder as {path}.", source=str(source), path=str(target)
+                    ),
+                )
+        await self._enter(caller, target, Right.WRITE)
+        await self._storage.concat(target, sources, _actor(caller, target, *sources))
+
+    async def check_access(self, caller: Caller, path: StoragePath, access: str) -> None:
+        """Refuse (DENIED) where the caller may not do something with what is there; `access`: as `rw-`."""
+        await self._enter(caller, path, Right.READ)
+        if "w" in access:
+            check(caller, path, Right.WRITE)
+        await self._storage.check_access(path, _actor(caller, path), access)
+
     async def mkdirs(self, caller: Caller, path: StoragePath, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
         if not path.parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from .errors import StorageError
-from .folder_transfer import Appending, Reading, Upload, checksum, copy
+from .folder_transfer import Appending, Reading, Upload, checksum, concat, copy, truncate
 from .folder_tree import FolderTree
 from .folder_walk import FOLDER_MODE, Walk
 from .path import StoragePath
@@ -105,6 +105,19 @@ class FolderStorage:
     async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
         """Write on at a file's end; UNAVAILABLE while somebody else does."""
         await self._write(path, partial(Appending, self._walk, path, actor), pieces)
+
+    async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
+        """Cut a file to its first `length` bytes, which is done at once."""
+        await self._run(path, truncate, self._walk, path, actor, length)
+        return True
+
+    async def concat(self, target: StoragePath, sources: Sequence[StoragePath], actor: str) -> None:
+        """Put files at the end of another; what fails before all are there leaves everything as it was."""
+        await self._run(target, concat, self._walk, target, sources, actor, self._goes_on, long=True)
+
+    async def check_access(self, path: StoragePath, actor: str, access: str) -> None:
+        """Refuse (DENIED) where `actor` may not do something with what is there; `access`: as `rw-`."""
+        await self._run(path, self._tree.check_access, path, actor, access)
 
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
         """Make a folder, and those above it."""

@@ -9,7 +9,7 @@ import os
 import secrets
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from ..job.messages import msg
@@ -197,6 +197,24 @@ class Appending:
                 raise closing(self._path)
             _write_all(self._descriptor, piece)
 
+    def cut(self, length: int) -> None:
+        """Keep the first `length` bytes only."""
+        with self._lock, naming(self._path):
+            if self._descriptor is None:
+                raise closing(self._path)
+            size = os.fstat(self._descriptor).st_size
+            if not 0 <= length <= size:
+                raise StorageError(
+                    Problem.INVALID,
+                    msg(
+                        "{path} has {size} bytes: it cannot be cut to {length}.",
+                        path=str(self._path),
+                        size=size,
+                        length=length,
+                    ),
+                )
+            os.ftruncate(self._descriptor, length)
+
     def finish(self) -> None:
         """Wait until what was written survives a loss of power."""
         with self._lock, naming(self._path):
@@ -235,6 +253,53 @@ def copy(
                 upload.close()
         finally:
             os.close(reading)
+
+
+def truncate(walk: Walk, path: StoragePath, actor: str, length: int) -> None:
+    """Cut a file to its first `length` bytes. StorageError."""
+    file = Appending(walk, path, actor)
+    try:
+        file.cut(length)
+        file.finish()
+    finally:
+        file.close()
+
+
+def concat(
+    walk: Walk,
+    target: StoragePath,
+    sources: Sequence[StoragePath],
+    actor: str,
+    go_on: Callable[[], bool],
+) -> None:
+    """Put files at the end of another in the same folder, and remove them. StorageError.
+
+    All of it is written anew beside the target, and gets its name when it is whole; what was appended to the
+    target meanwhile would be lost, so nobody may.
+    """
+    held = Appending(walk, target, actor)
+    try:
+        with walk.entry(target, actor) as entry:
+            permission = entry.stat.st_mode & 0o777
+        upload = Upload(walk, target, actor, overwrite=True, permission=permission)
+        try:
+            for path in (target, *sources):
+                with walk.entry(path, actor) as entry, naming(path):
+                    _need_file(entry)
+                    entry.permit(actor, READ)
+                    reading = os.open(entry.proc, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    upload.fill(reading, go_on)
+                finally:
+                    os.close(reading)
+            upload.finish()
+        finally:
+            upload.close()
+        for path in sources:
+            with walk.parent(path, actor) as parent, naming(path), suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=parent.descriptor)
+    finally:
+        held.close()
 
 
 def checksum(walk: Walk, path: StoragePath, actor: str, go_on: Callable[[], bool]) -> Checksum:

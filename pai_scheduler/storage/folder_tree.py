@@ -168,6 +168,12 @@ class FolderTree:
         with self._walk.entry(path, actor) as entry, naming(path):
             os.chmod(entry.proc, permission)  # noqa: PTH101 - by descriptor
 
+    def check_access(self, path: StoragePath, actor: str, access: str) -> None:
+        """Refuse what a permission does not let its user do; `access`: as `rw-`."""
+        wanted = sum(bit for bit, sign in ((READ, "r"), (WRITE, "w"), (SEARCH, "x")) if sign in access)
+        with self._walk.entry(path, actor) as entry:
+            entry.permit(actor, wanted)
+
     def set_times(self, path: StoragePath, actor: str, modified: int | None, accessed: int | None) -> None:
         """Change when it was last changed and read."""
         with self._walk.entry(path, actor) as entry, naming(path):

@@ -33,6 +33,9 @@ _ABANDONED = 24 * 3600
 #: Seconds for which HDFS is asked again where that may help.
 _PATIENCE = 10.0
 
+#: How often it is looked whether a file has been cut, and seconds between that.
+_LOOKS, _BETWEEN_LOOKS = 40, 0.5
+
 _log = logging.getLogger(__name__)
 
 
@@ -129,7 +132,7 @@ class HdfsStorage:
             )
         wanted = left if length is None else min(length, left)
         if not wanted:
-            await self._may(path, actor, "r--")
+            await self.check_access(path, actor, "r--")
             yield OpenFile(status, 0, _nothing())
             return
         async with self._transfers.downloads:
@@ -171,13 +174,55 @@ class HdfsStorage:
         if status.is_folder:
             raise is_folder(path)
         # once contents are on their way, a refusal may get lost
-        await self._may(path, actor, "-w-")
+        await self.check_access(path, actor, "-w-")
 
         async def locate(silent: str | None) -> requests.Response:
             left_out = {"excludedatanodes": silent}
             return (await self._names.ask("append", path, actor, left_out, at=_at(path, status))).response
 
         await self._transfers.send("POST", path, locate, pieces)
+
+    async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
+        """Cut a file to its first `length` bytes; within a block that takes HDFS some seconds."""
+        status = await self.status(path, actor)
+        if status.is_folder:
+            raise is_folder(path)
+        if length > status.length:
+            raise StorageError(
+                Problem.INVALID,
+                msg(
+                    "{path} has {size} bytes: it cannot be cut to {length}.",
+                    path=str(path),
+                    size=status.length,
+                    length=length,
+                ),
+            )
+        answer = await self._names.ask("truncate", path, actor, {"newlength": length})
+        if answer.json("boolean"):
+            return True
+        for _ in range(_LOOKS):
+            await asyncio.sleep(_BETWEEN_LOOKS)
+            if (await self.status(path, actor)).length == length:
+                return True
+        return False
+
+    async def concat(self, target: StoragePath, sources: Sequence[StoragePath], actor: str) -> None:
+        """Put files at the end of another in one step, without their contents being moved."""
+        for path in (target, *sources):
+            if (await self.status(path, actor)).is_folder:
+                raise is_folder(path)
+            # HDFS does not look at the rights of the files themselves
+            await self.check_access(path, actor, "-w-" if path == target else "r--")
+        names = ",".join(map(name_of, sources))
+        try:
+            await self._names.ask("concat", target, actor, {"sources": names})
+        except Refused as error:
+            if not (error.uncertain and await self._find(sources[0], actor) is None):
+                raise
+
+    async def check_access(self, path: StoragePath, actor: str, access: str) -> None:
+        """Let HDFS say (DENIED) whether somebody has access (as `rw-`) to what is there."""
+        await self._ask_below("check_access", path, actor, {"fsaction": access})
 
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
@@ -269,7 +314,7 @@ class HdfsStorage:
         if there is not None and not overwrite:
             raise exists(path)
         if there is not None:
-            await self._may(path, actor, "-w-")
+            await self.check_access(path, actor, "-w-")
         parent = await self._make_parent(path, actor)
         await self._make_uploads()
         fresh = UPLOADS / secrets.token_hex(16)
@@ -389,10 +434,6 @@ class HdfsStorage:
             if error.problem is Problem.NOT_FOUND:
                 return None
             raise
-
-    async def _may(self, path: StoragePath, actor: str, access: str) -> None:
-        """Let HDFS say (DENIED) whether somebody has access (`rwx`) to what is there."""
-        await self._names.ask("check_access", path, actor, {"fsaction": access})
 
     async def _make_uploads(self) -> None:
         if not self._uploads_group:

@@ -59,6 +59,8 @@ class _WebHdfs(Client):
 
     _locate = _Request("GET", stream=True, allow_redirects=False).to_method("OPEN")
     _list_batch = _Request("GET").to_method("LISTSTATUS_BATCH")
+    _truncate = _Request("POST").to_method("TRUNCATE")
+    _concat = _Request("POST").to_method("CONCAT")
     _check_access = _Request("GET").to_method("CHECKACCESS")
 
     def resolve(self, hdfs_path: str) -> str:

@@ -124,6 +124,18 @@ class Storage(Protocol):
     async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
         """Write on at a file's end. What had come when `pieces` raised stays."""
 
+    async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
+        """Cut a file to its first `length` bytes (more than it has: INVALID).
+
+        False: the storage has not finished yet; until it has, nothing can be written on.
+        """
+
+    async def concat(self, target: StoragePath, sources: Sequence[StoragePath], actor: str) -> None:
+        """Put the contents of `sources`, files of the same folder, at the end of a file, and remove them."""
+
+    async def check_access(self, path: StoragePath, actor: str, access: str) -> None:
+        """Refuse (DENIED) where `actor` may not do something with what is there; `access`: as `rw-`."""
+
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
         """Make a folder, and those above it; nothing happens where it is there (EXISTS: as a file)."""
 

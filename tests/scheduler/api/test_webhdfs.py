@@ -6,12 +6,14 @@ import asyncio
 import io
 import re
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from pai_scheduler.api.webhdfs_answers import listing_pieces
+from pai_scheduler.api.webhdfs_operations import UNSUPPORTED
 from pai_scheduler.job.messages import msg
 from pai_scheduler.service import Caller
 from pai_scheduler.storage.errors import Problem, StorageError
@@ -283,8 +285,21 @@ REFUSED: list[tuple[str, str, dict[str, Any], tuple[int, str]]] = [
     ("PUT", "/alice/f", {"op": "SETTIMES", "modificationtime": "9" * 19}, BAD),
     ("PUT", "/alice/f", {"op": "SETACL"}, (400, "UnsupportedOperationException")),
     ("PUT", "/alice/f", {"op": "CREATESNAPSHOT"}, (400, "UnsupportedOperationException")),
-    ("POST", "/alice/f", {"op": "TRUNCATE"}, (400, "UnsupportedOperationException")),
-    ("POST", "/alice/f", {"op": "CONCAT"}, (400, "UnsupportedOperationException")),
+    ("POST", "/alice/f", {"op": "TRUNCATE"}, BAD),
+    ("POST", "/alice/f", {"op": "TRUNCATE", "newlength": "-1"}, BAD),
+    ("POST", "/alice/f", {"op": "TRUNCATE", "newlength": "9"}, BAD),
+    ("POST", "/alice/g", {"op": "TRUNCATE", "newlength": "0"}, (404, "FileNotFoundException")),
+    ("POST", "/alice/f", {"op": "CONCAT"}, BAD),
+    ("POST", "/alice/f", {"op": "CONCAT", "sources": "g"}, BAD),
+    ("POST", "/alice/f", {"op": "CONCAT", "sources": "/alice/f"}, BAD),
+    ("POST", "/alice/f", {"op": "CONCAT", "sources": "/alice/g,/alice/g"}, BAD),
+    ("POST", "/alice/f", {"op": "CONCAT", "sources": "/alice/folder/g"}, BAD),
+    ("POST", "/alice/f", {"op": "CONCAT", "sources": "/alice/g"}, (404, "FileNotFoundException")),
+    ("GET", "/alice/f", {"op": "CHECKACCESS"}, BAD),
+    ("GET", "/alice/f", {"op": "CHECKACCESS", "fsaction": "write"}, BAD),
+    ("GET", "/alice/g", {"op": "CHECKACCESS", "fsaction": "r--"}, (404, "FileNotFoundException")),
+    ("GET", "/bob/f", {"op": "CHECKACCESS", "fsaction": "---"}, (403, "AccessControlException")),
+    ("GET", "/Public", {"op": "CHECKACCESS", "fsaction": "rw-"}, (403, "AccessControlException")),
     ("GET", "/alice/f", {"op": "NOTHING"}, BAD),
     ("GET", "/alice/f", {"op": "CREATE"}, BAD),
     ("GET", "/alice/f", {}, BAD),
@@ -367,3 +382,47 @@ async def test_how_long_a_transfer_takes_is_no_measure_of_the_scheduler(gateway:
         assert measured("pai_stream_bytes_total") == 5
         await alice.get("/alice/f", params={"op": "GETFILESTATUS"})
     assert measured("pai_http_request_seconds_count") == 1
+
+
+async def test_a_file_is_cut_joined_and_asked_about(any_gateway: Gateway) -> None:
+    for name, contents in (("f", b"12345678"), ("g", b"ab"), ("h", b"cd")):
+        await any_gateway.put(f"/alice/{name}", contents)
+    async with any_gateway.client() as alice:
+        answer = await alice.post("/alice/f", params={"op": "CONCAT", "sources": "/alice/g,/alice/h"})
+        assert (answer.status_code, answer.content) == (200, b"")
+        answer = await alice.post("/alice/f", params={"op": "TRUNCATE", "newlength": 10})
+        assert (answer.status_code, list(answer.json())) == (200, ["boolean"])
+        answer = await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})
+        assert answer.content == b"12345678ab"
+        answer = await alice.get("/alice/f", params={"op": "CHECKACCESS", "fsaction": "rw-"})
+        assert (answer.status_code, answer.content) == (200, b"")
+
+
+async def test_what_a_storage_has_not_is_said_to_be_unsupported_and_named_in_the_docs(
+    gateway: Gateway,
+) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "storage.md").read_text()
+    documented = text.partition("### What it has not\n")[2].partition("\n## ")[0]
+    names = {name for by_method in UNSUPPORTED.values() for name in by_method}
+    assert set(re.findall(r"`([A-Z]{6,})`", documented)) == names
+    async with gateway.client() as alice:
+        for method, operations in UNSUPPORTED.items():
+            for operation in operations:
+                answer = await alice.request(method, "/alice/f", params={"op": operation})
+                assert answer.status_code == 400
+                refusal = answer.json()["RemoteException"]
+                assert refusal["exception"] == "UnsupportedOperationException"
+                assert refusal["message"].startswith(f"This storage has no {operation}. ")
+
+
+async def test_a_token_may_be_given_as_hadoops_delegation_token(any_gateway: Gateway) -> None:
+    await any_gateway.put("/alice/f", b"12345678")
+    async with any_gateway.client("") as nobody:
+        answer = await nobody.get("/alice/f", params={"op": "OPEN", "delegation": "a"})
+        assert answer.status_code == 307
+        # the way on has a ticket instead
+        assert "delegation" not in answer.headers["Location"]
+        assert (await nobody.get(answer.headers["Location"])).content == b"12345678"
+        for wrong in ("b", "nobody's"):
+            answer = await nobody.get("/alice/f", params={"op": "OPEN", "data": "true", "delegation": wrong})
+            assert answer.status_code == (403 if wrong == "b" else 401)

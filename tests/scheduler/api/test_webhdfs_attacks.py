@@ -78,6 +78,8 @@ SPELLINGS = (
 OPERATIONS = (
     ("GET", "OPEN"), ("GET", "ARCHIVE"), ("GET", "GETFILESTATUS"), ("GET", "LISTSTATUS"), ("PUT", "CREATE"),
     ("PUT", "MKDIRS"), ("PUT", "SETPERMISSION"), ("POST", "APPEND"), ("DELETE", "DELETE"),
+    ("POST", "TRUNCATE&newlength=0"), ("POST", "CONCAT&sources=/alice/g"),
+    ("GET", "CHECKACCESS&fsaction=r--"),
 )  # fmt: skip
 
 
@@ -90,6 +92,38 @@ async def test_no_spelling_of_a_path_reaches_what_is_anothers(any_gateway: Gatew
         )
         assert answer.startswith(b"HTTP/1.1 403 "), (path, op, answer)
         assert b'"AccessControlException"' in answer
+
+
+async def test_nothing_of_anothers_is_drawn_into_ones_own_by_joining(any_gateway: Gateway) -> None:
+    await any_gateway.put("/alice/f", b"own")
+    await any_gateway.put("/bob/f", b"secret", "b")
+    async with any_gateway.client() as alice:
+        for sources in (
+            "/bob/f",
+            "/alice/../bob/f",
+            "/alice/f/../../bob/f",
+            "//bob//f",
+            "/%62ob/f",
+            "/Public",
+        ):
+            for target in ("/alice/f", "/bob/f"):
+                answer = await alice.post(target, params={"op": "CONCAT", "sources": sources})
+                assert answer.status_code in (400, 403), (target, sources, answer.text)
+    async with any_gateway.client("b") as bob:
+        assert (await bob.get("/bob/f", params={"op": "OPEN", "data": "true"})).content == b"secret"
+
+
+async def test_a_token_in_the_query_opens_no_more_than_in_a_header_and_is_not_passed_on(
+    any_gateway: Gateway,
+) -> None:
+    await any_gateway.put("/bob/f", b"secret", "b")
+    async with any_gateway.client("") as nobody:
+        for token in ("a", "", "b%00", "B"):
+            query = f"op=OPEN&data=true&delegation={token}&user.name=bob&doas=bob"
+            assert (await nobody.get(f"/bob/f?{query}")).status_code in (401, 403)
+    async with any_gateway.client("a") as alice:
+        # who says in a header who they are is nobody else
+        assert (await alice.get("/bob/f?op=OPEN&data=true&delegation=b")).status_code == 403
 
 
 async def test_a_path_that_there_cannot_be_is_a_bad_request(any_gateway: Gateway) -> None:

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import fsspec
 import hdfs
 import pytest
 import requests
@@ -279,3 +280,30 @@ async def test_a_jobs_token_opens_nothing_else(gateway: Gateway, job: str) -> No
         return [session.get(f"{gateway.url}/api/v1/{path}").status_code for path in paths]
 
     assert set(await asyncio.to_thread(use)) == {401}
+
+
+# -- fsspec, which many libraries of data science stand on
+
+
+async def test_fsspec_works_with_a_token(any_gateway: Gateway) -> None:
+    def use() -> None:
+        files = fsspec.filesystem(
+            "webhdfs", host="127.0.0.1", port=any_gateway.port, token="a", skip_instance_cache=True
+        )
+        files.session.trust_env = False
+        files.makedirs("/alice/deep")
+        with files.open("/alice/deep/data.bin", "wb") as file:
+            file.write(b"0123456789" * 1000)
+        assert files.info("/alice/deep/data.bin")["size"] == 10_000
+        with files.open("/alice/deep/data.bin", "rb") as file:
+            file.seek(5)
+            assert file.read(5) == b"56789"
+        files.mv("/alice/deep/data.bin", "/alice/deep/moved.bin")
+        assert [Path(name).name for name in files.ls("/alice/deep", detail=False)] == ["moved.bin"]
+        assert files.cat("/alice/deep/moved.bin")[:10] == b"0123456789"
+        files.rm("/alice/deep", recursive=True)
+        assert not files.exists("/alice/deep")
+        with pytest.raises(PermissionError):
+            files.ls("/bob")
+
+    await asyncio.to_thread(use)

@@ -243,6 +243,70 @@ class StorageConformance:
         await home.append("file", b"three")
         assert await home.read("file") == b"one two three"
 
+    # cut, joined, and what may be done
+
+    async def test_a_file_is_cut_to_its_beginning(self, home: Home) -> None:
+        await home.write("file", b"0123456789")
+        await home.storage.truncate(home.at("file"), home.user, 4)
+        assert (await home.status("file")).length == 4
+        assert await home.read("file") == b"0123"
+        await home.write("other", b"0123456789")
+        await home.storage.truncate(home.at("other"), home.user, 0)
+        assert await home.read("other") == b""
+
+    async def test_a_file_is_not_made_longer_by_cutting_nor_a_folder_cut(self, home: Home) -> None:
+        await home.write("file", b"0123456789")
+        await home.mkdirs("folder")
+        for name, problem in (
+            ("file", Problem.INVALID),
+            ("folder", Problem.IS_A_FOLDER),
+            ("nothing", Problem.NOT_FOUND),
+        ):
+            with refuses(problem):
+                await home.storage.truncate(home.at(name), home.user, 11)
+        assert await home.read("file") == b"0123456789"
+
+    async def test_files_are_put_at_the_end_of_another_and_are_gone_then(self, home: Home) -> None:
+        for name, contents in (("one", b"1 "), ("two", b"2 "), ("three", b"3")):
+            await home.write(name, contents)
+        await home.storage.concat(home.at("one"), [home.at("two"), home.at("three")], home.user)
+        assert await home.read("one") == b"1 2 3"
+        assert await home.names() == ["one"]
+
+    async def test_nothing_is_joined_where_one_of_them_is_no_file(self, home: Home) -> None:
+        await home.write("one", b"1")
+        await home.write("two", b"2")
+        await home.mkdirs("folder")
+        for names, problem in (
+            (("one", "two", "folder"), Problem.IS_A_FOLDER),
+            (("one", "two", "nothing"), Problem.NOT_FOUND),
+            (("nothing", "one"), Problem.NOT_FOUND),
+        ):
+            target, *sources = map(home.at, names)
+            with refuses(problem):
+                await home.storage.concat(target, sources, home.user)
+        assert (await home.read("one"), await home.read("two")) == (b"1", b"2")
+
+    async def test_a_permission_protects_from_being_cut_and_joined(self, home: Home) -> None:
+        await home.write("kept", b"kept")
+        await home.write("more", b"more")
+        await home.storage.set_permission(home.at("kept"), home.user, 0o400)
+        with refuses(Problem.DENIED):
+            await home.storage.truncate(home.at("kept"), home.user, 1)
+        with refuses(Problem.DENIED):
+            await home.storage.concat(home.at("kept"), [home.at("more")], home.user)
+        assert (await home.read("kept"), await home.read("more")) == (b"kept", b"more")
+
+    async def test_it_is_told_what_may_be_done(self, home: Home) -> None:
+        await home.write("file", b"x")
+        await home.storage.set_permission(home.at("file"), home.user, 0o600)
+        for access in ("r--", "-w-", "rw-", "---"):
+            await home.storage.check_access(home.at("file"), home.user, access)
+        with refuses(Problem.DENIED):
+            await home.storage.check_access(home.at("file"), home.user, "r-x")
+        with refuses(Problem.NOT_FOUND):
+            await home.storage.check_access(home.at("nothing"), home.user, "r--")
+
     # folders
 
     async def test_folders_are_made_with_those_above_and_nothing_happens_twice(self, home: Home) -> None:

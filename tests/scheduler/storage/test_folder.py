@@ -248,6 +248,8 @@ def test_whatever_path_is_asked_for_nothing_outside_is_read_or_touched(
                 storage.set_permission(path, actor, 0o700),
                 storage.set_times(path, actor, 1, 1),
                 storage.append(path, actor, giving([b"mine"])),
+                storage.truncate(path, actor, 0),
+                storage.concat(path, [path.parent / "secret"], actor),
                 storage.create(path, actor, giving([b"mine"]), overwrite=True),
                 storage.mkdirs(path, actor),
                 storage.copy(path, path / "copy", actor),
