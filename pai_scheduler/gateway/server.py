@@ -42,6 +42,7 @@ class Server:
         self._waiting = WaitingRoom()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._checks: set[asyncio.Task[LoginAnswer | None]] = set()
         self._nobody_left = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._options = asyncssh.SSHServerConnectionOptions(
@@ -91,7 +92,16 @@ class Server:
         self._waiting.come(connection, connection.peer)
 
     async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
-        """Ask the service whom that proves; who guesses waits for the answer."""
+        """Ask the service whom that proves; who guesses waits for the answer.
+
+        It is asked, and a wrong one counted, to the end, also where the client hangs up meanwhile.
+        """
+        checking = asyncio.create_task(self._check(connection, credential))
+        self._checks.add(checking)
+        checking.add_done_callback(self._checks.discard)
+        return await asyncio.shield(checking)
+
+    async def _check(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
         peer, (login, method, secret) = connection.peer, credential
 
         async def ask() -> LoginAnswer | None:
@@ -110,7 +120,10 @@ class Server:
             return await self._guard.check(peer, credential, ask)
         except UnavailableError as error:
             _log.warning("%s", error)
-            connection.send_auth_banner("The scheduler does not answer just now; try again in a minute.\n")
+            if connection in self._connections:
+                connection.send_auth_banner(
+                    "The scheduler does not answer just now; try again in a minute.\n"
+                )
             return None
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
