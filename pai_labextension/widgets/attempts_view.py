@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.wire import AttemptInfo
 
 from .job_view import MOST_ROWS, duration, moment, state_word
@@ -44,7 +45,11 @@ def _row(say: Language, attempt: AttemptInfo) -> str:
     launched, completed = attempt["launchedTime"], attempt["completedTime"]
     ran = "" if launched is None or completed is None else duration(say, completed - launched)
     # the table's word stands beside the platform's own findings, which nobody knows by number
-    named = f"{code} ({spec['phrase']})" if spec is not None and spec["code"] == code and code else code
+    named = (
+        f"{code} ({shown_name(spec['phrase'])})"
+        if spec is not None and spec["code"] == code and code
+        else code
+    )
     cells = [
         attempt["attempt"] + 1,
         state_word(say, attempt["state"]),

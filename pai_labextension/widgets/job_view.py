@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from html import escape
 
+from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.wire import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
 
 from .language import Language
@@ -96,7 +97,7 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
     said_already = re.search(rf"(?<![\w-]){number}(?!\d)", status["appExitDiagnostics"]) is not None
     if number is not None and status["state"] != "SUCCEEDED" and not said_already:
         code = say("Exit code {code}", code=number)
-        parts.append(escape(f"{code} ({spec['phrase']})" if spec else code))
+        parts.append(escape(f"{code} ({shown_name(spec['phrase'])})" if spec else code))
     if status["appExitTriggerTaskRoleName"] and not status["appExitDiagnostics"]:
         parts.append(
             escape(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..job.exit_words import shown_name
 from ..job.messages import Message, counted, msg
 from ..wire import JobDetail, JobSummary, NodeInfo, TaskStatus, Validation, VirtualClusterInfo
 from .tables import duration, moment, pairs, table
@@ -55,7 +56,7 @@ def show_job(detail: JobDetail, locale: str) -> str:
         (msg("Started"), moment(status["appLaunchedTime"]) if status["appLaunchedTime"] else ""),
         (msg("Ended"), moment(status["completedTime"]) if status["completedTime"] else ""),
         (msg("Retries"), str(status["retries"]) if status["retries"] else ""),
-        (msg("Exit code"), f"{exit_code} {spec['phrase']}" if exit_code and spec else exit_code),
+        (msg("Exit code"), f"{exit_code} {shown_name(spec['phrase'])}" if exit_code and spec else exit_code),
         (msg("Why"), status["appExitDiagnostics"]),
     ]
     tasks = [

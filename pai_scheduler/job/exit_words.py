@@ -6,6 +6,7 @@ are in the table because clients know them.
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping
 
@@ -16,6 +17,9 @@ from .messages import Message, msg
 _CANNOT_RUN, _NOT_FOUND = 126, 127
 #: A shell adds this to the number of the signal that ended a command.
 _SIGNAL_BASE = 128
+
+#: What ends tasks in OpenPAI; here the kernel or the scheduler does, whichever the engine.
+_PARTS_OF_OPENPAI = re.compile("_BY_(DOCKER|DISKCLEANER)$")
 
 _LOST_TOUCH = msg("OpenPAI's launcher lost touch with YARN.")
 _NEVER_STARTED = msg("YARN did not start the container.")
@@ -130,6 +134,11 @@ def meaning_of_exit(row: int, code: int) -> Message:
         if name := _signal_name(code - _SIGNAL_BASE):
             return msg("Its command was ended by the signal {signal}.", signal=name)
     return meaning(row)
+
+
+def shown_name(phrase: str) -> str:
+    """Give the table's word for an end without the part of OpenPAI that did it: here that is another."""
+    return _PARTS_OF_OPENPAI.sub("", phrase)
 
 
 def _signal_name(number: int) -> str | None:

@@ -79,6 +79,15 @@ def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None
     assert "<pre>Traceback &lt;x&gt;</pre>" in markup
 
 
+def test_who_ended_a_job_for_its_memory_is_not_said_to_be_docker() -> None:
+    job = job_of("demo")
+    job.state, job.exit_code, job.trigger, job.diagnostics = "FAILED", 137, ("worker", 1), "Too much memory."
+    detail = job.detail("alice")
+    assert detail["jobStatus"]["appExitSpec"] is not None
+    detail["jobStatus"]["appExitSpec"]["phrase"] = "CONTAINER_OOM_KILLED_BY_DOCKER"
+    assert "Exit code 137 (CONTAINER_OOM_KILLED)" in job_view.ending(EN, detail, "")
+
+
 def test_what_the_diagnostics_say_already_is_not_said_twice() -> None:
     job = job_of("demo")
     job.state, job.exit_code, job.trigger = "FAILED", 3, ("worker", 1)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_scheduler.job.exit_words import meaning, meaning_of_exit, what_follows
-from pai_scheduler.job.exits import exit_table, spec_of_user_exit
+from pai_scheduler.job.exit_words import meaning, meaning_of_exit, shown_name, what_follows
+from pai_scheduler.job.exits import exit_spec, exit_table, spec_of_user_exit
 
 
 def test_every_row_has_a_meaning_and_says_what_follows() -> None:
@@ -48,3 +48,15 @@ def test_a_row_of_the_platform_s_means_the_same_whatever_the_code() -> None:
 )
 def test_what_follows_is_what_the_table_says(row: int, words: str) -> None:
     assert words in str(what_follows(row))
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        (196, "CONTAINER_OOM_KILLED"),
+        (198, "CONTAINER_OOD_KILLED"),
+        (137, "CONTAINER_KILLED_BY_SIGKILL"),
+    ],
+)
+def test_people_read_the_tables_word_without_openpais_own_parts(row: int, name: str) -> None:
+    assert shown_name(exit_spec(row).phrase) == name
