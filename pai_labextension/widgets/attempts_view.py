@@ -7,8 +7,9 @@ from html import escape
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.wire import AttemptInfo
 
-from .job_view import MOST_ROWS, duration, moment, state_word
+from .job_view import MOST_ROWS, duration, state_word
 from .language import Language
+from .times import when
 
 
 def history(say: Language, attempts: list[AttemptInfo], job_ended: bool) -> str:
@@ -45,6 +46,7 @@ def _row(say: Language, attempt: AttemptInfo) -> str:
     launched, completed = attempt["launchedTime"], attempt["completedTime"]
     ran = "" if launched is None or completed is None else duration(say, completed - launched)
     # the table's word stands beside the platform's own findings, which nobody knows by number
+<<<<<<< HEAD
     named = (
         f"{code} ({shown_name(spec['phrase'])})"
         if spec is not None and spec["code"] == code and code
@@ -59,3 +61,14 @@ def _row(say: Language, attempt: AttemptInfo) -> str:
         attempt["reason"],
     ]
     return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
+=======
+    named = f"{code} ({spec['phrase']})" if spec is not None and spec["code"] == code and code else code
+    before = [attempt["attempt"] + 1, state_word(say, attempt["state"])]
+    after = [ran, "" if named is None else named, attempt["reason"]]
+    cells = [*map(_escaped, before), when(attempt["createdTime"]), *map(_escaped, after)]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _escaped(value: object) -> str:
+    return escape(str(value))
+>>>>>>> 51ff860 (times: local where they are read, with the zone on hover or request)

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from html import escape
 
 from .language import Language
+from .times import clock
 
 Points = Sequence[tuple[int, float]]
 
@@ -156,10 +156,10 @@ def _scale(chart: Chart, top: float) -> list[str]:
 
 def _clock(begin: int, end: int) -> list[str]:
     y = HEIGHT - 5
-    first = f'<text x="{_LEFT}" y="{y}">{_time(begin)}</text>'
+    first = clock(begin, f'x="{_LEFT}" y="{y}"')
     if end == begin:
         return [first]
-    return [first, f'<text x="{WIDTH - _RIGHT}" y="{y}" text-anchor="end">{_time(end)}</text>']
+    return [first, clock(end, f'x="{WIDTH - _RIGHT}" y="{y}" text-anchor="end"')]
 
 
 def _x(time: int, begin: int, end: int) -> float:
@@ -168,7 +168,3 @@ def _x(time: int, begin: int, end: int) -> float:
 
 def _y(value: float, top: float) -> float:
     return _TOP + (HEIGHT - _TOP - _BOTTOM) * (1 - min(max(value, 0.0), top) / top)
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%H:%M:%S")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
 from html import escape
 
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.wire import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
 
 from .language import Language
+from .times import PLACE, with_time
 
 #: Gives the address of a port of a task, by role, index and label; None where there is none.
 PortLink = Callable[[str, int, str], str | None]
@@ -54,26 +54,27 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_unt
     """
     status = detail["jobStatus"]
     facts = [
-        say("Virtual cluster: {name}", name=status["virtualCluster"]),
-        say("Submitted: {time}", time=moment(status["createdTime"])),
-        say("Priority: {priority}", priority=status["priority"]),
+        escape(say("Virtual cluster: {name}", name=status["virtualCluster"])),
+        with_time(say("Submitted: {time}", time=PLACE), status["createdTime"]),
+        escape(say("Priority: {priority}", priority=status["priority"])),
     ]
     if status["queuePlace"] is not None:
-        facts.append(say("Place {place} in the queue", place=status["queuePlace"]))
+        facts.append(escape(say("Place {place} in the queue", place=status["queuePlace"])))
     launched, completed = status["appLaunchedTime"], status["appCompletedTime"]
     if launched is not None and completed is not None:
-        facts.append(say("Ran for {duration}", duration=duration(say, completed - launched)))
+        facts.append(escape(say("Ran for {duration}", duration=duration(say, completed - launched))))
     if len(attempts) > 1:
-        facts.append(say("Attempt {number}", number=len(attempts)))
+        facts.append(escape(say("Attempt {number}", number=len(attempts))))
     sub_state = status["subState"]
-    doing = _sub_state(say, sub_state)
+    doing = escape(_sub_state(say, sub_state))
     if sub_state == "DEBUG_HELD" and held_until is not None:
-        doing = say("failed, container kept for debugging until {time}", time=moment(held_until))
-    word = ": ".join(filter(None, (state_word(say, status["state"]), doing)))
+        until = say("failed, container kept for debugging until {time}", time=PLACE)
+        doing = with_time(until, held_until)
+    word = ": ".join(filter(None, (escape(state_word(say, status["state"])), doing)))
     lines = [
         f'<span class="pai-name">{escape(detail["name"])}</span> '
-        f'<span class="pai-state pai-state-{escape(status["state"])}">{escape(word)}</span>',
-        f'<span class="pai-muted">{escape(" · ".join(facts))}</span>',
+        f'<span class="pai-state pai-state-{escape(status["state"])}">{word}</span>',
+        f'<span class="pai-muted">{" · ".join(facts)}</span>',
     ]
     if status["waitingReason"]:
         lines.append(escape(status["waitingReason"]))
@@ -155,11 +156,6 @@ def _port(role: str, status: TaskStatus, label: str, port_link: PortLink | None)
     if address is None:
         return words
     return f'<a href="{escape(address, quote=True)}" target="_blank" rel="noopener">{words}</a>'
-
-
-def moment(milliseconds: int) -> str:
-    """Write a time as the clock of this machine shows it."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def duration(say: Language, milliseconds: int) -> str:

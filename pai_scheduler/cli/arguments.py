@@ -35,6 +35,14 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     common.add_argument(
         "--json", action="store_true", default=argparse.SUPPRESS, help=words(msg("print the answer as JSON"))
     )
+    common.add_argument(
+        "--zone",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help=words(
+            msg("write times with their zone (they are those of this machine, or of the zone that $TZ names)")
+        ),
+    )
     whose = CommandParser(add_help=False)
     whose.add_argument(
         "--user",

@@ -20,7 +20,7 @@ from .commands import COMMANDS
 from .files import FileError
 from .session import Session
 from .ssh import NO_WAY
-from .tables import printable_lines
+from .tables import printable_lines, zone_shown
 
 REFUSED, USAGE, UNREACHABLE = 1, 2, 3
 #: What a shell reports of a program that was ended by ^C, and by being told to end.
@@ -69,8 +69,10 @@ async def _run(
     url: str | None = None,
     token: str | None = None,
     json: bool = False,
+    zone: bool = False,
     **options: object,
 ) -> int:
+    zone_shown.set(zone)
     client, files = (
         Client(url, token, locale=locale, warned=_complain),
         FilesClient(url, token, locale=locale),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from datetime import UTC, datetime
 
 from wcwidth import wcswidth
 
 _GAP = "  "
+#: Whether times are written with their distance from UTC behind them.
+zone_shown: ContextVar[bool] = ContextVar("zone_shown", default=False)
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -45,10 +48,11 @@ def printable_lines(text: str) -> str:
 
 
 def moment(milliseconds: int | None) -> str:
-    """Write a time (ms since the epoch) as this machine's clock shows it."""
+    """Write a time (ms since the epoch) as this machine's clock shows it; with its zone if `zone_shown`."""
     if milliseconds is None:
         return "-"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(milliseconds / 1000))
+    local = datetime.fromtimestamp(milliseconds // 1000, UTC).astimezone()
+    return (local if zone_shown.get() else local.replace(tzinfo=None)).isoformat(" ")
 
 
 def duration(milliseconds: int) -> str:

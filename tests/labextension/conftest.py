@@ -270,7 +270,8 @@ async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = await browser.new_page(viewport={"width": 1280, "height": 800})
+        # in another zone than the kernels
+        page = await browser.new_page(viewport={"width": 1280, "height": 800}, timezone_id="Asia/Tokyo")
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
         await page.goto(lab)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,7 @@ async def test_my_jobs_are_counted_in_the_status_bar_listed_and_stopped(jobs, pa
     await expect(rows.filter(has_text="oom")).to_contain_text("137")
     await expect(rows.filter(has_text=OWN_SERVER)).to_contain_text("this notebook server")
     await expect(rows.filter(has_text="oom").get_by_role("button", name="Stop")).to_have_count(0)
+    await expect(rows.filter(has_text="oom").locator("time")).to_have_attribute("title", re.compile("Japan"))
 
     await page.get_by_role("button", name="Stop “hello-world”").click()
     await page.get_by_role("dialog").get_by_role("button", name="Keep it").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -110,6 +111,10 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     # a line, and not only a dot, comes with the second measurement
     await expect(memory.locator("polyline")).to_have_count(1)
     await expect(output).to_contain_text("Priority: 50")
+    # the kernel wrote it as its own clock shows it
+    submitted = output.get_by_text("Submitted:").locator("time")
+    await expect(submitted).to_have_attribute("title", re.compile("Japan"))
+    await expect(submitted).to_have_text(re.compile("[AP]M$"))
     await memory.scroll_into_view_if_needed()
 
 

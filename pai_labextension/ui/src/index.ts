@@ -21,6 +21,7 @@ import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
 import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
+import { timesPlugin } from './times';
 
 const DOMAIN = 'pai_labextension';
 
@@ -182,5 +183,6 @@ export default [
   submitPlugin,
   accessPlugin,
   terminalPlugin,
-  connectPlugin
+  connectPlugin,
+  timesPlugin
 ];

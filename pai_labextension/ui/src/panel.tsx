@@ -14,6 +14,7 @@ import { IJobsModel } from './model';
 import { IQueueModel } from './queue';
 import { QueueView } from './queueView';
 import { stateLabel } from './states';
+import { LocalTime } from './times';
 
 interface IListProps {
   model: IJobsModel;
@@ -202,7 +203,6 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
 
 function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
   const { job, model, ports, trans, language } = props;
-  const created = new Date(job.createdTime);
   return (
     <tr>
       <th scope="row">
@@ -219,9 +219,7 @@ function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
       <td className="pai-mod-number">{job.priority}</td>
       <td className="pai-mod-number">{job.queuePlace ?? ''}</td>
       <td>
-        <time dateTime={created.toISOString()}>
-          {created.toLocaleString(language, { dateStyle: 'medium', timeStyle: 'short' })}
-        </time>
+        <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
       </td>
       <td className="pai-mod-number">{job.appExitCode ?? ''}</td>
       <td className="pai-Jobs-reason">{model.reason(job) ?? ''}</td>

@@ -11,9 +11,9 @@ import ipywidgets as widgets
 from pai_scheduler.webhdfs.answers import FileInfo
 
 from ..background import at_home
-from ..job_view import moment
 from ..language import Language
 from ..look import button, show
+from ..times import when
 from .listing import ROWS, Column, Look, Page, arrange, page_of
 from .words import size
 
@@ -198,7 +198,7 @@ class _Row:
         self.tick = widgets.Checkbox(indent=False, layout=narrow)
         self.name = button("-", on_click=lambda: on_press(index))
         self.name.add_class("pai-file-name")
-        self.size, self.modified = widgets.Label(), widgets.Label()
+        self.size, self.modified = widgets.Label(), widgets.HTML()
         self.size.add_class("pai-file-size")
         self.cells = (self.tick, self.name, self.size, self.modified)
 
@@ -217,4 +217,4 @@ class _Row:
         self.name.icon = "folder" if entry.is_folder else "file-o"
         self.size.value = "" if entry.is_folder else size(entry.length)
         # a folder that nobody has changed yet has no time
-        self.modified.value = moment(entry.modified).rpartition(" ")[0] if entry.modified else ""
+        self.modified.value = when(entry.modified) if entry.modified else ""

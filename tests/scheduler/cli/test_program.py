@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -33,6 +34,7 @@ def test_a_job_goes_from_a_file_to_its_log(pai: Pai, tmp_path: Path) -> None:
     listed = pai("jobs")
     assert listed.stdout.splitlines()[0].startswith("NAME")
     assert "cli-hello" in listed.stdout
+    assert re.search(r" \d\d:\d\d:\d\d\+09:00 ", pai("jobs", "--zone", TZ="Asia/Tokyo").stdout)
     assert [job["name"] for job in json.loads(pai("jobs", "--limit", "1", "--json").stdout)] == ["cli-hello"]
     assert "at most 10000 a page" in pai("jobs", "--limit", "20000").stderr
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
 from wcwidth import wcswidth
 
-from pai_scheduler.cli.tables import duration, moment, pairs, printable, table, width
+from pai_scheduler.cli.tables import duration, moment, pairs, printable, table, width, zone_shown
 
 
 def test_columns_stand_under_their_titles() -> None:
@@ -52,3 +55,18 @@ def test_durations_have_two_units_at_most() -> None:
 
 def test_a_time_that_never_came_is_a_dash() -> None:
     assert moment(None) == "-"
+
+
+def test_a_time_is_that_of_the_place_where_it_is_read_with_its_zone_on_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert moment(1_700_000_000_999) == "2023-11-15 07:13:20"
+        token = zone_shown.set(True)
+        assert moment(1_700_000_000_999) == "2023-11-15 07:13:20+09:00"
+        zone_shown.reset(token)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -4,6 +4,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { LocalTime } from '../times';
 import { ConnectModel } from './connectModel';
 import { IPublicKey } from './door';
 
@@ -49,7 +50,7 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
                 <td>
                   {key.fingerprint}
                   <span className="pai-Jobs-own">
-                    {key.type} · {new Date(key.addedTime).toLocaleDateString(language, { dateStyle: 'medium' })}
+                    {key.type} · <LocalTime time={new Date(key.addedTime)} language={language} form="day" />
                   </span>
                 </td>
                 <td>

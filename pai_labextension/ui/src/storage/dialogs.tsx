@@ -5,6 +5,7 @@ import { Contents } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { LocalTime } from '../times';
 import { LARGEST_OPENED } from './contents';
 import { ISummary, StorageDoor } from './door';
 import { fullUri, nameOf, variableUri } from './paths';
@@ -119,13 +120,16 @@ class PropertiesView extends ReactWidget {
   protected render(): React.ReactElement {
     const { item, path, root, trans } = this;
     const isFolder = item.type === 'directory';
-    const rows: [string, string][] = [
+    const rows: [string, React.ReactNode][] = [
       [trans.__('Path'), path],
       [trans.__('In a job'), variableUri(path)],
       [trans.__('URI'), fullUri(path, root)],
       [trans.__('Size'), isFolder ? this.size || trans.__('being counted …') : bytesText(item.size ?? 0)],
-      ...(isFolder && this.holds ? [[trans.__('Holds'), this.holds] as [string, string]] : []),
-      [trans.__('Changed'), new Date(item.last_modified).toLocaleString(this.language)]
+      ...(isFolder && this.holds ? [[trans.__('Holds'), this.holds] as [string, React.ReactNode]] : []),
+      [
+        trans.__('Changed'),
+        <LocalTime time={new Date(item.last_modified)} language={this.language} form="seconds" />
+      ]
     ];
     return (
       <dl>

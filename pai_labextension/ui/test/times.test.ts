@@ -1,0 +1,48 @@
+// Times are those of the person in front of the browser, whatever the kernel's clock says.
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { inFull, localText, watchTimes, writeLocally } from '../src/times';
+
+const TIME = new Date(1_700_000_000_000);
+
+describe('times', () => {
+  const before = process.env.TZ;
+  beforeAll(() => {
+    process.env.TZ = 'Asia/Tokyo';
+  });
+  afterAll(() => {
+    process.env.TZ = before;
+  });
+
+  it('are local, and say their zone in full', () => {
+    expect(localText(TIME, 'en', 'minutes')).toMatch(/^Nov 15, 2023, 7:13\sAM$/);
+    expect(inFull(TIME, 'en')).toContain('Japan');
+    expect(localText(TIME, 'zh-CN', 'seconds')).toContain('07:13:20');
+  });
+
+  it('of a widget are written anew, whatever the kernel wrote', () => {
+    const cell = document.createElement('div');
+    cell.innerHTML =
+      '<time data-pai-time="1700000000000">2023-11-14 22:13:20 UTC</time>' +
+      '<svg><text data-pai-time="1700000000000" data-pai-form="clock">22:13:20</text></svg>' +
+      '<time data-pai-time="no number">as it was</time>';
+    writeLocally(cell, 'en');
+    const [time, strange] = cell.querySelectorAll('time');
+    expect(time!.textContent).toMatch(/^Nov 15, 2023, 7:13:20\sAM$/);
+    expect(time!.title).toContain('Japan');
+    expect(cell.querySelector('text')!.textContent).toMatch(/^7:13:20\sAM$/);
+    expect(strange!.textContent).toBe('as it was');
+  });
+
+  it('that a widget shows later are too', async () => {
+    const root = document.createElement('div');
+    const observer = watchTimes(root, 'en');
+    const widget = document.createElement('p');
+    widget.innerHTML = 'Submitted: <time data-pai-time="1700000000000">22:13</time>';
+    root.append(widget);
+    await new Promise(done => setTimeout(done));
+    expect(widget.textContent).toContain('Nov 15, 2023');
+    observer.disconnect();
+  });
+});
