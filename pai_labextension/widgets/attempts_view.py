@@ -46,23 +46,11 @@ def _row(say: Language, attempt: AttemptInfo) -> str:
     launched, completed = attempt["launchedTime"], attempt["completedTime"]
     ran = "" if launched is None or completed is None else duration(say, completed - launched)
     # the table's word stands beside the platform's own findings, which nobody knows by number
-<<<<<<< HEAD
     named = (
         f"{code} ({shown_name(spec['phrase'])})"
         if spec is not None and spec["code"] == code and code
         else code
     )
-    cells = [
-        attempt["attempt"] + 1,
-        state_word(say, attempt["state"]),
-        moment(attempt["createdTime"]),
-        ran,
-        "" if named is None else named,
-        attempt["reason"],
-    ]
-    return "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells) + "</tr>"
-=======
-    named = f"{code} ({spec['phrase']})" if spec is not None and spec["code"] == code and code else code
     before = [attempt["attempt"] + 1, state_word(say, attempt["state"])]
     after = [ran, "" if named is None else named, attempt["reason"]]
     cells = [*map(_escaped, before), when(attempt["createdTime"]), *map(_escaped, after)]
@@ -71,4 +59,3 @@ def _row(say: Language, attempt: AttemptInfo) -> str:
 
 def _escaped(value: object) -> str:
     return escape(str(value))
->>>>>>> 51ff860 (times: local where they are read, with the zone on hover or request)
