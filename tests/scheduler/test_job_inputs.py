@@ -154,7 +154,7 @@ async def test_what_is_too_large_is_said_to_be_with_what_to_do(place: Place) -> 
         file.truncate(201 * 10**6)
     refusal = await place.refusal(codeDir="/alice/train")
     assert str(refusal) == (
-        "codeDir /alice/train cannot be used. It holds 201 MB in 1 files; code may have 200 MB and 20000 "
+        "codeDir /alice/train cannot be used. It holds 201 MB in 1 file; code may have 200 MB and 20000 "
         "files. Keep data elsewhere, and name it in dataDir or extras.mounts."
     )
 
@@ -212,7 +212,7 @@ async def test_data_beyond_the_administrators_limit_is_not_fetched(
     place.inputs = JobInputs(place.job_files, max_mount_gb=0)
     refusal = await place.refusal(extras={"mounts": [{"source": "/Public/data", "target": "data"}]})
     assert refusal.problem is Problem.TOO_LARGE
-    assert str(refusal).startswith("extras.mounts /Public/data cannot be used. It holds 1 MB in 1 files")
+    assert str(refusal).startswith("extras.mounts /Public/data cannot be used. It holds 1 MB in 1 file")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ async def test_what_is_set_in_the_job_takes_the_place_of_ours(alice: Client) -> 
     [
         ("no-such", {"codeDir": "$PAI_DEFAULT_FS_URI/alice/none"}, "There is no file or folder /alice/none."),
         ("of-bob", {"codeDir": "/bob/code"}, "User alice may not read /bob/code."),
-        ("too-large", {"codeDir": "/alice/too-much"}, "It holds 201 MB in 1 files"),
+        ("too-large", {"codeDir": "/alice/too-much"}, "It holds 201 MB in 1 file"),
         ("absolute", {"extras": MOUNTED_AT_ROOT}, "mounts data in the working folder only"),
         ("home", {"extras": {"home": "/home/me"}}, "no homes, as nothing can be mounted at /home/me"),
         ("not-mine", {"outputDir": "/bob/results"}, "User alice may not write to /bob/results."),
