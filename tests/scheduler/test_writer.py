@@ -91,10 +91,12 @@ class Desk:
         return [step for committed in self.committed for step in committed.outcome.instructions]
 
     async def until(self, state: State, job_id: str = "j") -> None:
-        """Wait for a job's state in the database."""
+        """Wait for a job's state in the database, and until all that was committed has been told."""
         for _ in range(3000):
             job = self.store.job("alice", job_id)
-            if job is not None and job.state is state:
+            # (the writer's start commits too, and tells nobody)
+            told = len(self.committed) + 1 == self.store.commits
+            if job is not None and job.state is state and told:
                 return
             await asyncio.sleep(0.01)
         pytest.fail(f"{job_id} never was {state}")
