@@ -76,6 +76,7 @@ class Notice(StrEnum):
 
     PROCESS_KILLED = "process-killed"  # the kernel ended one of its processes for its memory limit
     LOG_LOST = "log-lost"  # a full disk lost part of what it printed
+    LOG_SHORTENED = "log-shortened"  # it printed more than is kept
 
 
 @dataclass(frozen=True, slots=True)

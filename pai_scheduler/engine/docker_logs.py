@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import aiodocker
 import aiohttp
 
+from ..core.events import Notice
 from .docker_api import DockerApi, UnreachableError
 from .docker_output import PIECE, Output
 from .log_writer import TaskLogWriter
@@ -137,15 +138,16 @@ def log_config(limit: int) -> dict[str, Any]:
 class LogFollower:
     """Copies one container's log into `folder`, of which it keeps at most `limit` bytes.
 
-    `on_dropped` is called once when a full disk loses some.
+    `on_notice` is called once for each thing that is to be said of it: a full disk lost some, or more was
+    written than is kept.
     """
 
     def __init__(
-        self, api: DockerApi, container: str, folder: Path, limit: int, on_dropped: Callable[[], None]
+        self, api: DockerApi, container: str, folder: Path, limit: int, on_notice: Callable[[Notice], None]
     ) -> None:
         self._api, self._container, self._folder, self._limit = api, container, folder, limit
-        self._on_dropped = on_dropped
-        self._said_dropped = False
+        self._on_notice = on_notice
+        self._said: set[Notice] = set()
         self._output = Output(api, container, file_size(limit) // 2)
         self._writer: TaskLogWriter | None = None
         #: By stream: the time of a line whose end is still to be written, or None.
@@ -240,7 +242,7 @@ class LogFollower:
         async with self._api.log_stream(self._container, **params) as response:
             async for received in _batches(response):
                 rest = await _in_thread(self._take, search, rest + received)
-                self._say_dropped()
+                self._say_notices()
                 if search.is_in_vain:
                     return False
         if rest:
@@ -257,10 +259,13 @@ class LogFollower:
             return await self._read(0)
         return True
 
-    def _say_dropped(self) -> None:
-        if self._writer is not None and self._writer.dropped and not self._said_dropped:
-            self._said_dropped = True
-            self._on_dropped()
+    def _say_notices(self) -> None:
+        if self._writer is None:
+            return
+        noticed = {Notice.LOG_LOST: self._writer.dropped > 0, Notice.LOG_SHORTENED: self._writer.shortened}
+        for notice in [notice for notice, holds in noticed.items() if holds and notice not in self._said]:
+            self._said.add(notice)
+            self._on_notice(notice)
 
     def _take(self, search: _Search, received: bytes) -> bytes:
         """Keep what is new of the frames that were received; give the beginning of one that is not whole."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import aiodocker
 
-from ..core.events import EndCause, Ended, Held, Progress, Started
+from ..core.events import EndCause, Ended, Held, Notice, Progress, Started
 from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .disk_meter import filled_the_disk, is_beyond, size_of
@@ -27,7 +27,7 @@ from .docker_refusal import ImageError
 from .docker_runtime import has_its_own
 from .docker_surroundings import Fate, Surroundings
 from .logs import TaskLog
-from .notices import log_lost, process_killed
+from .notices import log_lost, log_shortened, process_killed
 from .protocol import Launch
 
 _KILL_AGAIN_SECONDS = 10.0
@@ -229,7 +229,7 @@ class DockerTask:
         )
         if not found["State"]["Running"]:
             self.container_died(container)
-        log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_dropped)
+        log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_noticed)
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = gpus_of(found)
         self._memory_mb = int(found["HostConfig"]["Memory"]) // 2**20
@@ -383,8 +383,12 @@ class DockerTask:
     def _progress(self, message: Message, percent: int | None) -> None:
         self._around.emit(Progress(self.ref, _now(), message, percent))
 
-    def _log_dropped(self) -> None:
-        self._around.emit(log_lost(self.ref, _now()))
+    def _log_noticed(self, notice: Notice) -> None:
+        lost = notice is Notice.LOG_LOST
+        now = _now()
+        self._around.emit(
+            log_lost(self.ref, now) if lost else log_shortened(self.ref, now, self._around.log_bytes)
+        )
 
     async def _watch_memory(self) -> None:
         """Say that a process was killed for memory, where that was not the task's end."""

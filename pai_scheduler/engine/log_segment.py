@@ -87,6 +87,18 @@ def places(log: Path) -> list[Place]:
     return sorted(found)
 
 
+def is_shortened(log: Path) -> bool:
+    """Tell whether a part of a log was removed because it grew beyond its limit."""
+    try:
+        found = places(log)
+    except FileNotFoundError:
+        return False
+    if len(found) == 1:
+        return False
+    with Segment(log, FIRST) as first:
+        return first.end(MERGED) < found[1].merged
+
+
 class Segment:
     """Reads one segment; one whose files are not all there (yet, or no more) is empty. Close it after use."""
 

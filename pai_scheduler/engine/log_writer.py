@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .log_segment import RECORD, STREAMS, Piece, Place, places
+from .log_segment import RECORD, STREAMS, Piece, Place, is_shortened, places
 
 #: Bytes that a log may take, its index among them, unless the administrator says otherwise.
 DEFAULT_LIMIT = 2**30
@@ -30,7 +30,7 @@ class TaskLogWriter:
     """Appends to the log in `folder`, which it makes; takes up after a crash where the index ends.
 
     `limit`: most bytes on disk. A full disk never stops the task: what cannot be written is dropped and
-    counted in `dropped`.
+    counted in `dropped`. `shortened`: part of the log was removed for its limit.
     """
 
     def __init__(self, folder: Path, limit: int = DEFAULT_LIMIT) -> None:
@@ -39,6 +39,7 @@ class TaskLogWriter:
         self._folder = folder
         self._eighth = max(limit, LEAST_LIMIT) // 8
         self._places = places(folder)
+        self.shortened = is_shortened(folder)
         self._place = self._places[-1]
         self._files = _open(self._place.folder(folder))
         #: pieces in the segment, and bytes of each stream in the whole log
@@ -127,6 +128,7 @@ class TaskLogWriter:
         for place in ring[: max(0, len(ring) - _RING + 1)]:
             _remove(place.folder(self._folder))
             self._places.remove(place)
+            self.shortened = True
         place = Place(sum(self._sizes), self._sizes[0])
         segment = place.folder(self._folder)
         try:

@@ -22,3 +22,15 @@ def log_lost(task: TaskRef, time: int) -> Noticed:
     """Say that the disk was too full for a task's log."""
     message = msg("The scheduler's disk is full: part of the log of task {task} is lost.", task=task.hostname)
     return Noticed(task, time, Notice.LOG_LOST, message)
+
+
+def log_shortened(task: TaskRef, time: int, most_bytes: int) -> Noticed:
+    """Say that a task's log has grown beyond its limit (bytes)."""
+    most = most_bytes // 2**20
+    message = msg(
+        "The log of task {task} is longer than {most} MB: its beginning and its newest part are kept, what "
+        "was between them is not. Print less, or write it to a file in the storage.",
+        task=task.hostname,
+        most=most,
+    )
+    return Noticed(task, time, Notice.LOG_SHORTENED, message, {"maxMB": most})

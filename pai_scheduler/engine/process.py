@@ -27,9 +27,10 @@ from .cgroup import Cgroups
 from .disk_meter import DiskMeter, is_beyond, size_of
 from .gpu import GpuMeter
 from .log_keeping import keep_clean
+from .log_segment import is_shortened
 from .logs import TaskLog
 from .machine import free_disk_gb, taken_ports, this_machine
-from .notices import process_killed
+from .notices import log_shortened, process_killed
 from .process_environment import inherited, visible_gpus
 from .process_files import Sight
 from .process_messages import cause_and_reason
@@ -81,6 +82,7 @@ class _Task:
     held: bool = False
     ended: bool = False
     said_killed: bool = False
+    said_shortened: bool = False
     #: nobody expects it: it is ended, and its end is told to nobody
     unexpected: bool = False
     record: Record = field(default_factory=lambda: Record())
@@ -122,6 +124,7 @@ class ProcessEngine:
         self._folders, self._ended_folders = self._data_dir / "tasks", self._data_dir / "ended"
         self._doorbell = self._data_dir / "doorbell"
         self._log_keeping = logs or LogKeeping()
+        self._log_bytes = self._log_keeping.max_mb_per_task * 1024**2
         self._node_name, self._pids_limit, self._rescan_seconds = node_name, pids_limit, rescan_seconds
         self._tasks: dict[TaskRef, _Task] = {}
         self._ports: dict[TaskRef, tuple[int, ...]] = {}
@@ -324,7 +327,7 @@ class ProcessEngine:
         """Look after a running task until its end.
 
         Its folder is measured, and it is ended when that is larger than it may be. That a process was killed
-        for memory is said when the task goes on until the next look.
+        for memory is said when the task goes on until the next look, that its log is not kept whole at once.
         """
         usage = await self._measured(task)
         killed = False
@@ -332,6 +335,8 @@ class ProcessEngine:
             if killed:
                 self._say_killed(task, time.time_ns() // 1_000_000, usage.memory_mb)
             killed = not task.said_killed and await self._in_thread(usage.oom_kills) > 0
+            if not task.said_shortened and await self._in_thread(is_shortened, task.folder.log):
+                self._say_shortened(task, time.time_ns() // 1_000_000)
             usage.disk_bytes = size
             if usage.storage_gb is not None and is_beyond(size, usage.storage_gb):
                 await self._in_thread(process_files.end_for_disk, task.folder)
@@ -383,12 +388,19 @@ class ProcessEngine:
             cause, reason = cause_and_reason(record)
             if record.get("oom_kills") and cause is not EndCause.OOM:
                 self._say_killed(task, record["ended"], record["memory_mb"])
+            if record.get("shortened"):
+                self._say_shortened(task, record["ended"])
             self._events.put_nowait(Ended(task.ref, record["ended"], cause, record.get("exit_code"), reason))
 
     def _say_killed(self, task: _Task, when: int, memory_mb: int) -> None:
         if not task.said_killed and not task.unexpected:
             task.said_killed = True
             self._events.put_nowait(process_killed(task.ref, when, memory_mb))
+
+    def _say_shortened(self, task: _Task, when: int) -> None:
+        if not task.said_shortened and not task.unexpected:
+            task.said_shortened = True
+            self._events.put_nowait(log_shortened(task.ref, when, self._log_bytes))
 
     def _prepare(self, folder: TaskFolder, launch: Launch) -> Sight:
         released = self._ended_folders / launch.task.name
@@ -420,7 +432,7 @@ class ProcessEngine:
             "groups": groups,
             "memory_mb": launch.memory_mb,
             "hold": launch.hold_on_failure,
-            "log_bytes": self._log_keeping.max_mb_per_task * 1024**2,
+            "log_bytes": self._log_bytes,
             "storage_gb": launch.storage_gb,
             "gpus": [gpu.uuid for gpu in launch.gpus if not gpu.simulated],
             "code": str(launch.code) if launch.code is not None else None,

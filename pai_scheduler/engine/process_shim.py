@@ -108,7 +108,7 @@ class _Task:
             failure = {"kind": "internal", "errno": 0, "detail": traceback.format_exc()}
             self._finish({"cause": "lost", "exit_code": None, "failure": _short(failure)})
             return
-        self._finish({**end, "dropped": self._log.dropped})
+        self._finish({**end, "dropped": self._log.dropped, "shortened": self._log.shortened})
 
     def _end(self, spec: LaunchSpec) -> Record:
         """Tell how the command ended."""

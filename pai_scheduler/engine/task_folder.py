@@ -64,7 +64,8 @@ class Record(TypedDict, total=False):
     `disk_was_full`: it was ended for that, and not for its own limit.
 
     `held`: when its command failed, of a task that stays then, and `held_cause` why; `exit_code` is set too.
-    `dropped`: bytes of output that a full disk lost; `memory_mb`, `storage_gb`: the limit that ended it.
+    `dropped`: bytes of output that a full disk lost; `shortened`: more was printed than is kept.
+    `memory_mb`, `storage_gb`: the limit that ended it.
     `oom_kills`: how many of its processes were killed for its memory.
     """
 
@@ -77,6 +78,7 @@ class Record(TypedDict, total=False):
     cause: str
     exit_code: int | None
     dropped: int
+    shortened: bool
     oom_kills: int
     memory_mb: int
     storage_gb: int

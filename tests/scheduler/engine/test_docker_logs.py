@@ -15,7 +15,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.engine.docker import DockerEngine
 from pai_scheduler.engine.docker_logs import GAP, file_size
-from pai_scheduler.engine.protocol import EndCause, Noticed
+from pai_scheduler.engine.protocol import EndCause, Notice, Noticed
 
 from .lab import PATIENCE, Lab, eventually, make_gang, make_task
 
@@ -222,6 +222,9 @@ async def test_a_task_that_writes_without_end_fills_no_disk_and_nothing_is_lost_
     assert log.read("stdout", -8) == b"the end\n"
     whole = b"".join(flood_line(n) for n in range(removed.stop // 1000, FLOOD_LINES)) + b"the end\n"
     assert log.read("stdout", removed.stop) == whole[removed.stop % 1000 :]
+    (noticed,) = lab.noticed(task)
+    assert noticed.notice is Notice.LOG_SHORTENED
+    assert "longer than 8 MB" in str(noticed.message)
     await lab.clean()
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.protocol import EndCause, EngineError
+from pai_scheduler.engine.protocol import EndCause, EngineError, Notice
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance
 from tests.scheduler.engine.lab import (
     Lab,
+    eventually,
     make_gang,
     make_task,
 )
@@ -167,3 +169,24 @@ async def test_tasks_that_other_engines_run_are_left_alone(lab: Lab, tmp_path: P
     assert await lab.engine.usage(task) is not None
     assert lab.told(task) == [await lab.started(task)]
     await other.close()
+
+
+async def test_a_log_that_is_not_kept_whole_is_noticed_while_the_task_runs_and_at_its_end(
+    tmp_path: Path, image: str
+) -> None:
+    engine = ProcessEngine(tmp_path / "short", logs=LogKeeping(max_mb_per_task=1))
+    await engine.start()
+    lab = await Lab.over(engine, image)
+    flood = "head -c 3000000 /dev/zero"
+    goes_on = await lab.start(f"{flood}; exec sleep 100000")
+    at_its_end, ended = await lab.run(flood)
+    whole, _ = await lab.run("echo little")
+    await eventually(lambda: bool(lab.noticed(goes_on)), "that the log was shortened is noticed")
+    for task in (goes_on, at_its_end):
+        (noticed,) = lab.noticed(task)
+        assert noticed.notice is Notice.LOG_SHORTENED
+        assert "longer than 1 MB" in str(noticed.message)
+    assert lab.events.index(lab.noticed(at_its_end)[0]) < lab.events.index(ended)
+    assert lab.noticed(whole) == []
+    await lab.clean()
+    await engine.close()
