@@ -19,6 +19,8 @@ AUTHORIZED_KEYS, KNOWN_HOSTS = "ssh_authorized_keys", "ssh_known_hosts"
 CLIENT_CONFIG, SERVER_CONFIG = "ssh_config", "sshd_config"
 #: on which port the server is to listen: all that tells one task's files from another's
 PORT = "ssh_port"
+#: What a session in a container is called, hexadecimal digits: how what is sent to it finds it.
+SESSION_VARIABLE = "PAI_SSH_SESSION"
 STATE, WORK = "@STATE@", "@WORK@"
 #: the one name by which all tasks of a job are known: they have one host key
 HOST_KEY_ALIAS = "pai-job"
@@ -104,7 +106,7 @@ def _server_config(peers: Mapping[str, Peer]) -> str:
             "AllowStreamLocalForwarding yes",
             "GatewayPorts no",
             "X11Forwarding no",
-            "AcceptEnv LANG LC_*",
+            f"AcceptEnv LANG LC_* {SESSION_VARIABLE}",
             "ClientAliveInterval 30",
             "ClientAliveCountMax 4",
             "MaxSessions 200",

@@ -83,6 +83,8 @@ class OpenHandler(GatewayHandler):
         }
         if way.notice is not None:
             target["notice"] = self.in_words(way.notice)
+        if way.signals is not None:
+            target["signals"] = way.signals
         self.answer(target)
 
 

@@ -26,6 +26,8 @@ FOLDER = "/opt/pai"
 BOOT = f"{FOLDER}/boot"
 #: says in a container why it has no SSH server
 STATUS = f"{FOLDER}/status"
+#: sends a signal to what a session started, which the server itself does not for root
+SIGNAL = f"{FOLDER}/libexec/signal"
 _BUSYBOX = f"{FOLDER}/libexec/busybox"
 #: Where the server keeps what it needs: writable also where an image is not.
 TMPFS = {"/run/sshd": "mode=755,size=1m", "/run/pai": "mode=1777,size=64m"}

@@ -19,7 +19,7 @@ from ..job.messages import Message, msg
 from ..job.task import TaskRef
 from .docker_api import DockerApi, UnreachableError, answered
 from .docker_container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
-from .docker_runtime import FOLDER, STATUS, Runtime, has_its_own
+from .docker_runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 from .protocol import NoWayInError, WayIn
 
 #: How long a server may take to say who it is; in the first seconds of its task it may not be there yet.
@@ -53,7 +53,8 @@ class WaysIn:
         if port is None:
             raise NoWayInError(await self._why_without(found))
         network = found["NetworkSettings"]["Networks"].get(network_name(task.job_id, task.attempt)) or {}
-        way = WayIn(str(network.get("IPAddress") or ""), int(port), _published(found, port))
+        address = str(network.get("IPAddress") or "")
+        way = WayIn(address, int(port), _published(found, port), signals=SIGNAL)
         await self._await_answer(found, way)
         return way
 

@@ -61,6 +61,7 @@ class Way:
     """A task that may be entered: where its SSH server listens, and the keys by which both are known.
 
     `forward`: the hosts to which it may forward. `notice`: what whoever opens a shell must know.
+    `signals`: as the engine has it.
     """
 
     job: Job
@@ -71,6 +72,7 @@ class Way:
     host_key: KeyPair
     forward: Sequence[str]
     notice: Message | None = None
+    signals: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ class Entrance:
         self._remember(sealed, ref)
         notice = None if way.isolated else _no_isolation(job.name)
         identity, host_key = self.keys.identity(job.id), self.keys.host(job.id)
-        return Way(job, ref, way.host, way.port, identity, host_key, _forward(attempt), notice)
+        forward = _forward(attempt)
+        return Way(job, ref, way.host, way.port, identity, host_key, forward, notice, way.signals)
 
     async def revoked(self, users: Users, held: Sequence[HeldLogin]) -> list[int]:
         """Give the places of those who may not stay: their key or token is good no more, or they are gone.

@@ -246,6 +246,7 @@ class Connection(asyncssh.SSHServer):
             session.fail(str(error))
             return
         session.notice = target.get("notice", "")
+        session.signals = target.get("signals")
         session.lost = visit.lost
         try:
             await session.begin(upstream.ssh, upstream.line)

@@ -15,6 +15,7 @@ import asyncssh
 
 from ..job.messages import choose_locale
 from .relay import PACKET_BYTES, End, Line
+from .signals import Signals
 from .wire import Kind
 
 #: the exit code of what could not be opened, as OpenSSH's client has it
@@ -40,6 +41,8 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
         super().__init__(line)
         #: what is said when a terminal's shell has opened
         self.notice = ""
+        #: the program in the task that sends signals to what is started; None: the task's server does
+        self.signals: str | None = None
         #: gives the sentence for a way that was lost
         self.lost: Callable[[], str] = lambda: "The connection to the task was lost."
         self._watcher = watcher
@@ -128,6 +131,10 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
         """Open it in the task. `asyncssh.ChannelOpenError` where that cannot be, with the reason."""
         channel = self._session
         task = TaskSession(line, self)
+        environment = channel.get_environment_bytes()
+        if self.signals is not None and self.kind != "sftp":
+            signals = Signals(connection, self.signals, task.signal_by_server)
+            task.signals, environment = signals, {**environment, **signals.environment}
         command, terminal = channel.get_command(), channel.get_terminal_type()
         size = channel.get_terminal_size()
         window = line.window
@@ -137,7 +144,7 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
                 # an empty one would be taken for none
                 " " if command == "" else command,
                 subsystem=channel.get_subsystem(),
-                env=list(channel.get_environment_bytes().items()),
+                env=list(environment.items()),
                 request_pty=False if terminal is None else "force",
                 term_type=terminal,
                 term_size=size,
@@ -191,6 +198,8 @@ class TaskSession(End, asyncssh.SSHClientSession[bytes]):
 
     def __init__(self, line: Line, client: Session) -> None:
         super().__init__(line)
+        #: None: the task's server sends them
+        self.signals: Signals | None = None
         self._client = client
         self._session: asyncssh.SSHClientChannel[bytes]
         self._end: Callable[[], None] | None = None
@@ -227,6 +236,8 @@ class TaskSession(End, asyncssh.SSHClientSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell how it ended: the task's server has closed the session, or the connection is lost."""
+        if self.signals is not None:
+            self.signals.close()
         if self._end is not None:
             self._end()
         elif self._session.get_extra_info("socket") is None:  # of the connection
@@ -239,7 +250,15 @@ class TaskSession(End, asyncssh.SSHClientSession[bytes]):
 
     def signal(self, name: str) -> None:
         """Send a signal to what was started."""
-        self._session.send_signal(name)
+        if self.signals is not None:
+            self.signals.send(name)
+        else:
+            self.signal_by_server(name)
+
+    def signal_by_server(self, name: str) -> None:
+        """Have the task's server send a signal, unless it has all ended."""
+        if not self._gone:
+            self._session.send_signal(name)
 
     def send_break(self, milliseconds: int) -> None:
         """Send a break to what was started."""

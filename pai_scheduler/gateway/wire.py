@@ -52,7 +52,8 @@ class Target(TypedDict):
     by `hostKey` (a line `ssh-ed25519 …`). `forward`: the hosts to which connections may be forwarded, names
     and addresses, those of the task itself (`localhost`, `127.0.0.1`, `::1`) included. When the task ends, so
     does its server. `isolated` False: it runs without a container's isolation, which whoever opens a shell is
-    told (`notice`).
+    told (`notice`). `signals`: the program in the task that sends signals to what a session started, where
+    its server does not do that itself.
     """
 
     user: str
@@ -65,6 +66,7 @@ class Target(TypedDict):
     forward: list[str]
     isolated: bool
     notice: NotRequired[str]
+    signals: NotRequired[str]
 
 
 class Note(TypedDict):

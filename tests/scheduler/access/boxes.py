@@ -13,6 +13,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
+import asyncssh
 from docker.errors import APIError
 from docker.types import IPAMConfig, IPAMPool, Mount
 
@@ -112,6 +113,14 @@ class Box:
         with client(self.docker_host) as docker:
             found = docker.api.top(self.id, ps_args="-eo pid,ppid,args")
         return found["Titles"], found["Processes"]
+
+
+async def connect(box: Box) -> asyncssh.SSHClientConnection:
+    """Log in with asyncssh, which takes every answer literally."""
+    return await asyncssh.connect(
+        box.address, PORT, username="root", client_keys=[str(box.keys / "identity")], config=None,
+        known_hosts=str(box.keys / "known_hosts"), host_key_alias=HOST_KEY_ALIAS, agent_path=None,
+    )  # fmt: skip
 
 
 def run(*command: str, input: str = "") -> subprocess.CompletedProcess[str]:

@@ -7,12 +7,11 @@ import signal
 import subprocess
 from collections.abc import Callable
 
-import asyncssh
 import pytest
 
 from tests.testbed.machine import as_root
 
-from .boxes import PATIENCE, PORT, SESSION, Box, eventually
+from .boxes import PATIENCE, SESSION, Box, connect, eventually
 
 _numbers = itertools.count(700_001)
 
@@ -87,13 +86,6 @@ def test_what_was_put_in_the_background_outlives_a_session_that_ends_in_order(bo
 def test_sessions_leave_no_zombies(box: Box) -> None:
     box.ssh("for i in 1 2 3; do (true & true) & done; true")
     eventually(lambda: "Z" not in box.ssh("cat /proc/[0-9]*/stat | sed 's/.*) //' | cut -c 1").stdout)
-
-
-async def connect(box: Box) -> asyncssh.SSHClientConnection:
-    return await asyncssh.connect(
-        box.address, PORT, username="root", client_keys=[str(box.keys / "identity")], config=None,
-        known_hosts=str(box.keys / "known_hosts"), host_key_alias="pai-job", agent_path=None,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["nameless", "least"])

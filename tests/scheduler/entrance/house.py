@@ -45,12 +45,13 @@ class DoorEngine(ProcessEngine):
 
     published: tuple[str, int] | None = None
     isolated = False
+    signals: str | None = None
     off = ""
 
     async def way_in(self, _task: TaskRef) -> WayIn:
         if self.off:
             raise NoWayInError(msg("{reason}", reason=self.off))
-        return WayIn("127.0.0.1", 4711, self.published, self.isolated)
+        return WayIn("127.0.0.1", 4711, self.published, self.isolated, self.signals)
 
 
 @dataclass

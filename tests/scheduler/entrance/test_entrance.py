@@ -206,9 +206,12 @@ async def test_the_way_into_a_task_has_all_that_the_gateway_needs(house: House) 
     assert answer["notice"] == (
         "Job gang runs without a container: this is the scheduler's own machine and account."
     )
+    assert "signals" not in answer
     house.engine.isolated = True
+    house.engine.signals = "/a/program"
     answer = (await house.open("alice+gang+worker-1", "token-a")).json()
     assert answer["isolated"]
+    assert answer["signals"] == "/a/program"
     assert "notice" not in answer
 
 

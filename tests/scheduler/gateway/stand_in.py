@@ -65,7 +65,7 @@ class TaskServer:
             GatewayPorts no
             MaxSessions 200
             MaxStartups 200
-            AcceptEnv LANG LC_*
+            AcceptEnv LANG LC_* PAI_SSH_SESSION
             # not the account's own startup files, which may do anything
             SetEnv HOME={folder}
             Subsystem sftp internal-sftp
