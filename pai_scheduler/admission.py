@@ -6,7 +6,7 @@ import asyncio
 import base64
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .caller import Caller
@@ -33,10 +33,16 @@ from .store.store import Store
 from .writer import Writer
 
 _FEW_ROLES = 8
-#: the fields of a job that may name something in the storage
-_STORED = frozenset(("authFile", "codeDir", "dataDir", "outputDir", "extras"))
 #: characters of a user's name, as in JupyterHub's own database
 _LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A job that was accepted durably: its name, and what its user had better know at once."""
+
+    name: str
+    warnings: list[Message]
 
 
 class Admission:
@@ -79,8 +85,10 @@ class Admission:
         # loads what validates, so that nobody's submit has to wait for it
         await asyncio.to_thread(validate, {})
 
-    async def submit(self, caller: Caller, owner: str, config: object) -> str:
-        """Accept a job durably; give its name."""
+    async def submit(self, caller: Caller, owner: str, config: object) -> Accepted:
+        """Accept a job durably. What of the storage it will be refused, as rights are now, is a warning:
+        they may change before it starts.
+        """
         if not caller.may_act_for(owner):
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
@@ -98,7 +106,9 @@ class Admission:
             raise storage_full(shortage)
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
-        return spec.name
+        # (an administrator who submits for somebody has not that user's groups at hand)
+        refused = self._refused_files(caller, spec) if caller.name == owner else []
+        return Accepted(spec.name, [error.message for error in refused])
 
     async def validate(self, caller: Caller, config: object) -> Forecast:
         """Say what submitting this would do."""
@@ -115,15 +125,6 @@ class Admission:
         if errors:
             return Forecast(errors, "never", _summary(errors))
         return forecast(self._writer.core, caller.name, spec)
-
-    async def file_warnings(self, caller: Caller, owner: str, config: object) -> list[Message]:
-        """Say what of the storage will be refused to a job that was accepted.
-
-        It is no reason not to take it: rights may change before it starts.
-        """
-        if caller.name != owner or not (isinstance(config, Mapping) and _STORED & config.keys()):
-            return []
-        return [error.message for error in self._refused_files(caller, await _parse(config))]
 
     def _refused_files(self, caller: Caller, spec: JobSpec) -> list[SpecError]:
         names = self._names()

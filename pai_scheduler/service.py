@@ -13,7 +13,7 @@ from typing import Any
 
 from .access.job_keys import JobKeys
 from .administration import Administration, WantedShare
-from .admission import Admission
+from .admission import Accepted, Admission
 from .caller import Caller
 from .clock import Clock
 from .cluster.definition import Definition, LogKeeping, VirtualCluster, merge_nodes
@@ -232,16 +232,12 @@ class Service:
 
     # -- what users do --------------------------------------------------------------------------------------
 
-    async def submit(self, caller: Caller, owner: str, config: object) -> str:
-        """Accept a job durably; give its name.
+    async def submit(self, caller: Caller, owner: str, config: object) -> Accepted:
+        """Accept a job durably.
 
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
         return await self._admission.submit(caller, owner, config)
-
-    async def file_warnings(self, caller: Caller, owner: str, config: object) -> list[Message]:
-        """Say what of the storage will be refused to a job that was just accepted, as rights are now."""
-        return await self._admission.file_warnings(caller, owner, config)
 
     async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""

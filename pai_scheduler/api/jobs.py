@@ -26,8 +26,9 @@ _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
-        name = await self.service.submit(self.caller, owner, config)
-        for warning in [*warnings(config), *await self.service.file_warnings(self.caller, owner, config)]:
+        accepted = await self.service.submit(self.caller, owner, config)
+        name = accepted.name
+        for warning in [*warnings(config), *accepted.warnings]:
             self.add_header("X-Warning", _in_header(str(warning)))
         self.set_header(
             "Location", f"{self.desk.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"

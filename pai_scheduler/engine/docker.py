@@ -36,7 +36,7 @@ from .docker_network import DEFAULT_POOL, GangNetworks
 from .docker_runtime import Runtime, image_of_this_version
 from .docker_surroundings import Surroundings
 from .docker_task import DockerTask
-from .docker_usage import UsageMeter, limits_storage, node_of
+from .docker_usage import UsageMeter, containers_root, limits_storage, node_of
 from .docker_way_in import WaysIn
 from .log_keeping import keep_clean
 from .logs import TaskLog
@@ -144,6 +144,8 @@ class DockerEngine:
     async def _connect(self) -> None:
         self._info = dict(await self._api.persist(self._api.docker.system.info))
         log_bytes = self._log_keeping.max_mb_per_task * 2**20
+        if root := containers_root(self._info):
+            _log.info("the daemon maps users: root in containers is user %d on its machine", root)
         self._bridge_address = await self._networks.gateway()
         if self._front_door is not None:
             self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
@@ -159,6 +161,7 @@ class DockerEngine:
                 log_bytes=log_bytes,
                 publish_ssh=self._publish_ssh,
                 storage_address=self._storage_address,
+                root=root,
             ),
             runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),

@@ -19,8 +19,9 @@ from pathlib import Path
 from ..core.events import EndCause
 from ..job.task import TaskRef
 
-#: where the container sees the pipe
-PIPE = "/run/pai-held"
+#: Where the container sees the pipe: in no folder that Docker would have to make for it, as that would not
+#: be root's in the container where the daemon maps users.
+PIPE = "/pai-held"
 
 #: Becomes the user's command, which is "$1" and so never read by this text. What follows it are variables
 #: whose names no shell variable can have: a plain sh leaves them out of what it starts, bash hands them on.

@@ -40,7 +40,8 @@ class Maker:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
     `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
-    much is kept of a container's log. `publish_ssh`, `storage_address`: as for `container_config`.
+    much is kept of a container's log. `publish_ssh`, `storage_address`: as for `container_config`. `root`:
+    the user id on the host of containers' root.
     """
 
     def __init__(
@@ -53,10 +54,11 @@ class Maker:
         log_bytes: int,
         publish_ssh: str | None = None,
         storage_address: str | None = None,
+        root: int = 0,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
-        self._storage_address = storage_address
+        self._storage_address, self._root = storage_address, root
 
     async def make(
         self,
@@ -110,7 +112,8 @@ class Maker:
     async def _is_roots(self, launch: Launch) -> bool:
         """Tell whether a home is root's alone, as it is where an image without that folder came first."""
         owner, mode = await self._api.owner_of(launch.task.name, launch.home)
-        return owner == 0 and not mode & 0o002
+        # (a daemon that maps users may tell the owner as the host sees it)
+        return owner in (0, self._root) and not mode & 0o002
 
     async def start(self, name: str) -> dict[str, Any]:
         """Start a container that has never run; give its description."""

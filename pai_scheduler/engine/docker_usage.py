@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import re
 import shutil
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..cluster.node import Node
@@ -65,8 +67,11 @@ class UsageMeter:
 
 def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, healthy: bool) -> Node:
     """Describe the host from `docker info`; GPUs are asked from NVML where the host is this machine."""
-    root = Path(str(info["DockerRootDir"]))
-    disk = shutil.disk_usage(root if is_local and root.exists() else Path.cwd())
+    disk = shutil.disk_usage(Path.cwd())
+    if is_local:
+        # (a daemon that maps users keeps its folder where only root may look)
+        with contextlib.suppress(OSError):
+            disk = shutil.disk_usage(str(info["DockerRootDir"]))
     return Node(
         name=name or str(info["Name"]),
         cpus=int(info["NCPU"]),
@@ -82,3 +87,13 @@ def limits_storage(info: dict[str, Any]) -> bool:
     driver = info["Driver"]
     backing = dict(info.get("DriverStatus") or []).get("Backing Filesystem")
     return driver in _LIMITING_DRIVERS or (driver == "overlay2" and backing == "xfs")
+
+
+def containers_root(info: dict[str, Any]) -> int:
+    """Give the user id on the host of containers' root: 0, unless the daemon maps users (`userns-remap`)."""
+    options = [option.split(",") for option in info.get("SecurityOptions") or ()]
+    if not any("name=userns" in option for option in options):
+        return 0
+    # Docker tells which one in the name of its folder only
+    ids = re.fullmatch(r"(\d+)\.\d+", PurePosixPath(str(info["DockerRootDir"])).name)
+    return int(ids[1]) if ids else 0

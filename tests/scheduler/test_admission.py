@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pai_scheduler.admission import Accepted
 from pai_scheduler.core.events import SharesChanged
 from pai_scheduler.core.model import State
 from pai_scheduler.errors import RequestError
@@ -20,7 +21,7 @@ async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: 
     results = await asyncio.gather(
         *(service.submit(ALICE, "alice", config) for _ in range(20)), return_exceptions=True
     )
-    accepted = [result for result in results if result == "same"]
+    accepted = [result for result in results if isinstance(result, Accepted)]
     conflicts = [result for result in results if isinstance(result, RequestError) and result.status == 409]
     assert (len(accepted), len(conflicts)) == (1, 19)
     assert len(await service.jobs(ALICE)) == 1

@@ -53,12 +53,14 @@ def info(socket_path: Path) -> dict[str, Any] | None:
 @dataclass(frozen=True)
 class Daemon:
     """A dockerd of our own. `own_network`: cut off from the machine's network and so from its packet filter,
-    where two daemons would spoil each other's rules."""
+    where two daemons would spoil each other's rules. `userns_remap`: containers' root is nobody on the
+    machine, who must be able to enter the folders above `data_root`."""
 
     data_root: Path
     exec_root: Path
     own_network: bool = False
     live_restore: bool = False
+    userns_remap: bool = False
 
     @property
     def socket_path(self) -> Path:
@@ -81,6 +83,8 @@ class Daemon:
         ]  # fmt: skip
         if self.live_restore:
             command.append("--live-restore")
+        if self.userns_remap:
+            command.append("--userns-remap=default")
         if self.own_network:
             command = ["unshare", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh", *command]
         self.data_root.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pai_scheduler.engine.docker_api import DockerApi
 from pai_scheduler.engine.docker_task import gpus_of
-from pai_scheduler.engine.docker_usage import UsageMeter, limits_storage
+from pai_scheduler.engine.docker_usage import UsageMeter, containers_root, limits_storage, node_of
 from pai_scheduler.engine.gpu import GpuMeter, GpuUse
 
 from .lab import Lab
@@ -52,3 +54,33 @@ def test_some_storage_drivers_can_limit_a_disk_by_themselves(
 ) -> None:
     info: dict[str, Any] = {"Driver": driver, "DriverStatus": [["Backing Filesystem", backing]]}
     assert limits_storage(info) is limits
+
+
+@pytest.mark.parametrize(
+    ("options", "folder", "root"),
+    [
+        (["name=seccomp,profile=default", "name=userns"], "/var/lib/docker/231072.231072", 231072),
+        (["name=seccomp,profile=default"], "/var/lib/docker/231072.231072", 0),
+        (["name=userns"], "/var/lib/docker", 0),
+        (None, "/var/lib/docker", 0),
+    ],
+)
+def test_a_daemon_that_maps_users_tells_to_whom(options: list[str] | None, folder: str, root: int) -> None:
+    assert containers_root({"SecurityOptions": options, "DockerRootDir": folder}) == root
+
+
+def test_a_host_is_described_also_where_only_root_may_look_into_dockers_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = {"DockerRootDir": str(tmp_path / "docker" / "1.1"), "Name": "a", "NCPU": 2, "MemTotal": 2**30}
+    (tmp_path / "docker" / "1.1").mkdir(parents=True)
+    (tmp_path / "docker").chmod(0)
+    monkeypatch.chdir("/")
+    user = os.geteuid()
+    # (root may look everywhere)
+    os.seteuid(user or 65534)
+    try:
+        assert node_of(info, None, is_local=True, healthy=True).storage_gb > 0
+    finally:
+        os.seteuid(user)
+        (tmp_path / "docker").chmod(0o700)
