@@ -149,6 +149,7 @@ async def test_a_registry_that_cannot_be_reached_is_tried_again_and_the_job_says
     assert status["state"] == "WAITING"
     assert f"The image {image} could not be pulled" in status["waitingReason"]
     await alice.stop("alice", "away")
+    await story_until(alice, "away", "ended")
     assert (await alice.job("alice", "away"))["jobStatus"]["state"] == "STOPPED"
 
 

@@ -13,10 +13,10 @@ from .stand_in import StandIn, TaskServer
 async def test_the_task_is_looked_for_when_something_is_opened_and_once(
     gate: Gate, service: StandIn, task: TaskServer
 ) -> None:
-    before = len(task.sessions())
+    before = set(task.sessions())
     async with gate.connect() as connection:
         assert service.questions("open") == []
-        assert len(task.sessions()) == before
+        assert set(task.sessions()) <= before
         ran = await asyncio.gather(*(connection.run(f"echo {number}") for number in range(10)))
         assert [done.stdout for done in ran] == [f"{number}\n" for number in range(10)]
     assert service.questions("open") == [

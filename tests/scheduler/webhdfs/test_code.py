@@ -80,7 +80,7 @@ async def test_a_codedir_of_its_own_is_where_the_code_goes(
     await submit_with_code(alice, files, config, folder, ON)
     assert await names(files, f"/alice/{name}/code") == ["sub", "sub/main.py"]
     for other in ("hdfs://elsewhere/alice/code", "http://elsewhere/x"):
-        with pytest.raises(CodeError, match="not in the cluster's storage"):
+        with pytest.raises(ApiError, match=r"\$\.codeDir: .* not in the cluster's storage"):
             await submit_with_code(alice, files, job(name, codeDir=other), folder, ON)
 
 
