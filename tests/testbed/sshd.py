@@ -30,11 +30,16 @@ PrintLastLog no
 AcceptEnv LANG LC_*
 MaxSessions 200
 Subsystem sftp internal-sftp
+SetEnv HOME={folder}/home
 """
 
 
 class RunningSshd:
-    """Lets the account in that runs the tests, with `identity`; `options` are lines of its configuration."""
+    """Lets the account in that runs the tests, with `identity`; `options` are lines of its configuration.
+
+    Its shells have a home of their own: what the account's `.bashrc` does can take long, and hold a lock that
+    stays when a test kills it.
+    """
 
     def __init__(self, folder: Path, options: str = "") -> None:
         apt_install({"sshd": "openssh-server"})
@@ -51,6 +56,7 @@ class RunningSshd:
             key.write_public_key(path.with_suffix(".pub"))
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
+        (folder / "home").mkdir()
         config = folder / "sshd_config"
         config.write_text(_CONFIG.format(folder=folder, port=self.port) + options)
         self._command = (program, "-D", "-e", "-f", str(config))
