@@ -23,7 +23,12 @@ from pai_scheduler.job.validate import validate
 from pai_scheduler.options import make_parser as scheduler_parser
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/zh").glob("*.md"))]
+DOCS = ROOT / "docs"
+# every page but the templates that some are made from
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(page for page in sorted(DOCS.rglob("*.md")) if not page.is_relative_to(DOCS / "generate")),
+]
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
