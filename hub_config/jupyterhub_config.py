@@ -2,7 +2,7 @@
 
 `make run` starts the Hub with this file; what it decides (ports, secrets, the engine) comes in the `PAI_…`
 variables below. For a Hub of your own, copy the file, put your authenticator in, and set the variables, or
-write the values here. docs/hub.md explains every setting.
+write the values here. docs/administrators/hub.md explains every setting.
 """
 
 import os
@@ -21,7 +21,7 @@ folder = Path(os.environ["PAI_RUN_FOLDER"])
 engine = os.environ.get("PAI_ENGINE", "process")
 #: File that declares nodes and virtual clusters; empty: this machine as it is.
 cluster_file = os.environ.get("PAI_CLUSTER", "")
-#: Where users' files are: a folder, or an HDFS (docs/storage.md); empty: a folder of the scheduler's.
+#: Where users' files are: a folder, or an HDFS (docs/users/storage.md); empty: a folder of the scheduler's.
 storage = os.environ.get("PAI_STORAGE", "")
 #: The scheduler's account on an HDFS; empty: the one that runs it.
 storage_user = os.environ.get("PAI_STORAGE_USER", "")
@@ -115,7 +115,8 @@ c.JupyterHub.services = [
         "url": f"http://127.0.0.1:{scheduler_port}",
         "command": scheduler_command,
         # where the Docker Engine is, when it is not in the usual place; and the PostgreSQL to use instead of
-        # a file in the scheduler's folder (docs/scheduler.md), whose address may have a password in it
+        # a file in the scheduler's folder (docs/administrators/scheduler.md), whose address may have
+        # a password in it
         "environment": {
             name: os.environ[name]
             for name in ("DOCKER_HOST", "PAI_DATABASE_URL", "PGPASSFILE")

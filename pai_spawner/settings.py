@@ -1,4 +1,4 @@
-"""What an administrator sets of `PAISpawner` (`c.PAISpawner.… = …`); docs/hub.md lists it."""
+"""What an administrator sets of `PAISpawner` (`c.PAISpawner.… = …`); docs/administrators/hub.md lists it."""
 
 from __future__ import annotations
 

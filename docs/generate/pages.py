@@ -19,16 +19,16 @@ Facts = Callable[[str], Mapping[str, Any]]
 def pages() -> Mapping[str, str]:
     """Give every generated page: its path within docs/ and its text."""
     return {
-        "job-json.md": _page("job-json.md", "en", job_fields.facts),
-        "zh/job-json.md": _page("job-json.zh_CN.md", "zh_CN", job_fields.facts),
-        "states-and-exit-codes.md": _page("states-and-exit-codes.md", "en", exits.facts),
-        "zh/states-and-exit-codes.md": _page("states-and-exit-codes.zh_CN.md", "zh_CN", exits.facts),
-        "environment.md": _page("environment.md", "en", environment.facts),
-        "virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
-        "monitoring.md": _page("monitoring.md", "en", metrics.facts),
-        "cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
-        "api.md": _page("api.md", "en", calls.facts),
-        "cli.md": _page("cli.md", "en", command_lines.facts),
+        "users/job-json.md": _page("job-json.md", "en", job_fields.facts),
+        "users/zh/job-json.md": _page("job-json.zh_CN.md", "zh_CN", job_fields.facts),
+        "users/states-and-exit-codes.md": _page("states-and-exit-codes.md", "en", exits.facts),
+        "users/zh/states-and-exit-codes.md": _page("states-and-exit-codes.zh_CN.md", "zh_CN", exits.facts),
+        "users/environment.md": _page("environment.md", "en", environment.facts),
+        "users/virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
+        "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
+        "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
+        "users/api.md": _page("api.md", "en", calls.facts),
+        "users/cli.md": _page("cli.md", "en", command_lines.facts),
     }
 
 

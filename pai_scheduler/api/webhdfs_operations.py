@@ -158,7 +158,7 @@ def _time(value: int | None) -> int | None:
     return None if value is None or value < 0 else value
 
 
-#: What Hadoop has and these storages have not, by method; docs/storage.md says why.
+#: What Hadoop has and these storages have not, by method; docs/users/storage.md says why.
 UNSUPPORTED: Mapping[str, tuple[str, ...]] = {
     "GET": (
         "GETDELEGATIONTOKEN",

@@ -53,7 +53,7 @@ def gateway_of(found: SshGateway | None, url: str) -> Gateway:
 
 
 async def connect(gateway: Gateway, login: str, token: str) -> asyncssh.SSHClientConnection:
-    """Log in as `login` (`<user>+<job>+<role>-<index>`, see docs/ssh.md); RemoteError with the reason.
+    """Log in as `login` (`<user>+<job>+<role>-<index>`, see docs/users/ssh.md); RemoteError with the reason.
 
     UnreachableGatewayError where nobody answers.
     """

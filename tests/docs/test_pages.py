@@ -31,7 +31,7 @@ def test_every_template_makes_a_page() -> None:
         assert f"docs/generate/templates/{template.name}:" in made
 
 
-@pytest.mark.parametrize("page", ["job-json.md", "zh/job-json.md"])
+@pytest.mark.parametrize("page", ["users/job-json.md", "users/zh/job-json.md"])
 def test_every_field_of_a_job_is_on_its_page(page: str) -> None:
     text = pages()[page]
     for name in fields(job_schema()):
@@ -45,7 +45,7 @@ def test_the_full_example_has_every_field_that_is_not_deprecated_and_is_valid() 
     assert validate(full) == []
 
 
-@pytest.mark.parametrize("page", ["states-and-exit-codes.md", "zh/states-and-exit-codes.md"])
+@pytest.mark.parametrize("page", ["users/states-and-exit-codes.md", "users/zh/states-and-exit-codes.md"])
 def test_every_state_and_every_row_of_the_exit_table_is_on_its_page(page: str) -> None:
     text = pages()[page]
     for state in (*State, *SubState):
@@ -89,7 +89,7 @@ async def test_a_real_task_gets_the_variables_on_the_page_and_no_others(
     ours = {name for name in variables if "PAI_" in name or name in explained}
     # by which the engine finds the processes again; said beneath the tables
     assert ours - explained == {"PAI_PROCESS_ENGINE_TASK"}
-    assert "`PAI_PROCESS_ENGINE_TASK`" in pages()["environment.md"]
+    assert "`PAI_PROCESS_ENGINE_TASK`" in pages()["users/environment.md"]
     for group in environment.MEANINGS.values():
         for name in group:
             # of the names that a placeholder may stand for, some are no task's: only worker has a grpc port

@@ -19,7 +19,7 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 
 ROOT = Path(__file__).parents[2]
 BOARD = json.loads((ROOT / "hub_config/grafana/pai-for-jupyter.json").read_text(encoding="utf-8"))
-PAGE = (ROOT / "docs/monitoring.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/administrators/monitoring.md").read_text(encoding="utf-8")
 PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
 EXPRESSIONS = [target["expr"] for panel in PANELS for target in panel["targets"]]
 #: expressions of alerts in the documentation

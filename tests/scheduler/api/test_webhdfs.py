@@ -401,7 +401,7 @@ async def test_a_file_is_cut_joined_and_asked_about(any_gateway: Gateway) -> Non
 async def test_what_a_storage_has_not_is_said_to_be_unsupported_and_named_in_the_docs(
     gateway: Gateway,
 ) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "storage.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "users" / "storage.md").read_text()
     documented = text.partition("### What it has not\n")[2].partition("\n## ")[0]
     names = {name for by_method in UNSUPPORTED.values() for name in by_method}
     assert set(re.findall(r"`([A-Z]{6,})`", documented)) == names
