@@ -34,7 +34,10 @@ export interface IJobsModel extends IDisposable {
   setListed(listed: boolean): void;
 }
 
-export const IJobsModel = new Token<IJobsModel>('pai-labextension:IJobsModel', 'The jobs of the person in front of it.');
+export const IJobsModel = new Token<IJobsModel>(
+  'pai-labextension:IJobsModel',
+  'The jobs of the person in front of it.'
+);
 
 export class JobsModel implements IJobsModel {
   /** @param ownServer - the name of the job that this notebook server is; empty where it is none */

@@ -83,9 +83,7 @@ function QueueRow({
   return (
     <tr>
       <td className="pai-mod-number">{entry.place}</td>
-      <th scope="row">
-        {name ?? <span className="pai-Jobs-own">{trans.__('another user’s job')}</span>}
-      </th>
+      <th scope="row">{name ?? <span className="pai-Jobs-own">{trans.__('another user’s job')}</span>}</th>
       <td>{entry.user}</td>
       <td>
         {name !== null && queue.mayChange(entry) ? (

@@ -29,7 +29,9 @@ describe('contents', () => {
   it('of a notebook are written as Jupyter does, and of a new one are empty', async () => {
     const { format, content } = decode(bytes('{"cells": [], "nbformat": 4}'), 'notebook', undefined);
     expect([format, content]).toEqual(['json', { cells: [], nbformat: 4 }]);
-    expect(await encode({ type: 'notebook', format: 'json', content }).text()).toBe('{\n "cells": [],\n "nbformat": 4\n}\n');
+    expect(await encode({ type: 'notebook', format: 'json', content }).text()).toBe(
+      '{\n "cells": [],\n "nbformat": 4\n}\n'
+    );
     expect(decode(new Uint8Array(), 'notebook', undefined).content).toMatchObject({ cells: [], nbformat: 4 });
   });
 

@@ -50,7 +50,10 @@ export class Door {
       const url = request.url!.replace('/user/alice/pai/api/v1/', '');
       const method = request.method!;
       this.asked.push({ method, url, headers: request.headers, body });
-      const [status, answer] = this.answers[`${method} ${url.split('?')[0]}`] ?? [404, { code: 'NoApiError', message: url }];
+      const [status, answer] = this.answers[`${method} ${url.split('?')[0]}`] ?? [
+        404,
+        { code: 'NoApiError', message: url }
+      ];
       response.writeHead(status, { 'Content-Type': 'application/json' });
       response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
     });

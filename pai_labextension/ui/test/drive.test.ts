@@ -84,7 +84,12 @@ describe('the drive', () => {
   it('gives a refusal in the words of the storage', async () => {
     answers['GET /bob GETFILESTATUS'] = [403, { RemoteException: { exception: 'X', message: 'You may not.' } }];
     const error: StorageError = await drive.get('bob').catch(refusal => refusal);
-    expect([error.message, error.exception, error.response.status, mayPass(error)]).toEqual(['You may not.', 'X', 403, false]);
+    expect([error.message, error.exception, error.response.status, mayPass(error)]).toEqual([
+      'You may not.',
+      'X',
+      403,
+      false
+    ]);
     answers['GET /bob GETFILESTATUS'] = [502, { code: 'SchedulerUnreachable', message: 'It does not answer.' }];
     const later: StorageError = await drive.get('bob').catch(refusal => refusal);
     expect([later.message, mayPass(later)]).toEqual(['It does not answer.', true]);

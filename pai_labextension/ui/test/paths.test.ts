@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest';
 
-import { encoded, fullUri, isPart, join, nameOf, numbered, parentOf, partName, variableUri } from '../src/storage/paths';
+import {
+  encoded,
+  fullUri,
+  isPart,
+  join,
+  nameOf,
+  numbered,
+  parentOf,
+  partName,
+  variableUri
+} from '../src/storage/paths';
 
 describe('a path', () => {
   it('is put together and taken apart, whatever slashes it has', () => {
@@ -31,7 +41,9 @@ describe('a name', () => {
   it('of what is not whole yet is the one that the command line gives', () => {
     // as pai_scheduler.webhdfs.transfer.part_name has it
     expect(partName('model.bin', 1000, 1_700_000_000_123)).toBe('.model.bin.726adb82.part');
-    expect(partName('数'.repeat(80), 5, 6)).toBe('.数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数.9cc0a944.part');
+    expect(partName('数'.repeat(80), 5, 6)).toBe(
+      '.数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数.9cc0a944.part'
+    );
   });
 
   it('of what is not whole yet is told from others', () => {

@@ -17,7 +17,14 @@ describe('sendFile', () => {
   let waits: number[];
 
   const send = (one = large) =>
-    sendFile(door, one, TARGET, bytes => sent.push(bytes), controller.signal, async ms => void waits.push(ms));
+    sendFile(
+      door,
+      one,
+      TARGET,
+      bytes => sent.push(bytes),
+      controller.signal,
+      async ms => void waits.push(ms)
+    );
 
   const expectWhole = async (one = large) => {
     const there = door.files.get(TARGET)!;

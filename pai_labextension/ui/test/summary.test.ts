@@ -37,7 +37,10 @@ describe('the status bar', () => {
   });
 
   it('explains why the first job waits, or why nothing is known', () => {
-    const waits = [job({ name: 'new', state: 'WAITING', createdTime: 2 }), job({ name: 'old', state: 'WAITING', createdTime: 1 })];
+    const waits = [
+      job({ name: 'new', state: 'WAITING', createdTime: 2 }),
+      job({ name: 'old', state: 'WAITING', createdTime: 1 })
+    ];
     expect(explanation(known(waits, '', 'no free GPU'), trans)).toBe('“old”: no free GPU');
     expect(explanation(known(waits), trans)).toBe('“old” is waiting');
     expect(explanation(known([]), trans)).toBe('Show my PAI jobs');

@@ -10,7 +10,9 @@ function files(): string[] {
   return readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(name => /\.tsx?$/.test(name));
 }
 
-const text = files().map(name => readFileSync(join(source, name), 'utf8')).join('\n');
+const text = files()
+  .map(name => readFileSync(join(source, name), 'utf8'))
+  .join('\n');
 const LITERAL = String.raw`\s*'((?:[^'\\]|\\.)*)'`;
 
 /** The sentences in whose calls this stands: the first literal of each. */

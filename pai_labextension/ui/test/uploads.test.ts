@@ -40,7 +40,10 @@ describe('Uploads', () => {
   });
 
   it('bring files to their places, and folders without files too', async () => {
-    const files = [{ file: file('a', 3), path: 'data/a' }, { file: file('b', 4), path: 'data/inner/b' }];
+    const files = [
+      { file: file('a', 3), path: 'data/a' },
+      { file: file('b', 4), path: 'data/inner/b' }
+    ];
     await uploads.add({ files, folders: ['data/empty'] }, '/alice');
     await over();
     expect([...door.files.keys()].sort()).toEqual(['/alice/data/a', '/alice/data/inner/b']);

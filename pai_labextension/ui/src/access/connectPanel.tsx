@@ -69,11 +69,7 @@ function ConnectView(props: IPanelProps): React.ReactElement {
         >
           {trans.__('Check the connection')}
         </button>
-        <button
-          type="button"
-          className="jp-Button jp-mod-styled pai-Jobs-button"
-          onClick={() => void model.refresh()}
-        >
+        <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => void model.refresh()}>
           <refreshIcon.react tag="span" />
           {trans.__('Refresh')}
         </button>
@@ -165,7 +161,12 @@ function WayTabs(props: {
   const ways = Object.keys(labels) as Way[];
   const buttons = React.useRef<Partial<Record<Way, HTMLButtonElement | null>>>({});
   const onKeyDown = (event: React.KeyboardEvent) => {
-    const steps: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, Home: -ways.indexOf(way), End: -1 - ways.indexOf(way) };
+    const steps: Record<string, number> = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      Home: -ways.indexOf(way),
+      End: -1 - ways.indexOf(way)
+    };
     const step = steps[event.key];
     if (step !== undefined) {
       event.preventDefault();

@@ -113,7 +113,9 @@ export function VsCodeGuide(props: IGuideProps): React.ReactElement {
       <ol>
         <li>{trans.__('Install the extension “Remote - SSH” in VS Code.')}</li>
         <li>
-          {trans.__('Make the task known: run the first line in a terminal of your computer, or put the key and the block in place yourself.')}
+          {trans.__(
+            'Make the task known: run the first line in a terminal of your computer, or put the key and the block in place yourself.'
+          )}
           <CopyText label={trans.__('With the command pai')} text="pai ssh-config --write" trans={trans} />
           <ConfigBlock {...props} alias={alias} />
           <KeyButtons {...props} />
@@ -217,7 +219,11 @@ export function PyCharmGuide(props: IGuideProps): React.ReactElement {
       </ol>
       <ValueTable
         caption={trans.__('Remote interpreter')}
-        rows={[...login, [trans.__('Interpreter'), connect.python || '/usr/bin/python3'], [trans.__('Sync folders to'), connect.workDir]]}
+        rows={[
+          ...login,
+          [trans.__('Interpreter'), connect.python || '/usr/bin/python3'],
+          [trans.__('Sync folders to'), connect.workDir]
+        ]}
         trans={trans}
       />
     </>
@@ -290,7 +296,9 @@ export function FilesGuide(props: IGuideProps): React.ReactElement {
       <KeyButtons {...props} />
       <ol>
         <li>
-          {trans.__('WinSCP: in its Login dialog, Advanced → SSH → Authentication → Private key file is the .ppk file.')}{' '}
+          {trans.__(
+            'WinSCP: in its Login dialog, Advanced → SSH → Authentication → Private key file is the .ppk file.'
+          )}{' '}
           <a className="pai-Guide-link" href={sftpLink(address, connect.workDir)}>
             {trans.__('Open in WinSCP')}
           </a>

@@ -77,7 +77,9 @@ export class JobPorts implements IDisposable {
     const answers = await Promise.allSettled(running.map(job => this.door.tasks(job)));
     // of a job that could not be asked about nothing is known: not asked again before its turn
     const found = answers.map(answer => (answer.status === 'fulfilled' ? answer.value : []));
-    this.tasks = new Map(running.map((job, index) => [key(job), found[index]!.filter(({ ports }) => ports.length > 0)]));
+    this.tasks = new Map(
+      running.map((job, index) => [key(job), found[index]!.filter(({ ports }) => ports.length > 0)])
+    );
     if (!this.isDisposed) {
       this._changed.emit();
     }

@@ -12,7 +12,11 @@ import { keyOf } from './tasks';
 const TASKS = 3;
 
 /** Shows nothing for a job without ports. */
-export function JobPortsView(props: { job: IJob; ports: JobPorts; trans: TranslationBundle }): React.ReactElement | null {
+export function JobPortsView(props: {
+  job: IJob;
+  ports: JobPorts;
+  trans: TranslationBundle;
+}): React.ReactElement | null {
   const { job, ports, trans } = props;
   const tasks = ports.of(job);
   if (tasks.length === 0) {

@@ -30,7 +30,9 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
   };
   return (
     <>
-      <p>{trans.__('With a key that you register here, ssh opens all your tasks, now and later, without a download.')}</p>
+      <p>
+        {trans.__('With a key that you register here, ssh opens all your tasks, now and later, without a download.')}
+      </p>
       {model.keysError && (
         <p role="alert" className="pai-Jobs-error">
           {model.keysError}

@@ -85,11 +85,7 @@ export function ValueTable(props: {
 }
 
 /** A button that reads a file and hands it to the browser; why it could not stands beside it. */
-export function DownloadButton(props: {
-  label: string;
-  name: string;
-  read: () => Promise<Blob>;
-}): React.ReactElement {
+export function DownloadButton(props: { label: string; name: string; read: () => Promise<Blob> }): React.ReactElement {
   const [error, setError] = React.useState('');
   const download = async () => {
     try {

@@ -201,7 +201,9 @@ export class ShellView extends Widget {
 /** Of JupyterLab's settings those that are the terminal's own. */
 function chosen(settings: Partial<ITerminal.IOptions>): Partial<ITerminal.IOptions> {
   const known = Object.keys(ITerminal.defaultOptions).filter(name => name !== 'initialCommand');
-  return Object.fromEntries(Object.entries(settings).filter(([name]) => known.includes(name) && name !== 'closeOnExit'));
+  return Object.fromEntries(
+    Object.entries(settings).filter(([name]) => known.includes(name) && name !== 'closeOnExit')
+  );
 }
 
 /** Says what is the matter, and offers what helps; nothing while the shell is there. */
@@ -235,7 +237,11 @@ class ShellBar extends ReactWidget {
       failed: view.reason
     };
     return (
-      <div role={view.state === 'failed' ? 'alert' : 'status'} className="pai-Shell-news" hidden={view.state === 'open'}>
+      <div
+        role={view.state === 'failed' ? 'alert' : 'status'}
+        className="pai-Shell-news"
+        hidden={view.state === 'open'}
+      >
         <span>{words[view.state]}</span>
         {view.state === 'cut' && button(trans.__('Try now'), () => void view.retry())}
         {view.state === 'failed' && button(trans.__('Try again'), () => void view.open(), true)}

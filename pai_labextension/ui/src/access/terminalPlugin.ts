@@ -86,7 +86,8 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
     };
 
     commands.addCommand(CommandIDs.open, {
-      label: args => (args['isPalette'] ? trans.__('Open a terminal in a PAI task') : trans.__('Terminal in a PAI task')),
+      label: args =>
+        args['isPalette'] ? trans.__('Open a terminal in a PAI task') : trans.__('Terminal in a PAI task'),
       caption: trans.__('Open a terminal in a task of a running job or notebook server'),
       icon: args => (args['isPalette'] ? undefined : terminalIcon),
       describedBy: {

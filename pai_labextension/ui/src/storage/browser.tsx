@@ -53,11 +53,26 @@ export class StorageBrowser extends FileBrowser {
     this.mainPanel.insertWidget(2, new NoticeView(model, trans));
     this.mainPanel.addWidget(new PagesView(model, trans, pages => this.turn(pages)));
     this.addWidget(new UploadsPanel({ uploads, trans }));
-    this.toolbar.addItem('new-folder', button(newFolderIcon, trans.__('New folder'), () => this.createNewDirectory()));
-    this.toolbar.addItem('upload-files', button(fileUploadIcon, trans.__('Upload files'), () => this.choose(false)));
-    this.toolbar.addItem('upload-folder', button(uploadFolderIcon, trans.__('Upload a folder'), () => this.choose(true)));
-    this.toolbar.addItem('refresh', button(refreshIcon, trans.__('Refresh'), () => model.refresh()));
-    this.toolbar.addItem('filter', button(filterIcon, trans.__('Filter by name'), () => this.toggleFilter()));
+    this.toolbar.addItem(
+      'new-folder',
+      button(newFolderIcon, trans.__('New folder'), () => this.createNewDirectory())
+    );
+    this.toolbar.addItem(
+      'upload-files',
+      button(fileUploadIcon, trans.__('Upload files'), () => this.choose(false))
+    );
+    this.toolbar.addItem(
+      'upload-folder',
+      button(uploadFolderIcon, trans.__('Upload a folder'), () => this.choose(true))
+    );
+    this.toolbar.addItem(
+      'refresh',
+      button(refreshIcon, trans.__('Refresh'), () => model.refresh())
+    );
+    this.toolbar.addItem(
+      'filter',
+      button(filterIcon, trans.__('Filter by name'), () => this.toggleFilter())
+    );
     const look = new Debouncer(() => model.refresh(), LOOK_AGAIN);
     uploads.arrived.connect((_, path) => {
       // of a folder that came with files in it, only the uppermost is seen here

@@ -30,10 +30,7 @@ export async function mayDelete(items: readonly Contents.IModel[], trans: Transl
   const answer = await showDialog({
     title: trans.__('Delete from the storage?'),
     body: question,
-    buttons: [
-      Dialog.cancelButton({ label: trans.__('Cancel') }),
-      Dialog.warnButton({ label: trans.__('Delete') })
-    ],
+    buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label: trans.__('Delete') })],
     defaultButton: 0
   });
   return answer.button.accept;
@@ -126,10 +123,7 @@ class PropertiesView extends ReactWidget {
       [trans.__('URI'), fullUri(path, root)],
       [trans.__('Size'), isFolder ? this.size || trans.__('being counted …') : bytesText(item.size ?? 0)],
       ...(isFolder && this.holds ? [[trans.__('Holds'), this.holds] as [string, React.ReactNode]] : []),
-      [
-        trans.__('Changed'),
-        <LocalTime time={new Date(item.last_modified)} language={this.language} form="seconds" />
-      ]
+      [trans.__('Changed'), <LocalTime time={new Date(item.last_modified)} language={this.language} form="seconds" />]
     ];
     return (
       <dl>

@@ -28,7 +28,10 @@ export function droppedFiles(data: DataTransfer): Promise<IChosen> {
     const file = entries[index] === null ? item.getAsFile() : null;
     return file === null ? [] : [{ file, path: file.name }];
   });
-  return collect(entries.filter(entry => entry !== null), plain);
+  return collect(
+    entries.filter(entry => entry !== null),
+    plain
+  );
 }
 
 async function collect(entries: FileSystemEntry[], plain: IChosenFile[]): Promise<IChosen> {

@@ -254,7 +254,7 @@ export class Uploads implements IDisposable {
     if ((await this.door.find(folder)) === null) {
       return all;
     }
-    for (let after = ''; ; ) {
+    for (let after = ''; ;) {
       const page = await this.door.page(folder, after);
       all.push(...page.entries);
       const last = page.entries.at(-1);

@@ -49,7 +49,11 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
               : trans.__('Uploaded: %1', totals.filesOver)}
         </strong>
         {failed.length > 0 && (
-          <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => uploads.retry(failed)}>
+          <button
+            type="button"
+            className="jp-Button jp-mod-styled pai-Jobs-button"
+            onClick={() => uploads.retry(failed)}
+          >
             {trans.__('Try again')}
           </button>
         )}
@@ -86,7 +90,11 @@ function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React
       </span>
       {!failed && <span className="pai-Uploads-share">{share(item.sent, item.file.size)}</span>}
       {failed && (
-        <IconButton icon={refreshIcon} label={trans.__('Try “%1” again', item.label)} onClick={() => uploads.retry([item])} />
+        <IconButton
+          icon={refreshIcon}
+          label={trans.__('Try “%1” again', item.label)}
+          onClick={() => uploads.retry([item])}
+        />
       )}
       <IconButton
         icon={closeIcon}
@@ -110,7 +118,13 @@ function Bar({ value, max, label }: { value: number; max: number; label: string 
 
 function IconButton(props: { icon: typeof closeIcon; label: string; onClick: () => void }): React.ReactElement {
   return (
-    <button type="button" className="pai-IconButton" aria-label={props.label} title={props.label} onClick={props.onClick}>
+    <button
+      type="button"
+      className="pai-IconButton"
+      aria-label={props.label}
+      title={props.label}
+      onClick={props.onClick}
+    >
       <props.icon.react tag="span" />
     </button>
   );

@@ -52,7 +52,10 @@ describe('what is known of a way in', () => {
     door.answers['GET user/alice/ssh-keys'] = [200, []];
     expect(await model.removeKey(key)).toBe(true);
     expect(model.keys).toEqual([]);
-    door.answers['POST user/alice/ssh-keys'] = [400, { code: 'InvalidParametersError', message: 'This is a private key.' }];
+    door.answers['POST user/alice/ssh-keys'] = [
+      400,
+      { code: 'InvalidParametersError', message: 'This is a private key.' }
+    ];
     expect(await model.addKey('-----BEGIN')).toBe(false);
     expect(model.keysError).toBe('This is a private key.');
     expect(model.keys).toEqual([]);
