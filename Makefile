@@ -21,6 +21,7 @@ bin := .venv/bin
 ui := pai_labextension/ui
 ui_sources := $(wildcard $(ui)/package.json $(ui)/package-lock.json $(ui)/tsconfig.json $(ui)/babel.config.js) \
 	$(shell find $(ui)/src $(ui)/style $(ui)/schema -type f 2>/dev/null)
+ui_linted := $(shell find $(ui) -name node_modules -prune -o -name lib -prune -o -type f -print 2>/dev/null)
 ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 # Node is the one on PATH, or is brought into .venv
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
@@ -56,7 +57,7 @@ test: build/tools build/proxy/installed
 	$(with_node) $(bin)/python -m pytest || status=1; \
 	exit $$status
 
-lint: build/tools
+lint: build/tools $(if $(ui_built),build/ui-lint)
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/mypy
@@ -96,6 +97,12 @@ build/ui-packages: $(wildcard $(ui)/package.json $(ui)/package-lock.json) | buil
 build/ui: $(ui_sources) build/ui-packages
 	$(say) 'Building the front end for JupyterLab (about ten seconds).'
 	@cd $(ui) && $(with_node) npm run build
+	@touch $@
+
+# all or nothing: what is right in a file may be wrong since another has changed
+build/ui-lint: $(ui_linted) build/ui-packages
+	$(say) 'Linting the front end (about twenty seconds).'
+	@cd $(ui) && $(with_node) npm run --silent lint
 	@touch $@
 
 build/installed: pyproject.toml pai_labextension/install.json $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python

@@ -59,3 +59,15 @@ def test_each_step_says_what_it_does_and_how_long_that_takes(project: Path) -> N
 def test_where_nothing_is_to_be_done_nothing_is_said(project: Path) -> None:
     assert make(project, "run", "docs") != []
     assert make(project, "run", "docs") == []
+
+
+def test_the_front_end_is_linted_again_when_one_of_its_files_has_changed(project: Path) -> None:
+    config = project / "pai_labextension" / "ui" / "eslint.config.mjs"
+    config.touch()
+    assert make(project, "build/ui-lint") != []
+    for path in project.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    assert make(project, "build/ui-lint") == []
+    config.touch()
+    (said,) = make(project, "build/ui-lint")
+    assert said.startswith("Linting the front end")

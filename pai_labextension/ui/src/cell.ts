@@ -24,7 +24,7 @@ export async function openCell(
   if (kernelName === undefined) {
     throw new Error(trans.__('This needs a Python kernel, and this server has none.'));
   }
-  const panel: NotebookPanel = await commands.execute('notebook:create-new', { cwd, kernelName });
+  const panel = (await commands.execute('notebook:create-new', { cwd, kernelName })) as NotebookPanel;
   await panel.context.ready;
   const notebook = panel.content;
   notebook.activeCellIndex = 0;

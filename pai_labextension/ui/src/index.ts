@@ -65,10 +65,10 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(command, {
       label: trans.__('New PAI job'),
       caption: trans.__('Open a form to submit a job to the GPU cluster'),
-      icon: args => (args['isPalette'] ? undefined : paiIcon),
+      icon: args => (args.isPalette ? undefined : paiIcon),
       describedBy: { args: { type: 'object', properties: { cwd: { type: 'string' } } } },
       execute: async args => {
-        const cwd = typeof args['cwd'] === 'string' ? args['cwd'] : '';
+        const cwd = typeof args.cwd === 'string' ? args.cwd : '';
         try {
           return await openCell(FORM_CELL, app.commands, app.serviceManager.kernelspecs, cwd, trans);
         } catch (error) {
@@ -88,7 +88,7 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
         }
       },
       execute: async args => {
-        const source = monitorCell(String(args['name']), String(args['user']));
+        const source = monitorCell(args.name as string, args.user as string);
         try {
           return await openCell(source, app.commands, app.serviceManager.kernelspecs, '', trans);
         } catch (error) {
@@ -126,7 +126,7 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(command, {
       label: trans.__('Show PAI jobs'),
       caption: trans.__('List my jobs on the GPU cluster'),
-      icon: args => (args['isPalette'] ? undefined : paiIcon),
+      icon: args => (args.isPalette ? undefined : paiIcon),
       describedBy: { args: { type: 'object', properties: {} } },
       execute: async () => {
         let widget = tracker.currentWidget;

@@ -18,7 +18,7 @@ describe('Api', () => {
     door.answers['GET user'] = [200, { username: 'alice', admin: false }];
     expect(await api.whoami()).toEqual({ username: 'alice', admin: false });
     expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');
-    expect(door.asked[0]!.headers['authorization']).toBe('token secret');
+    expect(door.asked[0]!.headers.authorization).toBe('token secret');
   });
 
   it('encodes names, whatever they are made of', async () => {

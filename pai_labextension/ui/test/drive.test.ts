@@ -67,7 +67,7 @@ describe('the drive', () => {
     answers['GET /alice LISTSTATUS_BATCH'] = [200, listing(['.b.01234567.part', 'a'], 1)];
     answers['GET /alice LISTSTATUS_BATCH a'] = [200, listing(['c'])];
     const folder = await drive.get('alice');
-    expect(folder.content.map((item: Contents.IModel) => item.path)).toEqual(['alice/a', 'alice/c']);
+    expect((folder.content as Contents.IModel[]).map(item => item.path)).toEqual(['alice/a', 'alice/c']);
   });
 
   it('reads a file and says which are too large, or no text', async () => {
@@ -83,7 +83,7 @@ describe('the drive', () => {
 
   it('gives a refusal in the words of the storage', async () => {
     answers['GET /bob GETFILESTATUS'] = [403, { RemoteException: { exception: 'X', message: 'You may not.' } }];
-    const error: StorageError = await drive.get('bob').catch(refusal => refusal);
+    const error = (await drive.get('bob').catch((refusal: unknown) => refusal)) as StorageError;
     expect([error.message, error.exception, error.response.status, mayPass(error)]).toEqual([
       'You may not.',
       'X',
@@ -91,14 +91,14 @@ describe('the drive', () => {
       false
     ]);
     answers['GET /bob GETFILESTATUS'] = [502, { code: 'SchedulerUnreachable', message: 'It does not answer.' }];
-    const later: StorageError = await drive.get('bob').catch(refusal => refusal);
+    const later = (await drive.get('bob').catch((refusal: unknown) => refusal)) as StorageError;
     expect([later.message, mayPass(later)]).toEqual(['It does not answer.', true]);
   });
 
   it('renames, but not onto something that is there: JupyterLab then asks', async () => {
     answers['PUT /alice/a RENAME'] = [200, ''];
     answers['GET /alice/b GETFILESTATUS'] = [200, status()];
-    const refusal = await drive.rename('alice/a', 'alice/b').catch(error => error);
+    const refusal = (await drive.rename('alice/a', 'alice/b').catch((error: unknown) => error)) as StorageError;
     expect(refusal.response.status).toBe(409);
     expect(asked).not.toContain('PUT /alice/a RENAME /alice/b');
     delete answers['GET /alice/b GETFILESTATUS'];

@@ -5,7 +5,7 @@ import { pythonKernel } from '../src/kernels';
 
 function specs(standard: string, languages: Record<string, string>): KernelSpec.ISpecModels {
   const kernelspecs = Object.entries(languages).map(([name, language]) => [name, { name, language }]);
-  return { default: standard, kernelspecs: Object.fromEntries(kernelspecs) };
+  return { default: standard, kernelspecs: Object.fromEntries(kernelspecs) as KernelSpec.ISpecModels['kernelspecs'] };
 }
 
 describe('the kernel for the form', () => {

@@ -27,7 +27,8 @@ const counted = handedTo(String.raw`trans\._n\(${LITERAL},${LITERAL}`);
 const sentences = [...handedTo(String.raw`trans\.__\(${LITERAL}`), ...counted];
 
 describe('the Chinese translation', () => {
-  const { '': _header, ...entries } = JSON.parse(readFileSync(catalog, 'utf8')) as Record<string, string[]>;
+  const entries = JSON.parse(readFileSync(catalog, 'utf8')) as Record<string, string[]>;
+  delete entries['']; // the header
 
   it('has every sentence, and no other', () => {
     expect(sentences.length).toBeGreaterThan(20);

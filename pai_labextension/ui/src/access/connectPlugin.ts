@@ -52,7 +52,7 @@ export const connectPlugin: JupyterFrontEndPlugin<void> = {
     commands.addCommand(COMMAND, {
       label: trans.__('Connect to a PAI task'),
       caption: trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task'),
-      icon: args => (args['isPalette'] ? undefined : paiIcon),
+      icon: args => (args.isPalette ? undefined : paiIcon),
       describedBy: {
         args: {
           type: 'object',

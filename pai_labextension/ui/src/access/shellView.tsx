@@ -86,7 +86,7 @@ export class ShellView extends Widget {
     await terminal?.ready;
     if (terminal && !terminal.isDisposed) {
       for (const [name, value] of Object.entries(chosen(settings))) {
-        terminal.setOption(name as keyof ITerminal.IOptions, value as never);
+        terminal.setOption(name as keyof ITerminal.IOptions, value);
       }
     }
   }

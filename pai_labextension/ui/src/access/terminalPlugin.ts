@@ -86,10 +86,9 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
     };
 
     commands.addCommand(CommandIDs.open, {
-      label: args =>
-        args['isPalette'] ? trans.__('Open a terminal in a PAI task') : trans.__('Terminal in a PAI task'),
+      label: args => (args.isPalette ? trans.__('Open a terminal in a PAI task') : trans.__('Terminal in a PAI task')),
       caption: trans.__('Open a terminal in a task of a running job or notebook server'),
-      icon: args => (args['isPalette'] ? undefined : terminalIcon),
+      icon: args => (args.isPalette ? undefined : terminalIcon),
       describedBy: {
         args: {
           type: 'object',
@@ -105,7 +104,7 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
       execute: async args => {
         try {
           const task = await access.find(args, trans.__('Open a terminal'), trans.__('Open'));
-          return task && (await settings.ready.then(() => show(task, text(args['name']), text(args['key']))));
+          return task && (await settings.ready.then(() => show(task, text(args.name), text(args.key))));
         } catch (error) {
           await showErrorMessage(trans.__('No terminal could be opened'), error as Error);
           return undefined;
@@ -148,7 +147,7 @@ class TerminalSettings {
   private async follow(registry: ISettingRegistry | null): Promise<void> {
     const settings = await registry?.load(SETTINGS);
     const take = () => {
-      this._values = (settings?.composite ?? {}) as Partial<ITerminal.IOptions>;
+      this._values = settings?.composite ?? {};
     };
     take();
     settings?.changed.connect(() => {

@@ -119,7 +119,7 @@ export class TaskTerminals {
   /** A task without shells whose terminals were all closed is asked about no more. */
   private drop(task: ITask): void {
     const held = this.held.get(keyOf(task));
-    if (held && held.users === 0 && [...held.manager.running()].length === 0) {
+    if (held?.users === 0 && [...held.manager.running()].length === 0) {
       this.held.delete(keyOf(task));
       held.manager.dispose();
     }

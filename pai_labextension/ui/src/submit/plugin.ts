@@ -3,6 +3,7 @@
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { showErrorMessage } from '@jupyterlab/apputils';
 import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { paiIcon } from '../icon';
@@ -35,8 +36,8 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
       icon: paiIcon,
       describedBy: { args: { type: 'object', properties: { path: { type: 'string' } } } },
       execute: async args => {
-        const selected = tracker.currentWidget?.selectedItems().next().value?.path;
-        const path = typeof args['path'] === 'string' ? args['path'] : selected;
+        const selected = tracker.currentWidget?.selectedItems().next().value as Contents.IModel | undefined;
+        const path = typeof args.path === 'string' ? args.path : selected?.path;
         if (path === undefined) {
           return;
         }

@@ -58,9 +58,9 @@ export class ShellDoor {
       say('stdout', this.said.get(name));
     }
     socket.on('message', data => {
-      const [kind, ...content] = JSON.parse(String(data));
+      const [kind, ...content] = JSON.parse((data as Buffer).toString()) as [string, ...string[]];
       if (kind === 'stdin') {
-        this.said.set(name, this.said.get(name)! + content[0]);
+        this.said.set(name, this.said.get(name)! + content[0]!);
         say('stdout', content[0]);
       } else {
         this.sizes.push(content);

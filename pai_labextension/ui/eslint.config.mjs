@@ -1,0 +1,48 @@
+// What `npm run lint` asks of the TypeScript: typescript-eslint with types, and the rules of JupyterLab's own
+// extensions. How the code is laid out is Prettier's business.
+
+import prettier from 'eslint-config-prettier';
+import reactHooks from 'eslint-plugin-react-hooks';
+import { defineConfig, globalIgnores } from 'eslint/config';
+import typescript from 'typescript-eslint';
+
+export default defineConfig(
+  globalIgnores(['lib/']),
+  {
+    files: ['**/*.{ts,tsx,mts}'],
+    extends: [typescript.configs.recommendedTypeChecked, typescript.configs.stylisticTypeChecked],
+    languageOptions: {
+      parserOptions: { project: './tsconfig.test.json', tsconfigRootDir: import.meta.dirname }
+    },
+    linterOptions: { reportUnusedDisableDirectives: 'error' },
+    rules: {
+      '@typescript-eslint/naming-convention': [
+        'error',
+        { selector: 'interface', format: ['PascalCase'], custom: { regex: '^I[A-Z]', match: true } }
+      ],
+      '@typescript-eslint/no-namespace': 'off',
+      // an index that is known to be there
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      // JupyterLab's interfaces ask for promises
+      '@typescript-eslint/require-await': 'off',
+      // a signal's receiver is handed over beside the method
+      '@typescript-eslint/unbound-method': 'off',
+      curly: ['error', 'all'],
+      eqeqeq: 'error',
+      'prefer-arrow-callback': 'error'
+    }
+  },
+  {
+    files: ['src/api.ts', 'src/storage/door.ts', 'src/submit/door.ts'],
+    rules: {
+      '@typescript-eslint/no-explicit-any': 'off',
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+      '@typescript-eslint/prefer-nullish-coalescing': 'off'
+    }
+  },
+  { files: ['src/**'], extends: [reactHooks.configs.flat.recommended] },
+  prettier
+);
