@@ -39,7 +39,7 @@ type Page = 'jobs' | 'queue';
 export class JobsPanel extends ReactWidget {
   constructor(private readonly props: IListProps) {
     super();
-    this.addClass('pai-Jobs');
+    this.addClass('pai-Page');
   }
 
   protected onAfterShow(message: Message): void {
@@ -105,19 +105,19 @@ function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void
   };
   return (
     <>
-      <header className="pai-Jobs-header">
+      <header className="pai-Page-header">
         <h2>{trans.__('PAI jobs')}</h2>
         <div role="group" aria-label={trans.__('What is shown')} className="pai-Jobs-pages">
           <PageButton shown={page === 'jobs'} label={trans.__('My jobs')} onClick={() => onPage('jobs')} />
           <PageButton shown={page === 'queue'} label={trans.__('Queue')} onClick={() => onPage('queue')} />
         </div>
-        <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={onNewJob}>
+        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={onNewJob}>
           <addIcon.react tag="span" />
           {trans.__('New PAI job')}
         </button>
         <button
           type="button"
-          className="jp-Button jp-mod-styled pai-Jobs-button"
+          className="jp-Button jp-mod-styled pai-Button"
           disabled={busy}
           onClick={() => void refresh()}
         >
@@ -134,7 +134,7 @@ function PageButton(props: { shown: boolean; label: string; onClick: () => void 
   return (
     <button
       type="button"
-      className={`jp-Button jp-mod-styled pai-Jobs-button${props.shown ? ' jp-mod-accept' : ''}`}
+      className={`jp-Button jp-mod-styled pai-Button${props.shown ? ' jp-mod-accept' : ''}`}
       aria-pressed={props.shown}
       onClick={props.onClick}
     >
@@ -148,7 +148,7 @@ function JobsPage(props: IListProps): React.ReactElement {
   return (
     <>
       {model.error && (
-        <p role="alert" className="pai-Jobs-error">
+        <p role="alert" className="pai-Page-error">
           {model.error}
         </p>
       )}
@@ -166,8 +166,8 @@ function JobsPage(props: IListProps): React.ReactElement {
 function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactElement {
   const { jobs, trans } = props;
   return (
-    <div className="pai-Jobs-scroll" tabIndex={0} role="region" aria-label={trans.__('PAI jobs')}>
-      <table className="pai-Jobs-table">
+    <div className="pai-Table-scroll" tabIndex={0} role="region" aria-label={trans.__('PAI jobs')}>
+      <table className="pai-Table">
         <thead>
           <tr>
             <th scope="col">{trans.__('Name')}</th>
@@ -187,7 +187,7 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
             </th>
             <th scope="col">{trans.__('Why it waits')}</th>
             <th scope="col">
-              <span className="pai-mod-unseen">{trans.__('Actions')}</span>
+              <span className="jp-sr-only">{trans.__('Actions')}</span>
             </th>
           </tr>
         </thead>
@@ -207,7 +207,7 @@ function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
     <tr>
       <th scope="row">
         {job.name}
-        {model.isOwnServer(job) && <span className="pai-Jobs-own">{trans.__('this notebook server')}</span>}
+        {model.isOwnServer(job) && <span className="pai-mod-secondary">{trans.__('this notebook server')}</span>}
         {isOpen(job) && <JobPortsView job={job} ports={ports} trans={trans} />}
       </th>
       <td className="pai-Jobs-state">
@@ -222,7 +222,7 @@ function JobRow(props: IListProps & { job: IJob }): React.ReactElement {
         <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
       </td>
       <td className="pai-mod-number">{job.appExitCode ?? ''}</td>
-      <td className="pai-Jobs-reason">{model.reason(job) ?? ''}</td>
+      <td className="pai-Table-reason">{model.reason(job) ?? ''}</td>
       <td>
         <JobButtons {...props} />
       </td>
@@ -236,7 +236,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
     <span className="pai-Jobs-actions">
       <button
         type="button"
-        className="jp-Button jp-mod-styled pai-Jobs-button"
+        className="jp-Button jp-mod-styled pai-Button"
         aria-label={trans.__('Show “%1”', job.name)}
         title={trans.__('Its attempts, logs and what it uses, in a notebook')}
         onClick={() => onWatch(job)}
@@ -247,7 +247,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
         <>
           <button
             type="button"
-            className="jp-Button jp-mod-styled pai-Jobs-button"
+            className="jp-Button jp-mod-styled pai-Button"
             aria-label={trans.__('Open a terminal in “%1”', job.name)}
             title={trans.__('Open a terminal in “%1”', job.name)}
             onClick={() => onTerminal(job)}
@@ -256,7 +256,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
           </button>
           <button
             type="button"
-            className="jp-Button jp-mod-styled pai-Jobs-button"
+            className="jp-Button jp-mod-styled pai-Button"
             aria-label={trans.__('Connect to “%1”', job.name)}
             title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
             onClick={() => onConnect(job)}
@@ -268,7 +268,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
       {isActive(job) && (
         <button
           type="button"
-          className="jp-Button jp-mod-styled pai-Jobs-button"
+          className="jp-Button jp-mod-styled pai-Button"
           aria-label={trans.__('Stop “%1”', job.name)}
           onClick={() => void stop(job, model, trans)}
         >

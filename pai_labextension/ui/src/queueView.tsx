@@ -20,7 +20,7 @@ export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
   return (
     <>
       {queue.error && (
-        <p role="alert" className="pai-Jobs-error">
+        <p role="alert" className="pai-Page-error">
           {queue.error}
         </p>
       )}
@@ -29,7 +29,7 @@ export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
       ) : filled.length === 0 ? (
         <p role="status">{trans.__('No job waits for resources.')}</p>
       ) : (
-        <div className="pai-Jobs-scroll" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
+        <div className="pai-Table-scroll" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
           {filled.map(([name, entries]) => (
             <QueueTable key={name} queue={queue} trans={trans} virtualCluster={name} entries={entries} />
           ))}
@@ -44,7 +44,7 @@ function QueueTable(
 ): React.ReactElement {
   const { virtualCluster, entries, trans } = props;
   return (
-    <table className="pai-Jobs-table pai-Queue-table">
+    <table className="pai-Table pai-Queue-table">
       <caption>{trans.__('Virtual cluster %1', virtualCluster)}</caption>
       <thead>
         <tr>
@@ -59,7 +59,7 @@ function QueueTable(
           </th>
           <th scope="col">{trans.__('Why it waits')}</th>
           <th scope="col">
-            <span className="pai-mod-unseen">{trans.__('Actions')}</span>
+            <span className="jp-sr-only">{trans.__('Actions')}</span>
           </th>
         </tr>
       </thead>
@@ -83,7 +83,7 @@ function QueueRow({
   return (
     <tr>
       <td className="pai-mod-number">{entry.place}</td>
-      <th scope="row">{name ?? <span className="pai-Jobs-own">{trans.__('another user’s job')}</span>}</th>
+      <th scope="row">{name ?? <span className="pai-mod-secondary">{trans.__('another user’s job')}</span>}</th>
       <td>{entry.user}</td>
       <td>
         {name !== null && queue.mayChange(entry) ? (
@@ -93,7 +93,7 @@ function QueueRow({
         )}
       </td>
       <td className="pai-mod-number">{entry.totalGpuNumber}</td>
-      <td className="pai-Jobs-reason">{[entry.waitingReason, kept].filter(Boolean).join(' ')}</td>
+      <td className="pai-Table-reason">{[entry.waitingReason, kept].filter(Boolean).join(' ')}</td>
       <td>{name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}</td>
     </tr>
   );
@@ -166,7 +166,7 @@ function MoveButtons({
       <button
         type="button"
         ref={button => (buttons.current.up = button)}
-        className="jp-Button jp-mod-styled pai-Jobs-button"
+        className="jp-Button jp-mod-styled pai-Button"
         aria-label={trans.__('Move “%1” up', name)}
         title={trans.__('Move “%1” up', name)}
         disabled={moves.up === undefined}
@@ -177,7 +177,7 @@ function MoveButtons({
       <button
         type="button"
         ref={button => (buttons.current.down = button)}
-        className="jp-Button jp-mod-styled pai-Jobs-button"
+        className="jp-Button jp-mod-styled pai-Button"
         aria-label={trans.__('Move “%1” down', name)}
         title={trans.__('Move “%1” down', name)}
         disabled={moves.down === undefined}

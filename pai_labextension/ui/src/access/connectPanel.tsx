@@ -32,6 +32,7 @@ interface IPanelProps {
 export class ConnectPanel extends ReactWidget {
   constructor(private readonly props: IPanelProps) {
     super();
+    this.addClass('pai-Page');
     this.addClass('pai-Connect');
     void props.model.refresh();
   }
@@ -55,21 +56,21 @@ function ConnectView(props: IPanelProps): React.ReactElement {
   const { task, connect, checked } = model;
   return (
     <>
-      <header className="pai-Jobs-header">
+      <header className="pai-Page-header">
         <h2>{trans.__('Connect to %1 of “%2”', task.task, task.job)}</h2>
-        <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={onTerminal}>
+        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={onTerminal}>
           <terminalIcon.react tag="span" />
           {trans.__('Open a terminal')}
         </button>
         <button
           type="button"
-          className="jp-Button jp-mod-styled pai-Jobs-button"
+          className="jp-Button jp-mod-styled pai-Button"
           disabled={model.isChecking}
           onClick={() => void model.check()}
         >
           {trans.__('Check the connection')}
         </button>
-        <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => void model.refresh()}>
+        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => void model.refresh()}>
           <refreshIcon.react tag="span" />
           {trans.__('Refresh')}
         </button>
@@ -84,7 +85,7 @@ function ConnectView(props: IPanelProps): React.ReactElement {
               : checked.message}
       </p>
       {model.error && (
-        <p role="alert" className="pai-Jobs-error">
+        <p role="alert" className="pai-Page-error">
           {model.error}
         </p>
       )}
@@ -137,7 +138,7 @@ function Ways(props: IPanelProps & { connect: IConnect }): React.ReactElement {
         {way === 'keys' ? (
           <KeysGuide model={model} trans={trans} language={language} />
         ) : connect.off !== null || guide === null ? (
-          <p role="alert" className="pai-Jobs-error">
+          <p role="alert" className="pai-Page-error">
             {trans.__('There is no way into this task.')} {connect.off}
           </p>
         ) : way === 'ports' ? (

@@ -163,7 +163,7 @@ function CodeServer({ model, trans }: Pick<IGuideProps, 'model' | 'trans'>): Rea
     <p className="pai-Guide-buttons">
       <button
         type="button"
-        className="jp-Button jp-mod-styled pai-Jobs-button"
+        className="jp-Button jp-mod-styled pai-Button"
         disabled={state.busy ?? false}
         onClick={() => void open()}
       >

@@ -34,7 +34,7 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
         {trans.__('With a key that you register here, ssh opens all your tasks, now and later, without a download.')}
       </p>
       {model.keysError && (
-        <p role="alert" className="pai-Jobs-error">
+        <p role="alert" className="pai-Page-error">
           {model.keysError}
         </p>
       )}
@@ -51,14 +51,14 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
                 <th scope="row">{key.comment || key.type}</th>
                 <td>
                   {key.fingerprint}
-                  <span className="pai-Jobs-own">
+                  <span className="pai-mod-secondary">
                     {key.type} · <LocalTime time={new Date(key.addedTime)} language={language} form="day" />
                   </span>
                 </td>
                 <td>
                   <button
                     type="button"
-                    className="jp-Button jp-mod-styled pai-Jobs-button"
+                    className="jp-Button jp-mod-styled pai-Button"
                     aria-label={trans.__('Remove “%1”', key.comment || key.fingerprint)}
                     onClick={() => void remove(key, model, trans)}
                   >
@@ -84,7 +84,7 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
         </label>
         <button
           type="submit"
-          className="jp-Button jp-mod-styled jp-mod-accept pai-Jobs-button"
+          className="jp-Button jp-mod-styled jp-mod-accept pai-Button"
           disabled={busy || typed.trim() === ''}
         >
           {trans.__('Register')}

@@ -97,7 +97,7 @@ export function DownloadButton(props: { label: string; name: string; read: () =>
   };
   return (
     <>
-      <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => void download()}>
+      <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => void download()}>
         <downloadIcon.react tag="span" />
         {props.label}
       </button>

@@ -223,7 +223,7 @@ class ShellBar extends ReactWidget {
     const button = (label: string, onClick: () => void, accept = false) => (
       <button
         type="button"
-        className={`jp-Button jp-mod-styled pai-Jobs-button${accept ? ' jp-mod-accept' : ''}`}
+        className={`jp-Button jp-mod-styled pai-Button${accept ? ' jp-mod-accept' : ''}`}
         onClick={onClick}
       >
         {label}

@@ -49,16 +49,12 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
               : trans.__('Uploaded: %1', totals.filesOver)}
         </strong>
         {failed.length > 0 && (
-          <button
-            type="button"
-            className="jp-Button jp-mod-styled pai-Jobs-button"
-            onClick={() => uploads.retry(failed)}
-          >
+          <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => uploads.retry(failed)}>
             {trans.__('Try again')}
           </button>
         )}
         {active ? (
-          <button type="button" className="jp-Button jp-mod-styled pai-Jobs-button" onClick={() => uploads.cancelAll()}>
+          <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => uploads.cancelAll()}>
             {trans.__('Cancel all')}
           </button>
         ) : (
@@ -102,7 +98,7 @@ function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React
         onClick={() => uploads.cancel(item)}
       />
       {failed ? (
-        <p role="alert" className="pai-Uploads-reason">
+        <p role="alert" className="pai-Reason">
           {reason(item.error, trans)}
         </p>
       ) : (

@@ -106,7 +106,7 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<IErrand> {
           {trans.__('Append eight characters to the name, so that it is new')}
         </label>
         {problem ? (
-          <p role="alert" className="pai-Uploads-reason">
+          <p role="alert" className="pai-Reason">
             {problem}
           </p>
         ) : (
