@@ -6,6 +6,7 @@
 # make test   every test, with all it needs
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
+# make lock   constraints.txt, the version of each Python package that the others install (LOCK= : the newest)
 
 # the first Python that is new enough
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -16,6 +17,7 @@ CLUSTER ?=
 STORAGE ?=
 STORAGE_USER ?=
 SCHEDULER_OPTIONS ?=
+LOCK ?= constraints.txt
 
 bin := .venv/bin
 ui := pai_labextension/ui
@@ -28,11 +30,12 @@ with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 # one plain line for each step that has something to do; the times are those of a machine with two cores
 say = @printf '%s\n'
 # pip draws its progress only where somebody watches
-pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet)
+pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet) \
+	$(patsubst %,--constraint %,$(wildcard $(LOCK)))
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run test lint docs clean image runtime
+.PHONY: password run test lint docs lock clean image runtime
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
@@ -68,6 +71,11 @@ lint: build/tools $(if $(ui_built),build/ui-lint)
 docs: build/installed
 	@$(bin)/python -m docs.generate
 
+# a version stays where pyproject.toml still allows it; `rm constraints.txt` first takes the newest of everything
+lock: build/lock/bin/uv
+	@build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate \
+		--no-emit-index-url --custom-compile-command 'make lock' --output-file constraints.txt pyproject.toml
+
 # everything that was made, not what runs keep in .run
 clean:
 	rm -rf .venv build pai_labextension/labextension $(ui)/node_modules $(ui)/lib
@@ -79,11 +87,16 @@ $(bin)/python:
 	$(say) 'Making a Python environment in .venv (some seconds).'
 	@$(PYTHON) -m venv .venv
 
-build/ui-tools: pyproject.toml | $(bin)/python
+build/ui-tools: pyproject.toml $(wildcard $(LOCK)) | $(bin)/python
 	@mkdir -p build
 	$(say) 'Installing JupyterLab, with which the front end is built (about twenty seconds).'
 	@$(pip_install) 'jupyter-builder>=1,<2' 'jupyterlab>=4.6,<5'
 	@touch $@
+
+build/lock/bin/uv:
+	$(say) 'Installing uv, which makes the lock (some seconds).'
+	@$(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip install --disable-pip-version-check --quiet uv
 
 build/node: hub_config/node.py | $(bin)/python
 	@mkdir -p build
@@ -105,7 +118,7 @@ build/ui-lint: $(ui_linted) build/ui-packages
 	@cd $(ui) && $(with_node) npm run --silent lint
 	@touch $@
 
-build/installed: pyproject.toml pai_labextension/install.json $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
+build/installed: pyproject.toml $(wildcard $(LOCK)) pai_labextension/install.json $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
 	@mkdir -p build
 	$(say) 'Installing the Hub, the scheduler and what the tutorials use (about a minute).'
 	@$(pip_install) --editable '.[tutorials]'

@@ -20,7 +20,13 @@ if [ "$1 $2" = "-m hub_config.node" ]; then echo "$PWD/tools"; fi
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """The files that the Makefile looks at, and tools that do nothing."""
-    for name in ("Makefile", "pyproject.toml", "pai_labextension/install.json", "hub_config/node.py"):
+    for name in (
+        "Makefile",
+        "pyproject.toml",
+        "constraints.txt",
+        "pai_labextension/install.json",
+        "hub_config/node.py",
+    ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for folder in ("jupyter-config", "hub_config/proxy"):
@@ -71,3 +77,10 @@ def test_the_front_end_is_linted_again_when_one_of_its_files_has_changed(project
     config.touch()
     (said,) = make(project, "build/ui-lint")
     assert said.startswith("Linting the front end")
+
+
+def test_what_is_installed_has_the_versions_of_the_lock_unless_one_asks_for_the_newest(project: Path) -> None:
+    locked = [line for line in make(project, "-n", "build/tools") if "--editable" in line]
+    newest = [line for line in make(project, "-n", "build/tools", "LOCK=") if "--editable" in line]
+    assert len(locked) == len(newest) == 2
+    assert ["--constraint constraints.txt" in line for line in (*locked, *newest)] == [True] * 2 + [False] * 2
