@@ -142,4 +142,4 @@ image: build/installed
 
 # the same for the runtime that tasks have under /opt/pai
 runtime: build/installed
-	@$(bin)/python -m pai_scheduler.access.runtime.build
+	@$(bin)/python -m pai_scheduler.ssh.runtime.container.build

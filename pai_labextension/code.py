@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.job.jsontext import JsonTextError
-from pai_scheduler.webhdfs.client import FilesClient
-from pai_scheduler.webhdfs.code import (
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.code import (
     CodeError,
     CodeSettings,
     SubmitRefusedError,
@@ -20,8 +19,9 @@ from pai_scheduler.webhdfs.code import (
     prepare,
     read_settings,
 )
-from pai_scheduler.webhdfs.errors import FilesError
-from pai_scheduler.webhdfs.transfer import LocalFileError, Progress
+from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.transfer import LocalFileError, Progress
+from pai_scheduler.job.jsontext import JsonTextError
 
 from .messages import msg
 

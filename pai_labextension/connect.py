@@ -10,11 +10,11 @@ from urllib.parse import quote, urlencode
 
 import asyncssh
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.ssh.connection import RemoteError
+from pai_scheduler.client.ssh.task_lookup import why_nothing_runs
 from pai_scheduler.job.messages import Message
-from pai_scheduler.remote.connection import RemoteError
-from pai_scheduler.remote.way import why_nothing_runs
-from pai_scheduler.wire import SshContainer
+from pai_scheduler.rest.models import SshContainer
 
 from .code_server import run_script, start_code_server
 from .messages import msg

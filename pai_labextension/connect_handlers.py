@@ -9,9 +9,9 @@ from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 
-from pai_scheduler.client import ApiError, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.job.messages import Message, choose_locale
-from pai_scheduler.remote.connection import RemoteError
 
 from .code_server import NoCodeServerError
 from .connect import Connect

@@ -10,9 +10,9 @@ import asyncssh
 from asyncssh import OPEN_CONNECT_FAILED
 from tornado import web
 
-from pai_scheduler.client import ApiError, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
 from pai_scheduler.job.messages import Message
-from pai_scheduler.remote.connection import RemoteError, UnreachableGatewayError
 
 from .messages import msg
 from .ports import NoPortError, NotYoursError

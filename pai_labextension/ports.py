@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import aiohttp
 
+from pai_scheduler.client.ssh.connection import RemoteError
+from pai_scheduler.client.ssh.task_lookup import find_way
 from pai_scheduler.job.messages import Message
-from pai_scheduler.remote.connection import RemoteError
-from pai_scheduler.remote.way import find_way
 
 from .messages import msg
 from .port_channel import http_session

@@ -11,11 +11,11 @@ from typing import Any
 
 import asyncssh
 
-from pai_scheduler.client import Client
-from pai_scheduler.remote.connection import connect
-from pai_scheduler.remote.shared import SharedConnection
-from pai_scheduler.remote.terminals import Terminals
-from pai_scheduler.remote.way import find_way
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.ssh.connection import connect
+from pai_scheduler.client.ssh.shared_connection import SharedConnection
+from pai_scheduler.client.ssh.task_lookup import find_way
+from pai_scheduler.client.ssh.terminals import Terminals
 
 #: What the scheduler lets users, jobs and roles be called; a user is whoever the Hub knows.
 _USER = re.compile(r"[^\x00-\x1f\x7f]{1,255}")

@@ -23,10 +23,10 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from pai_scheduler.client import ApiError, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.ssh.connection import RemoteError
+from pai_scheduler.client.ssh.terminals import Terminal, Terminals
 from pai_scheduler.job.messages import Message, choose_locale
-from pai_scheduler.remote.connection import RemoteError
-from pai_scheduler.remote.terminals import Terminal, Terminals
 
 from .handlers import AUTH_RESOURCE
 from .messages import msg

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from weakref import WeakKeyDictionary
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str], Client]] = (
     WeakKeyDictionary()

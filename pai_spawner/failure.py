@@ -6,7 +6,7 @@ import html
 
 from jupyterhub.spawner import SpawnException
 
-from pai_scheduler.client import ApiError, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
 
 from .following import ServerFailed
 from .messages import msg

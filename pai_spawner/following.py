@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
-from pai_scheduler.wire import JobDetail
+from pai_scheduler.rest.models import JobDetail
 
 from .messages import msg
 from .server_job import ROLE

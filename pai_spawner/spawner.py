@@ -12,9 +12,9 @@ from jupyterhub.spawner import Spawner
 from sqlalchemy.orm import object_session
 from traitlets import default
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message, choose_locale
-from pai_scheduler.wire import JobDetail
+from pai_scheduler.rest.models import JobDetail
 
 from .clients import client_for
 from .failure import ServerNotStarted, not_started

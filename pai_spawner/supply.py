@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
 
 
 @dataclass(frozen=True, slots=True)

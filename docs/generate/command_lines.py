@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pai_scheduler.cli.arguments import make_parser as make_pai_parser
-from pai_scheduler.options import make_parser as make_scheduler_parser
+from pai_scheduler.client.cli.arguments import make_parser as make_pai_parser
+from pai_scheduler.server.options import make_parser as make_scheduler_parser
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ from typing import Any
 
 from prometheus_client.metrics_core import Metric
 
-from pai_scheduler import journal
-from pai_scheduler.metrics import recorder, series
-from pai_scheduler.metrics.monitor import Monitor
-from pai_scheduler.metrics.present import Facts, Present
-from pai_scheduler.metrics.tally import Tally
+from pai_scheduler.monitoring import logging_setup, recorder, series
+from pai_scheduler.monitoring.monitor import Monitor
+from pai_scheduler.monitoring.present import Facts, Present
+from pai_scheduler.monitoring.tally import Tally
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
@@ -41,5 +40,5 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "interval": recorder.INTERVAL_SECONDS,
         "newest": series.NEWEST,
         "older": series.OLDER,
-        "fields": journal.FIELDS,
+        "fields": logging_setup.FIELDS,
     }

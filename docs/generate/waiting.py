@@ -12,7 +12,7 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import Started, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.machine import Core, Settings
-from pai_scheduler.core.outlook import waiting_reason
+from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.job.parse import parse_job
 
 _SHARES = (

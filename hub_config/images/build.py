@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pai_scheduler.engine.docker_build import (
+from pai_scheduler.engine.docker.build import (
     DEFAULT_BASE,
     BuildError,
     Plan,

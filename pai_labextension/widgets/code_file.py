@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pai_scheduler.webhdfs.code import CodeSettings, read_settings
+from pai_scheduler.client.storage.code import CodeSettings, read_settings
 
 from .json_edit import edit
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.code import CodeError, CodePlan, CodeSettings, plan, read_settings
+from pai_scheduler.client.storage.code import CodeError, CodePlan, CodeSettings, plan, read_settings
 
 from .background import Background, at_home
 from .code_file import save_settings

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.wire import NodeInfo, Validation, VirtualClusterInfo
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.rest.models import NodeInfo, Validation, VirtualClusterInfo
 
 #: s to wait for the next key, and between two looks at what is free
 QUIET, REFRESH = 0.3, 30.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 
 #: An image that newcomers can begin with.
 EXAMPLE = "python:3.12"

@@ -10,10 +10,10 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.webhdfs.code import CodeError, SubmitRefusedError, submit_with_code
-from pai_scheduler.webhdfs.errors import FilesError
-from pai_scheduler.wire import FieldError, Validation
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError, submit_with_code
+from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.rest.models import FieldError, Validation
 
 from .code_view import CodeView
 from .explorer.picker import Picker

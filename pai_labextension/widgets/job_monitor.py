@@ -6,11 +6,11 @@ import asyncio
 
 import ipywidgets as widgets
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.parse import build_spec
-from pai_scheduler.webhdfs.errors import FilesError
-from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
+from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobEvent
 
 from . import attempts_view, job_view
 from .explorer.paths import VARIABLE

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from html import escape
 
 from pai_scheduler.job.exit_words import shown_name
-from pai_scheduler.wire import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
+from pai_scheduler.rest.models import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
 
 from .language import Language
 from .times import PLACE, with_time

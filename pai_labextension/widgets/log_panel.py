@@ -9,8 +9,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client import Client
-from pai_scheduler.wire import AttemptInfo, TaskStatus
+from pai_scheduler.client.rest import Client
+from pai_scheduler.rest.models import AttemptInfo, TaskStatus
 
 from .background import Background, at_home
 from .language import Language

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import ipywidgets as widgets
 
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 
 from .background import Background
 from .language import Language

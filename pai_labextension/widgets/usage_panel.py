@@ -9,8 +9,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.wire import TaskMetrics
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.rest.models import TaskMetrics
 
 from .background import Background
 from .charts import charts_of, draw

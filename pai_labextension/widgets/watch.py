@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.wire import AttemptInfo, JobDetail, JobEvent
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.rest.models import AttemptInfo, JobDetail, JobEvent
 
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 

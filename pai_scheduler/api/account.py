@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from ..caller import Caller
-from ..errors import RequestError, forbidden, invalid_parameters
-from ..job.messages import msg
-from ..job.validate import SpecError
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
+from pai_scheduler.security.principal import Caller
+
+from .base_handlers import ApiHandler, Route
 from .body import read_object
-from .desk import ApiHandler, Route
 
 
 class AboutHandler(ApiHandler):

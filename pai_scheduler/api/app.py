@@ -8,9 +8,6 @@ import re
 from tornado.web import Application, RequestHandler
 
 from . import (
-    access,
-    access_info,
-    access_keys,
     account,
     cluster,
     events,
@@ -18,18 +15,21 @@ from . import (
     logs,
     monitoring,
     openapi,
+    public_keys,
     queue,
+    ssh_access,
+    ssh_gateway,
 )
-from .desk import ApiHandler, Desk, Route, UnknownPath
+from .base_handlers import ApiHandler, Desk, Route, UnknownPath
 from .server import STREAMED
-from .webhdfs import BASE, OPENPAI_BASE, WebHdfsHandler
+from .webhdfs.handlers import BASE, OPENPAI_BASE, WebHdfsHandler
 
 _access_log = logging.getLogger("pai_scheduler.access")
 
 #: Every address below `/api/v1`; openapi.yaml describes each.
 ROUTES: tuple[Route, ...] = tuple(
     route
-    for part in (account, openapi, jobs, access_info, access_keys, queue, events, logs, monitoring, cluster)
+    for part in (account, openapi, jobs, ssh_access, public_keys, queue, events, logs, monitoring, cluster)
     for route in part.ROUTES
 )
 
@@ -46,7 +46,7 @@ def make_app(desk: Desk) -> Application:
         for path, handler in [
             ("healthz", account.HealthHandler),
             *monitoring.INNER_ROUTES,
-            *access.INNER_ROUTES,
+            *ssh_gateway.INNER_ROUTES,
         ]
     ]
     # the whole path is one argument, which tornado is not to decode

@@ -12,10 +12,10 @@ import stat
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..errors import RequestError
-from ..job.jsontext import JsonTextError, loads_json
-from ..job.messages import Message, msg
-from ..service import Caller
+from pai_scheduler.job.jsontext import JsonTextError, loads_json
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.service import Caller
 
 _log = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ from typing import Any
 
 from tornado.httputil import HTTPServerRequest
 
-from ..errors import RequestError, invalid_parameters
-from ..job.jsontext import JsonTextError, loads_json
-from ..job.messages import Message, msg
-from ..job.parse import InvalidJobError
-from ..job.urlencoded import loads_urlencoded
-from ..job.validate import SpecError
+from pai_scheduler.job.jsontext import JsonTextError, loads_json
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.parse import InvalidJobError
+from pai_scheduler.job.urlencoded import loads_urlencoded
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import RequestError, invalid_parameters
 
 
 def read_body(request: HTTPServerRequest) -> Any:

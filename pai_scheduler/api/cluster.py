@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import RequestError, invalid_parameters, no_virtual_cluster
-from ..job.messages import Message, msg
-from ..job.validate import SpecError
-from ..service import WantedShare
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtual_cluster
+from pai_scheduler.service.service import WantedShare
+
+from .base_handlers import ApiHandler, Route
 from .body import read_object
-from .desk import ApiHandler, Route
 
 _PER_CENT = re.compile(r"100(?:\.0{1,9})?|[0-9]{1,2}(?:\.[0-9]{1,9})?")
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}")

@@ -6,12 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
-from ..core.model import SubState
-from ..errors import invalid_parameters
-from ..job.messages import msg
-from ..service import Story
-from ..wire import JobEvent
-from .desk import Route, bad_query
+from pai_scheduler.core.model import SubState
+from pai_scheduler.job.messages import msg
+from pai_scheduler.rest.errors import invalid_parameters
+from pai_scheduler.rest.models import JobEvent
+from pai_scheduler.service.service import Story
+
+from .base_handlers import Route, bad_query
 from .listing import ListHandler, stored
 from .paging import Page, asked_page, whole_number
 from .stream import StreamHandler

@@ -13,9 +13,9 @@ from jupyterhub.httpclient import fetch
 from jupyterhub.services.auth import HubAuth
 from tornado.web import HTTPError
 
-from ..errors import RequestError, forbidden
-from ..job.messages import msg
-from ..service import Caller
+from pai_scheduler.job.messages import msg
+from pai_scheduler.rest.errors import RequestError, forbidden
+from pai_scheduler.service.service import Caller
 
 #: How long a token's owner, and that there is a user, is remembered (seconds): so long does what was revoked
 #: go on working, and for about as long again what it opened (`gateway/settings.py`, `stream.py`).

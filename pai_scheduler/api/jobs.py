@@ -8,14 +8,15 @@ from urllib.parse import quote
 
 import yaml
 
-from ..core.model import Job
-from ..errors import RequestError, conflict, invalid_parameters
-from ..job.messages import msg
-from ..job.validate import SpecError, warnings
-from ..service import JobPosition
-from ..wire import JobSummary
+from pai_scheduler.core.model import Job
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.validate import SpecError, warnings
+from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
+from pai_scheduler.rest.models import JobSummary
+from pai_scheduler.service.service import JobPosition
+
+from .base_handlers import ApiHandler, Route
 from .body import read_body, read_object
-from .desk import ApiHandler, Route
 from .listing import ListHandler, stored
 from .paging import asked_page, whole_number, word
 

@@ -6,11 +6,12 @@ import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from ..engine.logs import TaskLog
-from ..errors import log_removed
-from ..job.messages import msg
-from ..job.task import TaskRef
-from .desk import Route
+from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.rest.errors import log_removed
+
+from .base_handlers import Route
 from .stream import StreamHandler
 
 #: Bytes read and sent at once: a log of any length passes through without being held.

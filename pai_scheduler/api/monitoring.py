@@ -7,12 +7,13 @@ from typing import Any
 
 from prometheus_client.exposition import choose_encoder
 
-from ..errors import forbidden
-from ..health import Status
-from ..job.messages import msg
-from ..metrics.recorder import Recording
+from pai_scheduler.job.messages import msg
+from pai_scheduler.monitoring.recorder import Recording
+from pai_scheduler.rest.errors import forbidden
+from pai_scheduler.service.health import Status
+
 from .auth import bearer_token
-from .desk import ApiHandler, Route
+from .base_handlers import ApiHandler, Route
 
 #: Series that count bytes; the others are shares and MB, of which more digits say nothing.
 _WHOLE = frozenset({"netRxBytes", "netTxBytes"})

@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from ..job.schema import job_schema
-from .desk import ApiHandler, Route
+from pai_scheduler.job.schema import job_schema
+
+from .base_handlers import ApiHandler, Route
 
 #: where the job schema's own definitions are found in the document
 _JOB = "#/components/schemas/Job/"

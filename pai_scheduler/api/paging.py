@@ -15,8 +15,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from tornado.httputil import HTTPServerRequest
 
-from ..job.messages import msg
-from .desk import ApiHandler, bad_query
+from pai_scheduler.job.messages import msg
+
+from .base_handlers import ApiHandler, bad_query
 
 Position = TypeVar("Position")
 

@@ -8,12 +8,20 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import quote
 
-from .. import wire
-from ..core.model import Attempt, Job, RetryCounts, State, Task
-from ..job.exits import STOPPED_BY_USER, exit_table
-from ..job.messages import Message
-from ..job.validate import SpecError
-from ..service import Caller, Forecast, Limits, NodeUse, QueuedJob, Story, VirtualClusterUse
+from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
+from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest import models
+from pai_scheduler.service.service import (
+    Caller,
+    Forecast,
+    Limits,
+    NodeUse,
+    QueuedJob,
+    Story,
+    VirtualClusterUse,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +31,7 @@ class Presenter:
     locale: str
     api_url: str
 
-    def summary(self, job: Job, queue_place: int | None) -> wire.JobSummary:
+    def summary(self, job: Job, queue_place: int | None) -> models.JobSummary:
         """Give a job as an item of the list."""
         return {
             "name": job.name,
@@ -44,7 +52,7 @@ class Presenter:
             "queuePlace": queue_place,
         }
 
-    def detail(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> wire.JobDetail:
+    def detail(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> models.JobDetail:
         """Give a job in full, with its last attempt."""
         return {
             "name": job.name,
@@ -52,7 +60,7 @@ class Presenter:
             "taskRoles": self._task_roles(job, job.attempt, with_node=False),
         }
 
-    def attempt(self, job: Job, attempt: Attempt) -> wire.AttemptInfo:
+    def attempt(self, job: Job, attempt: Attempt) -> models.AttemptInfo:
         """Give one attempt of a job."""
         verdict = attempt.verdict
         return {
@@ -68,10 +76,10 @@ class Presenter:
             "taskRoles": self._task_roles(job, attempt, with_node=True),
         }
 
-    def event(self, story: Story, *, with_job: bool) -> wire.JobEvent:
+    def event(self, story: Story, *, with_job: bool) -> models.JobEvent:
         """Give an entry of a story; `with_job`: say whose it is."""
         entry = story.entry
-        event: wire.JobEvent = {
+        event: models.JobEvent = {
             "id": story.id,
             "time": entry.time,
             "type": entry.type,
@@ -85,11 +93,11 @@ class Presenter:
             event["user"], event["job"] = story.user, story.job
         return event
 
-    def errors(self, errors: Iterable[SpecError]) -> list[wire.FieldError]:
+    def errors(self, errors: Iterable[SpecError]) -> list[models.FieldError]:
         """Give what is wrong in a job, place by place."""
         return [{"path": error.path, "message": self._words(error.message)} for error in errors]
 
-    def validation(self, forecast: Forecast) -> wire.Validation:
+    def validation(self, forecast: Forecast) -> models.Validation:
         """Give what submitting a job would do."""
         return {
             "errors": self.errors(forecast.errors),
@@ -99,7 +107,7 @@ class Presenter:
             "limits": None if forecast.limits is None else self._limits(forecast.limits),
         }
 
-    def _limits(self, limits: Limits) -> wire.JobLimits:
+    def _limits(self, limits: Limits) -> models.JobLimits:
         return {
             "priority": limits.priority,
             "queuePlace": limits.place,
@@ -108,7 +116,7 @@ class Presenter:
             "gpusHeld": limits.gpus_held,
         }
 
-    def node(self, use: NodeUse, caller: Caller) -> wire.NodeInfo:
+    def node(self, use: NodeUse, caller: Caller) -> models.NodeInfo:
         """Give a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
@@ -135,7 +143,7 @@ class Presenter:
             ],
         }
 
-    def virtual_cluster(self, use: VirtualClusterUse) -> wire.VirtualClusterInfo:
+    def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:
         """Give a virtual cluster and what its jobs hold."""
         return {
             "capacity": use.capacity,
@@ -151,7 +159,7 @@ class Presenter:
             "status": "STOPPED" if use.stopped else "RUNNING",
         }
 
-    def queue_entry(self, queued: QueuedJob, caller: Caller, reason: Message | None) -> wire.QueueEntry:
+    def queue_entry(self, queued: QueuedJob, caller: Caller, reason: Message | None) -> models.QueueEntry:
         """Give a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
@@ -167,7 +175,7 @@ class Presenter:
             "reserved": queued.reserved,
         }
 
-    def user(self, caller: Caller, virtual_clusters: Iterable[str]) -> wire.UserInfo:
+    def user(self, caller: Caller, virtual_clusters: Iterable[str]) -> models.UserInfo:
         """Give a user as OpenPAI described one, with the virtual clusters that are open to them."""
         return {
             "username": caller.name,
@@ -178,7 +186,7 @@ class Presenter:
             "virtualCluster": list(virtual_clusters),
         }
 
-    def _status(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> wire.JobStatus:
+    def _status(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> models.JobStatus:
         attempt, verdict = job.attempt, job.verdict
         reason = self._words(verdict.reason) if verdict else ""
         role, index = verdict.trigger if verdict and verdict.trigger else ("", None)
@@ -218,7 +226,7 @@ class Presenter:
 
     def _task_roles(
         self, job: Job, attempt: Attempt | None, *, with_node: bool
-    ) -> dict[str, wire.TaskRoleStatus]:
+    ) -> dict[str, models.TaskRoleStatus]:
         return {
             role.name: {
                 "taskRoleStatus": {"name": role.name},
@@ -238,12 +246,12 @@ class Presenter:
 
     def _task(
         self, job: Job, role: str, index: int, task: Task | None, *, with_node: bool
-    ) -> wire.TaskStatus:
+    ) -> models.TaskStatus:
         attempt = f"?attempt={task.ref.attempt}" if task else ""
         log = f"{self._job_url(job)}/taskRoles/{quote(role, safe='')}/tasks/{index}/logs/all{attempt}"
         if task is None:
             # no attempt yet, or stopped before the first one
-            status: wire.TaskStatus = {
+            status: models.TaskStatus = {
                 "taskIndex": index,
                 "taskState": _state(job.state),
                 "containerId": "",
@@ -277,8 +285,8 @@ class Presenter:
         return message.in_locale(self.locale) if message is not None else ""
 
 
-def _state(state: State) -> wire.JobState:
-    return cast(wire.JobState, str(state))
+def _state(state: State) -> models.JobState:
+    return cast(models.JobState, str(state))
 
 
 def _execution_type(job: Job) -> str:
@@ -290,16 +298,27 @@ def _priority(job: Job) -> int:
     return job.spec.priority if job.priority is None else job.priority
 
 
-def _retry_details(retries: RetryCounts) -> wire.RetryDetails:
+def _retry_details(retries: RetryCounts) -> models.RetryDetails:
     return {"user": retries.user, "platform": retries.platform, "resource": retries.resource}
 
 
-def _exit_spec(row: int) -> wire.ExitSpec | None:
+def _exit_spec(row: int) -> models.ExitSpec | None:
     spec = exit_table().get(row)
-    return spec.wire() if spec else None
+    if spec is None:
+        return None
+    return {
+        "code": spec.code,
+        "phrase": spec.phrase,
+        "issuer": spec.issuer,
+        "causer": spec.causer,
+        "type": spec.type,
+        "stage": spec.stage,
+        "behavior": spec.behavior.value,
+        "reaction": spec.reaction,
+    }
 
 
-def _trigger(trigger: tuple[str, int] | None) -> wire.Trigger | None:
+def _trigger(trigger: tuple[str, int] | None) -> models.Trigger | None:
     return {"taskRole": trigger[0], "taskIndex": trigger[1]} if trigger else None
 
 
@@ -311,10 +330,10 @@ def _progress(job: Job) -> float:
     return round(ended / job.spec.total_tasks, 4)
 
 
-def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> wire.Amount:
+def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> models.Amount:
     return {"cpus": cpus, "memoryMB": memory_mb, "storageGB": storage_gb, "gpus": gpus}
 
 
-def _resources(amounts: tuple[int, int, int]) -> wire.VirtualClusterResources:
+def _resources(amounts: tuple[int, int, int]) -> models.VirtualClusterResources:
     memory, cpus, gpus = amounts
     return {"memory": memory, "vCores": cpus, "GPUs": gpus}

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import conflict, invalid_parameters
-from ..job.messages import msg
-from ..job.validate import SpecError
-from ..service import QueuedJob, QueuePosition
-from ..wire import QueueEntry
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import conflict, invalid_parameters
+from pai_scheduler.rest.models import QueueEntry
+from pai_scheduler.service.service import QueuedJob, QueuePosition
+
+from .base_handlers import ApiHandler, Desk, Route, to_json
 from .body import read_object
-from .desk import ApiHandler, Desk, Route, to_json
 from .listing import SLICE, ListHandler, Slice, joined, take
 from .paging import asked_page, link_to_next, whole_number, word
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from tornado.web import Application, RequestHandler
 
-from ..health import Status
-from ..job.messages import choose_locale, msg
-from .webhdfs import BASE
-from .webhdfs_errors import remote_exception
+from pai_scheduler.job.messages import choose_locale, msg
+from pai_scheduler.service.health import Status
+
+from .webhdfs.errors import remote_exception
+from .webhdfs.handlers import BASE
 
 
 def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from tornado.http1connection import HTTP1Connection
 from tornado.iostream import StreamClosedError
 
-from ..errors import RequestError
+from pai_scheduler.rest.errors import RequestError
+
 from .auth import bearer_token
-from .desk import ApiHandler, Desk
+from .base_handlers import ApiHandler, Desk
 
 #: Seconds between two looks at whether the token of a reader who stays is still good.
 RECHECK_SECONDS = 20.0

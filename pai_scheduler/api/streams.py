@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..cluster.definition import DEFAULT_STREAMS_PER_USER
-from ..errors import too_many_streams
-from ..service import Caller
+from pai_scheduler.cluster.definition import DEFAULT_STREAMS_PER_USER
+from pai_scheduler.rest.errors import too_many_streams
+from pai_scheduler.service.service import Caller
 
 
 class Streams:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ..errors import RequestError
-from ..job.messages import msg
-from ..service import Caller
+from pai_scheduler.job.messages import msg
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.service import Caller
 
 #: Transfers of one user that go on at once. The tasks of a user's jobs count as the user.
 _MOST = 32

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ..job.messages import Message, counted, msg
+from pai_scheduler.job.messages import Message, counted, msg
+
 from .demand import Assignment, Demand
 from .node import Node
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..job.messages import Message, msg
+from pai_scheduler.job.messages import Message, msg
+
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node
 from .registries import Registries

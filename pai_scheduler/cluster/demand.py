@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..job.spec import PortRequest
+from pai_scheduler.job.spec import PortRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from .amounts import ANY_GPU, of_task
-from .books import Books, Shape
-from .claims import Claim, Target
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
-from .ledger import Bound, Excess
 from .placement import Cluster
+from .preemption import Holding, WhatIf
 from .queue import Line, Standing
-from .whatif import Holding, WhatIf
+from .quota import Bound, Excess
+from .reservations import Claim, Target
+from .state import Books, Shape
 
 
 @dataclass(frozen=True, slots=True)

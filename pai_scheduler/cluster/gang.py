@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..job.spec import JobSpec, TaskRole
+from pai_scheduler.job.spec import JobSpec, TaskRole
+
 from .demand import Demand
 
 #: OpenPAI gave a container no disk limit; ours is the cluster's default, set in its definition.

@@ -13,11 +13,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
-from ..job.spec import PortRequest
+from pai_scheduler.job.spec import PortRequest
+
 from .demand import Assignment, Demand, fixed_ports
+from .exact_search import SecondLook, best_fit_may_err, enough_gpus
 from .node import Node
 from .packing import Place, Room, room_of
-from .second_look import SecondLook, best_fit_may_err, enough_gpus
 
 Key = TypeVar("Key")
 

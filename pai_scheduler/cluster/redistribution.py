@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .definition import DefinitionError, VirtualCluster
 
 DEFAULT = "default"

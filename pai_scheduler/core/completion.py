@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ..job.exit_words import meaning_of_exit
-from ..job.exits import spec_of_user_exit
-from ..job.messages import Message, counted, msg
-from ..job.spec import JobSpec
+from pai_scheduler.job.exit_words import meaning_of_exit
+from pai_scheduler.job.exits import spec_of_user_exit
+from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.job.spec import JobSpec
+
 from .events import EndCause, Ended
 from .model import Attempt, State, Task, Verdict
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ..cluster.definition import VirtualCluster
-from ..cluster.node import Node
-from ..job.messages import Message
-from ..job.spec import JobSpec
-from ..job.task import TaskRef
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.task import TaskRef
 
 
 class EndCause(StrEnum):

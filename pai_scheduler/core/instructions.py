@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..cluster.definition import VirtualCluster
-from ..job.task import TaskRef
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.job.task import TaskRef
+
 from .model import Attempt, Job, StoryEntry, Task
 
 

@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from ..cluster.books import Shape
-from ..cluster.definition import DEFAULT_DEBUG_HOLD_SECONDS, DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from ..cluster.demand import Demand
-from ..cluster.dispatch import Dispatcher, Preempt, Start
-from ..cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
-from ..cluster.placement import Cluster
-from ..cluster.queue import Queue
-from ..job.messages import Message, msg
-from ..job.spec import JobSpec
-from ..job.task import TaskRef
-from . import completion, order, retry, words
+from pai_scheduler.cluster.definition import (
+    DEFAULT_DEBUG_HOLD_SECONDS,
+    DEFAULT_OVERTAKE_LIMIT,
+    VirtualCluster,
+)
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
+from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.queue import Queue
+from pai_scheduler.cluster.state import Shape
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.task import TaskRef
+
+from . import completion, event_texts, order, retry
 from .events import (
     Accessed,
     Ended,
@@ -223,7 +228,7 @@ class Core:
         if job.sub_state is SubState.RUNNING:
             job.enter(SubState.DEBUG_HELD)
             outcome.jobs[job.id] = job
-        text = words.held(event, self.settings.debug_hold_seconds)
+        text = event_texts.held(event, self.settings.debug_hold_seconds)
         until: dict[str, object] = {"until": event.time + self._hold_ms}
         self._tell(outcome, job, event.time, "held", text, task, data=until)
         self._limit_hold(job, task, outcome)
@@ -237,7 +242,7 @@ class Core:
         completion.end_task(task, event, attempt.verdict)
         self.dispatcher.release(job.id, job.place_in_gang(task.ref))
         outcome.tasks[task.ref] = task
-        self._tell(outcome, job, event.time, "task-ended", words.task_ended(task), task)
+        self._tell(outcome, job, event.time, "task-ended", event_texts.task_ended(task), task)
         if attempt.verdict is None:
             verdict = completion.verdict_after(job.spec, attempt, task, event)
             if verdict is not None:
@@ -296,7 +301,7 @@ class Core:
             task = tasks[place]
             task.assignment = assignment
             outcome.tasks[task.ref] = task
-        text = words.other_ports(len(changed))
+        text = event_texts.other_ports(len(changed))
         self._tell(outcome, job, event.time, "ports-changed", text, attempt=attempt)
         outcome.instructions.append(LaunchAttempt(job.id, attempt.number))
 
@@ -393,7 +398,7 @@ class Core:
         outcome.jobs[job.id] = job
         outcome.attempts[job.id, number] = attempt
         outcome.instructions.append(LaunchAttempt(job.id, number))
-        text = words.placed(job, start)
+        text = event_texts.placed(job, start)
         data: dict[str, object] = {"borrows": True} if start.borrows else {}
         self._tell(outcome, job, time, "placed", text, attempt=attempt, data=data)
 
@@ -426,7 +431,7 @@ class Core:
             job.retries.streak += 1
             job.last_failure = verdict.reason if verdict.state is State.FAILED else None
             job.not_before = time + another.delay_ms if another.delay_ms else None
-            self._tell(outcome, job, time, "retry", words.retried(verdict, another), attempt=attempt)
+            self._tell(outcome, job, time, "retry", event_texts.retried(verdict, another), attempt=attempt)
         job.enter(SubState.ENDING)
         outcome.jobs[job.id] = job
         for task in attempt.tasks.values():

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..cluster.demand import Assignment
-from ..job.messages import Message
-from ..job.spec import JobSpec
-from ..job.task import TaskRef
+from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.task import TaskRef
+
 from .events import EndCause
 from .states import FOLLOWS, STATE_IN, State, SubState
 

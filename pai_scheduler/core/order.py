@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ..cluster.dispatch import Dispatcher
-from ..job.messages import Message, msg
+from pai_scheduler.cluster.dispatch import Dispatcher
+from pai_scheduler.job.messages import Message, msg
+
 from .events import Reordered
 from .model import Job
 

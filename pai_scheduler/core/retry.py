@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-from ..job.exits import Behavior, exit_spec
+from pai_scheduler.job.exits import Behavior, exit_spec
+
 from .model import Job, State, Verdict
 
 #: retries in a row that follow at once

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..job.messages import Message, msg
-from .task_folder import GroupSpec
-from .task_group import TaskGroup
+from pai_scheduler.job.messages import Message, msg
+
+from .process.task_cgroup import TaskGroup
+from .process.task_folder import GroupSpec
 
 _PERIOD_US = 100_000
 _CONTROLLERS = ("cpu", "memory", "pids")

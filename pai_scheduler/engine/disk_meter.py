@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ..job.messages import Message, msg
+from pai_scheduler.job.messages import Message, msg
 
 #: Entries of a folder that are looked at in one slice, and the part of the time that slices may take.
 _SLICE, _SHARE = 1000, 0.05

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pynvml  # type: ignore[import-untyped]  # the module of nvidia-ml-py
 
-from ..cluster.node import Gpu
+from pai_scheduler.cluster.node import Gpu
 
 _log = logging.getLogger(__name__)
 

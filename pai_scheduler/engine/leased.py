@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ..job.task import TaskRef
+from pai_scheduler.job.task import TaskRef
+
 from .protocol import Engine, Gang, Launch
 
 _PAUSE_SECONDS = 0.1

@@ -10,7 +10,8 @@ import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..cluster.node import Node
+from pai_scheduler.cluster.node import Node
+
 from . import gpu
 from .cgroup import own_limits, own_mounts
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.events import Notice, Noticed
-from ..job.messages import msg
-from ..job.task import TaskRef
+from pai_scheduler.core.events import Notice, Noticed
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
 
 
 def process_killed(task: TaskRef, time: int, memory_mb: int) -> Noticed:

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from ..cluster.node import Gpu, Node
-from ..core.events import EndCause, Ended, Held, NodesChanged, Notice, Noticed, Progress, Started
-from ..job.messages import Message
-from ..job.task import TaskRef
-from .logs import TaskLog
+from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.core.events import EndCause, Ended, Held, NodesChanged, Notice, Noticed, Progress, Started
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.task import TaskRef
+
+from .logs.reader import TaskLog
 
 
 @dataclass(frozen=True, slots=True)

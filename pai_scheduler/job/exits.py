@@ -9,8 +9,6 @@ from enum import StrEnum
 from functools import cache
 from importlib import resources
 
-from ..wire import ExitSpec as ExitSpecJson
-
 
 class Behavior(StrEnum):
     """Whether an attempt that ended so is tried again (section 3 of the job contract)."""
@@ -33,19 +31,6 @@ class ExitSpec:
     stage: str
     behavior: Behavior
     reaction: str
-
-    def wire(self) -> ExitSpecJson:
-        """Give the row as the REST API shows it."""
-        return {
-            "code": self.code,
-            "phrase": self.phrase,
-            "issuer": self.issuer,
-            "causer": self.causer,
-            "type": self.type,
-            "stage": self.stage,
-            "behavior": self.behavior.value,
-            "reaction": self.reaction,
-        }
 
 
 SUCCEEDED = 0

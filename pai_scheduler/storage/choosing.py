@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .errors import Problem, StorageError
-from .folder import FolderStorage
-from .hdfs import HdfsStorage
+from .folder.storage import FolderStorage
+from .hdfs.storage import HdfsStorage
 from .protocol import Storage
 
 #: How WebHDFS is spoken, by the scheme in the address of a name node.

@@ -11,9 +11,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ..caller import Caller
-from ..job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
-from ..job.messages import msg
+from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
+from pai_scheduler.job.messages import msg
+from pai_scheduler.security.principal import Caller
+
 from .errors import Problem, StorageError
 from .names import StorageNames
 from .path import StoragePath

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .errors import Problem, StorageError
 from .path import StoragePath
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .errors import Problem, StorageError
 
 #: Bytes of the longest name of one part, as in ext4 and HDFS.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .errors import Problem, StorageError
 from .path import StoragePath
 

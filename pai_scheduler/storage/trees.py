@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from ..caller import Caller
-from ..job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
-from ..job.messages import msg
+from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
+from pai_scheduler.job.messages import msg
+from pai_scheduler.security.principal import Caller
+
 from .errors import Problem, StorageError
 from .path import StoragePath
 

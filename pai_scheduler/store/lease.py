@@ -19,7 +19,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .database import StoreError, open_database, store_error
 
 _log = logging.getLogger(__name__)

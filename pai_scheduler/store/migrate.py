@@ -7,7 +7,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from ..job.messages import msg
+from pai_scheduler.job.messages import msg
+
 from .database import StoreError
 from .tables import HEAD
 

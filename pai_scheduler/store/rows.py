@@ -9,14 +9,14 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from ..cluster.definition import VirtualCluster
-from ..cluster.demand import Assignment
-from ..core.events import EndCause
-from ..core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
-from ..job.messages import Message
-from ..job.parse import build_spec
-from ..job.spec import JobSpec
-from ..job.task import TaskRef
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.core.events import EndCause
+from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
+from pai_scheduler.job.messages import Message
+from pai_scheduler.job.parse import build_spec
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.task import TaskRef
 
 Row = RowMapping
 

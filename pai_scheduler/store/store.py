@@ -16,13 +16,14 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
-from ..access.public_key import PublicKey
-from ..clock import ClockMark
-from ..cluster.definition import VirtualCluster
-from ..core.events import Notice
-from ..core.instructions import Outcome
-from ..core.model import ACCESS, Attempt, Job, StoryEntry, SubState
-from ..job.task import TaskRef
+from pai_scheduler.clock.clock import ClockMark
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.core.events import Notice
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import ACCESS, Attempt, Job, StoryEntry, SubState
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.ssh.keys.public_key import PublicKey
+
 from . import rows
 from .database import DatabaseFile, StoreError, Trouble, open_database, store_error
 from .lease import Lease

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import httpx
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
 from tests.testbed.scheduler import CLUSTER, RunningScheduler

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import aiodocker
 
-from pai_scheduler.access.runtime.build import build
-from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.ssh.runtime.container.build import build
 from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.ssh_tasks import with_ssh
 from tests.testbed.docker import docker_host

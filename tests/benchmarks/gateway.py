@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_scheduler.access.job_keys import KeyPair
-from pai_scheduler.gateway.settings import Settings
-from pai_scheduler.gateway.supervisor import GatewaySupervisor
+from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
+from pai_scheduler.ssh.keys.job_keys import KeyPair
 from tests.benchmarks.transfer import make_file
-from tests.scheduler.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
+from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
 
 _STROKES, _LOGINS = 300, 10
 

@@ -11,8 +11,8 @@ import pytest
 
 from docs.generate import command_lines, environment
 from docs.generate.pages import DOCS, cell, pages
-from pai_scheduler.cli.commands import COMMANDS
-from pai_scheduler.client import Client
+from pai_scheduler.client.cli.commands import COMMANDS
+from pai_scheduler.client.rest import Client
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.exits import exit_table
 from pai_scheduler.job.schema import job_schema, resolve

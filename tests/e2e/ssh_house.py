@@ -224,4 +224,4 @@ class House:
     def gateways(self) -> list[int]:
         """List the processes of the gateway."""
         listed = run("ps", "-o", "pid=,args=", "--ppid", str(self.scheduler.process.pid)).out
-        return [int(line.split()[0]) for line in listed.splitlines() if "pai_scheduler.gateway" in line]
+        return [int(line.split()[0]) for line in listed.splitlines() if "pai_scheduler.ssh.gateway" in line]

@@ -14,7 +14,7 @@ from urllib.request import ProxyHandler, build_opener
 
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import training_image
 from tests.testbed.machine import apt_install

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from asyncssh.constants import OPEN_ADMINISTRATIVELY_PROHIBITED
 
-from pai_scheduler.access.job_keys import JobKeys
+from pai_scheduler.ssh.keys.job_keys import JobKeys
 
 from .ssh_house import PATIENCE, PORT, House, eventually, run, web_job
 

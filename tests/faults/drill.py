@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
-from pai_scheduler.wire import AttemptInfo, JobEvent, JobSummary
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.rest.models import AttemptInfo, JobEvent, JobSummary
 from tests.testbed.scheduler import clean_environ
 from tests.testbed.warm import WarmProcess, WarmScheduler
 

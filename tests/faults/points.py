@@ -25,22 +25,22 @@ from pai_scheduler.core import retry
 from pai_scheduler.core.events import Event, NodesChanged, Progress, SharesChanged, Submitted, Tick
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
-from pai_scheduler.engine import process_files
-from pai_scheduler.engine.docker import DockerEngine
-from pai_scheduler.engine.docker_api import DockerApi
-from pai_scheduler.engine.docker_make import Maker
-from pai_scheduler.engine.docker_network import GangNetworks
-from pai_scheduler.engine.docker_runtime import VOLUME_PREFIX
-from pai_scheduler.engine.docker_surroundings import Surroundings
-from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.engine.process_spawn import Spawner
+from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.context import Surroundings
+from pai_scheduler.engine.docker.create import Maker
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.network import GangNetworks
+from pai_scheduler.engine.docker.runtime import VOLUME_PREFIX
+from pai_scheduler.engine.process import files
+from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.engine.process.spawn import Spawner
+from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import Gang, Launch
-from pai_scheduler.engine.task_folder import TaskFolder
+from pai_scheduler.execution.launcher import Launcher
+from pai_scheduler.inputs.cache import Staging
+from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.job_inputs import JobInputs
-from pai_scheduler.launcher import Launcher
-from pai_scheduler.service import Service
-from pai_scheduler.staging import Staging
+from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
 
 #: Steps of the two engines: between them lies what a kill may separate.
@@ -70,7 +70,7 @@ def install(plan: Plan) -> None:
         for call in _ENGINE_CALLS:
             points.around(engine, call)
     for step in ("prepare", "kill", "refuse", "release"):
-        points.around(process_files, step)
+        points.around(files, step)
     points.around(Spawner, "request")
     for owner, steps in {
         Maker: ("_create", "fill", "start"),

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.client import ApiError, Client
+from pai_scheduler.client.rest import ApiError, Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.machine import CannotError, as_root

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import provide
 from tests.testbed.machine import CannotError, apt_install, as_root
 from tests.testbed.warm import WarmScheduler

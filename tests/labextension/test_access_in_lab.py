@@ -12,7 +12,7 @@ import asyncssh
 import pytest
 from playwright.async_api import Locator, Page, WebSocketRoute, expect
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler, hello_job

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL
 from tests.testbed.scheduler import RunningScheduler
 

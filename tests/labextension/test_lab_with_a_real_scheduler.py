@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -14,7 +14,7 @@ import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL, BROWSER_TOKEN
 from tests.testbed.scheduler import RunningScheduler
 

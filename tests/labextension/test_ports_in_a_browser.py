@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, async_playwright, expect
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, BROWSER_TOKEN
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.classic import jupyter_notebook

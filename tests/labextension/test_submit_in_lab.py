@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -16,8 +16,8 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from pai_labextension.task_doors import TaskDoors, TaskName
+from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.job.messages import msg
-from pai_scheduler.remote.connection import RemoteError
 from tests.labextension.conftest import BROWSER_TOKEN
 from tests.testbed.sshd import RunningSshd
 

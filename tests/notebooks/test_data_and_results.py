@@ -11,8 +11,8 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-data-and-results.ipynb"

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01-hello-world.ipynb"

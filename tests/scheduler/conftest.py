@@ -9,11 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
+from tests.scheduler.open_service import CLUSTER, ROOT, MakeService, OpenService
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
-
-from .open_service import CLUSTER, ROOT, MakeService, OpenService
 
 
 @pytest.fixture(scope="session")

@@ -12,14 +12,13 @@ import pytest
 from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
-from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.errors import RequestError
+from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service import Caller, Service
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.service import Caller, Service
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
-
-from .making import make_config, make_role
+from tests.scheduler.making import make_config, make_role
 
 ALICE, BOB, ROOT = Caller("alice", groups=("vision",)), Caller("bob"), Caller("root", admin=True)
 CLUSTER = parse_definition(

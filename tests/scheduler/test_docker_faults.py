@@ -16,13 +16,12 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
+from tests.scheduler.making import make_config, make_role
 from tests.testbed.docker import Daemon
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler
-
-from .making import make_config, make_role
 
 PATIENCE = 90.0
 #: as long as the engine waits for an answer to any of its calls

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler

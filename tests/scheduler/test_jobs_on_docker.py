@@ -11,7 +11,7 @@ from typing import Any
 import aiodocker
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import REGISTRY_PASSWORDS
 from tests.testbed.images import tiny_image
 from tests.testbed.scheduler import RunningScheduler

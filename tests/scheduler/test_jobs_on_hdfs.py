@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

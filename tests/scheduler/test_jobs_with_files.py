@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 #: the documents' way of reading and writing, with nothing in it that knows of us

@@ -19,12 +19,11 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.wire import AttemptInfo, JobSummary
+from pai_scheduler.rest.models import AttemptInfo, JobSummary
+from tests.scheduler.making import make_config, make_role
 from tests.testbed.warm import WarmScheduler
-
-from .making import make_config, make_role
 
 KILLS = 200
 USERS = 3

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from pai_scheduler.client import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from tests.testbed.postgres import Postgres
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.hub import REPOSITORY, Hub
-from tests.scheduler.engine.test_docker import make_image
+from tests.scheduler.engine.docker.test_engine import make_image
 from tests.testbed.homes import homes
 
 GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")

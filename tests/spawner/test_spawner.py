@@ -13,7 +13,7 @@ from jupyterhub import orm
 from jupyterhub.objects import Hub, Server
 from jupyterhub.user import User
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from pai_spawner import PAISpawner, following
 from pai_spawner.failure import ServerNotStarted
 from tests.testbed.scheduler import RunningScheduler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_scheduler.wire import NodeInfo, VirtualClusterInfo
+from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
 from pai_spawner.supply import GpuSupply, VirtualClusterSupply, share, supply_of
 
 

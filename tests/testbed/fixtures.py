@@ -12,9 +12,9 @@ import aiodocker
 import pytest
 
 from hub_config.images.build import Recipe, build
-from pai_scheduler.access.runtime.build import build as build_runtime
 from pai_scheduler.cluster.registries import Registries
-from pai_scheduler.engine.docker import DockerEngine
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.testbed.browser import chromium_path
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.hdfs import Hdfs

@@ -1,7 +1,7 @@
 """Schedulers forked from one interpreter that has everything imported: they start in a tenth of the time.
 
-For tests that kill the real program hundreds of times. It runs `pai_scheduler.main` in a process of its own;
-only the start of the interpreter and the imports are saved.
+For tests that kill the real program hundreds of times. It runs `pai_scheduler.server.main` in its own
+process; only the start of the interpreter and the imports are saved.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-from pai_scheduler.main import main
+from pai_scheduler.server.main import main
 from tests.testbed.scheduler import RunningScheduler, clean_environ
 
 _CONTEXT = get_context("forkserver")
 # what the program imports late, too
 _CONTEXT.set_forkserver_preload(
     [
-        "pai_scheduler.main",
-        "pai_scheduler.engine.docker",
-        "pai_scheduler.engine.process",
+        "pai_scheduler.server.main",
+        "pai_scheduler.engine.docker.engine",
+        "pai_scheduler.engine.process.engine",
         "sqlalchemy.dialects.sqlite",
         "tests.testbed.warm",
     ]

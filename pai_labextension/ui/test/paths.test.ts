@@ -39,7 +39,7 @@ describe('a name', () => {
   });
 
   it('of what is not whole yet is the one that the command line gives', () => {
-    // as pai_scheduler.webhdfs.transfer.part_name has it
+    // as pai_scheduler.client.storage.transfer.part_name has it
     expect(partName('model.bin', 1000, 1_700_000_000_123)).toBe('.model.bin.726adb82.part');
     expect(partName('数'.repeat(80), 5, 6)).toBe(
       '.数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数数.9cc0a944.part'

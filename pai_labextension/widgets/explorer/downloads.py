@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import quote
 
-from pai_scheduler.webhdfs.answers import FileInfo
+from pai_scheduler.client.storage.models import FileInfo
 
 from ..language import Language
 

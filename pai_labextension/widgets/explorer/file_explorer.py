@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 
 from ..top import TopWidget
 from .view import ExplorerView

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pai_scheduler.webhdfs.answers import FileInfo
+from pai_scheduler.client.storage.models import FileInfo
 
 Column = Literal["name", "size", "modified"]
 

@@ -6,8 +6,8 @@ from html import escape
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.answers import FileInfo
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.models import FileInfo
 
 from ..language import Language
 from ..look import button, notice, show

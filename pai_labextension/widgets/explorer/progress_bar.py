@@ -8,7 +8,7 @@ from html import escape
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.transfer import Progress
+from pai_scheduler.client.storage.transfer import Progress
 
 from ..language import Language
 from ..look import button, show

@@ -8,7 +8,7 @@ from html import escape
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.answers import FileInfo
+from pai_scheduler.client.storage.models import FileInfo
 
 from ..background import at_home
 from ..language import Language

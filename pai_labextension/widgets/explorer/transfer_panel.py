@@ -10,11 +10,11 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.answers import FileInfo
-from pai_scheduler.webhdfs.client import FilesClient
-from pai_scheduler.webhdfs.download import download
-from pai_scheduler.webhdfs.transfer import LocalFileError, Outcome, Progress
-from pai_scheduler.webhdfs.upload import upload
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.download import download
+from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.transfer import LocalFileError, Outcome, Progress
+from pai_scheduler.client.storage.upload import upload
 
 from ..background import Background, at_home
 from ..language import Language

@@ -9,8 +9,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.webhdfs.answers import FileInfo
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.models import FileInfo
 
 from ..background import Background
 from ..language import Language

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pai_scheduler.client import ApiError, UnreachableError
-from pai_scheduler.webhdfs.errors import FilesError
+from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.storage.errors import FilesError
 
 from ..language import Language
 

@@ -13,8 +13,8 @@ from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
-from pai_scheduler.client import Client
-from pai_scheduler.wire import (
+from pai_scheduler.client.rest import Client
+from pai_scheduler.rest.models import (
     AttemptInfo,
     FieldError,
     JobDetail,

@@ -12,7 +12,7 @@ from pai_labextension.widgets.background import Background
 from pai_labextension.widgets.code_file import save_settings
 from pai_labextension.widgets.code_view import CodeView
 from pai_labextension.widgets.language import Language
-from pai_scheduler.webhdfs.code import CodeSettings, read_settings
+from pai_scheduler.client.storage.code import CodeSettings, read_settings
 from tests.labextension.widgets.explorer.conftest import visible, write_tree
 from tests.labextension.widgets.waiting import until
 

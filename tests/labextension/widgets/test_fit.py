@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pai_labextension.widgets.fit import MOST_LOOKS, Cluster, FitChecker
-from pai_scheduler.wire import Validation
+from pai_scheduler.rest.models import Validation
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import turns, until
 

@@ -12,7 +12,7 @@ from pai_labextension.widgets import JobMonitor, times
 from pai_labextension.widgets.background import NoEventLoopError
 from pai_labextension.widgets.job_monitor import MonitorClosedError, last_lines
 from pai_labextension.widgets.watch import Pace
-from pai_scheduler.client import ApiError
+from pai_scheduler.client.rest import ApiError
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import until
 

@@ -9,7 +9,7 @@ import pytest
 
 from pai_labextension.widgets import log_follow
 from pai_labextension.widgets.log_follow import LogChoice, follow_log
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import until
 

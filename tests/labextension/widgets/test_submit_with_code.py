@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pai_labextension.widgets import JobForm, JobMonitor
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import names_in, shown, write_tree
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler, hello_job

@@ -9,7 +9,7 @@ import pytest
 from pai_labextension.widgets.background import Background
 from pai_labextension.widgets.language import Language
 from pai_labextension.widgets.usage_panel import MOST_POINTS, UsageChoice, UsagePanel
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import turns, until
 

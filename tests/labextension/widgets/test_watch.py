@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pai_labextension.widgets.watch import JobWatch, Pace
-from pai_scheduler.client import ApiError, Client
-from pai_scheduler.wire import AttemptInfo, JobDetail
+from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.rest.models import AttemptInfo, JobDetail
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 
 from pai_labextension.widgets import JobForm, JobMonitor
 from pai_labextension.widgets.watch import Pace
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

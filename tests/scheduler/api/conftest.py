@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.storage.folder import FolderStorage
+from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
-
-from .gateway import Gateway, empty, open_gateway
+from tests.scheduler.api.gateway import Gateway, empty, open_gateway
 
 
 @pytest.fixture
@@ -25,7 +24,7 @@ async def any_gateway(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIt
     """Serve a folder, then an HDFS."""
     storage: Storage = FolderStorage(tmp_path / "files")
     if request.param == "apache":
-        from pai_scheduler.storage.hdfs import HdfsStorage
+        from pai_scheduler.storage.hdfs.storage import HdfsStorage
         from tests.testbed.hdfs import ACCOUNT
 
         server = request.getfixturevalue("hdfs")

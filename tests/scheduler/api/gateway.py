@@ -17,11 +17,11 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.desk import Desk
+from pai_scheduler.api.base_handlers import Desk
 from pai_scheduler.api.server import serve
-from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.job_files import JobFiles
-from pai_scheduler.service import Caller, Service
+from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.service.service import Caller, Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store

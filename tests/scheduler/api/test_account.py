@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.brake import LONGEST_PAUSE, Brake
-from pai_scheduler.client import ApiError, Client
-from tests.scheduler.entrance.house import open_house
+from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.security.throttle import LONGEST_PAUSE, Brake
+from tests.scheduler.ssh.authorization.house import open_house
 
 
 async def test_the_service_tells_what_it_is(alice: Client) -> None:

@@ -13,10 +13,10 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.api import events, listing
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.desk import Desk
+from pai_scheduler.api.base_handlers import Desk
 from pai_scheduler.api.server import serve
-from pai_scheduler.engine.process import ProcessEngine
-from pai_scheduler.service import Service
+from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
 from tests.testbed.scheduler import hello_job
 

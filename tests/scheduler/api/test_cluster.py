@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import hello_job
 
 

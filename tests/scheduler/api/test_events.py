@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
+from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import hello_job
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from pai_scheduler.client import ApiError, Client
+from pai_scheduler.client.rest import ApiError, Client
 from tests.testbed.hub import RunningHub
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

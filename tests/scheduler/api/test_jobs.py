@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from pai_scheduler.client import ApiError, Client
+from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.job.jsontext import loads_jsonc
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pai_scheduler.client import Client
-from pai_scheduler.log_position import STAMP_LENGTH
+from pai_scheduler.client.rest import Client
+from pai_scheduler.rest.log_position import STAMP_LENGTH
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
 

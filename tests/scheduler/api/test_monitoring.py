@@ -14,9 +14,9 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.server import serve
 from pai_scheduler.api.standby import make_standby_app
-from pai_scheduler.client import ApiError, Client
-from pai_scheduler.metrics.series import SERIES
-from pai_scheduler.wire import TaskMetrics
+from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.monitoring.series import SERIES
+from pai_scheduler.rest.models import TaskMetrics
 from tests.testbed.scheduler import TOKENS, RunningScheduler, hello_job
 
 TOKEN = "a-token-for-prometheus-only"

@@ -12,10 +12,10 @@ import yaml
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from pai_scheduler import wire
 from pai_scheduler.api.app import ROUTES
 from pai_scheduler.api.openapi import openapi_document
 from pai_scheduler.job.schema import job_schema
+from pai_scheduler.rest import models
 from tests.scheduler.making import make_config
 from tests.testbed.answers import wrong_with
 from tests.testbed.scheduler import RunningScheduler
@@ -87,10 +87,10 @@ def _typed(module: ModuleType) -> dict[str, Any]:
     return {name: thing for name, thing in vars(module).items() if hasattr(thing, "__required_keys__")}
 
 
-@pytest.mark.parametrize("name", sorted(_typed(wire)))
+@pytest.mark.parametrize("name", sorted(_typed(models)))
 def test_the_clients_types_say_the_same(name: str) -> None:
     schema = openapi_document()["components"]["schemas"][name]
-    hints = get_type_hints(getattr(wire, name), include_extras=True)
+    hints = get_type_hints(getattr(models, name), include_extras=True)
     assert set(schema["properties"]) == set(hints)
     always = {key for key, hint in hints.items() if get_origin(hint) is not NotRequired}
     assert always <= set(schema["required"])

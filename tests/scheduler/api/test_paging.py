@@ -21,13 +21,12 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, StoryEntry, SubState
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import parse_job
-from pai_scheduler.service import Caller
-from pai_scheduler.storage.folder import FolderStorage
+from pai_scheduler.service.service import Caller
+from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.store.store import Store
+from tests.scheduler.api.gateway import Gateway, open_gateway
 from tests.scheduler.making import make_config, make_role
 from tests.testbed.answers import check_answer
-
-from .gateway import Gateway, open_gateway
 
 ROOT = Caller("root", admin=True)
 NAMES = ("alice", "bob")

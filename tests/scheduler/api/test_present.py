@@ -6,11 +6,12 @@ from pai_scheduler.api.present import Presenter
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
-from pai_scheduler.core.outlook import NodeUse
+from pai_scheduler.core.queries import NodeUse
+from pai_scheduler.job.exits import exit_spec
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.spec import JobSpec, TaskRole
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service import Caller
+from pai_scheduler.service.service import Caller
 
 PRESENTER = Presenter("en", "http://x/api/v1")
 SPEC = JobSpec("j", "image", (TaskRole("a~b", "true", task_number=2), TaskRole("c", "true")))
@@ -52,7 +53,16 @@ def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
     status = PRESENTER.detail(job, None, None)["jobStatus"]
     assert (status["state"], status["executionType"], status["appExitCode"]) == ("STOPPED", "STOP", -7351)
     assert status["appExitSpec"] is not None
-    assert status["appExitSpec"]["code"] == -7351
+    assert status["appExitSpec"] == {
+        "code": -7351,
+        "phrase": exit_spec(-7351).phrase,
+        "issuer": exit_spec(-7351).issuer,
+        "causer": exit_spec(-7351).causer,
+        "type": exit_spec(-7351).type,
+        "stage": exit_spec(-7351).stage,
+        "behavior": exit_spec(-7351).behavior.value,
+        "reaction": exit_spec(-7351).reaction,
+    }
     assert status["appExitDiagnostics"] == status["appExitMessages"]["launcher"] == "Stopped by root."
     assert (status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]) == ("", None)
     assert PRESENTER.detail(job, None, None)["taskRoles"]["c"]["taskStatuses"][0]["taskState"] == "STOPPED"

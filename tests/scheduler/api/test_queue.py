@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 
-from pai_scheduler.client import ApiError, Client
+from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job

@@ -10,10 +10,10 @@ import pytest
 
 from pai_scheduler.api import stream
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.caller import Caller
-from pai_scheduler.errors import RequestError
 from pai_scheduler.job.messages import msg
-from tests.scheduler.entrance.house import House, open_house
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.security.principal import Caller
+from tests.scheduler.ssh.authorization.house import House, open_house
 
 
 async def _read_to_the_end(house: House, path: str, begun: asyncio.Event) -> None:

@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from pai_scheduler.api.streams import Streams
-from pai_scheduler.client import ApiError, Client
-from pai_scheduler.errors import RequestError
-from pai_scheduler.service import Caller
+from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.service import Caller
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
 
 

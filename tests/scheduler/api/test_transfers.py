@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pai_scheduler.api.transfers import Transfers
-from pai_scheduler.errors import RequestError
-from pai_scheduler.service import Caller
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.service.service import Caller
 
 ALICE = Caller("alice")
 

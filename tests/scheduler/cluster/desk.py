@@ -10,8 +10,7 @@ from pai_scheduler.cluster.dispatch import Decision, Dispatcher, Preempt, Start
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.job.spec import PortRequest
-
-from ..making import make_demand, make_node
+from tests.scheduler.making import make_demand, make_node
 
 HALVES = (VirtualCluster("x", 50), VirtualCluster("y", 50))
 

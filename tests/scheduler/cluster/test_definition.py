@@ -15,8 +15,7 @@ from pai_scheduler.cluster.definition import (
 )
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.registries import Registries
-
-from ..making import make_node
+from tests.scheduler.making import make_node
 
 CONTRACT = """
 nodes:

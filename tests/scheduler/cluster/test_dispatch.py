@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatch import Preempt, Start
-from pai_scheduler.cluster.ledger import Bound
-
-from ..making import make_demand, make_node
-from .desk import Desk, gpu, gpu_node, on, port
+from pai_scheduler.cluster.quota import Bound
+from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
+from tests.scheduler.making import make_demand, make_node
 
 WHOLE = (VirtualCluster("x", 100),)
 THIRDS = (VirtualCluster("x", 25), VirtualCluster("y", 50), VirtualCluster("z", 25))

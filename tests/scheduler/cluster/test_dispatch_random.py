@@ -14,11 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
+from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.prospect import Fits, obstacle
-
-from ..making import make_demand, make_node
-from . import oracle
+from tests.scheduler.cluster import oracle
+from tests.scheduler.making import make_demand, make_node
 
 TYPES = ("K80", "P100")
 SHARES = st.sampled_from([(100, 100, 0, 100), (50, 100, 50, 100), (60, 80, 40, 50), (34, 100, 33, 100)])

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pai_scheduler.cluster.gang import gang_of, role_demand
 from pai_scheduler.job.spec import PortRequest
-
-from ..making import make_config, make_role, make_spec
+from tests.scheduler.making import make_config, make_role, make_spec
 
 
 def test_a_gang_has_one_demand_for_each_task_in_the_order_of_roles() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ..making import make_node
+from tests.scheduler.making import make_node
 
 
 def test_a_node_counts_its_gpus_by_type() -> None:

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.packing import Budget, NoArrangement, Place, Room, arrange
-
-from ..making import make_demand
-from .oracle import Free, fits
+from tests.scheduler.cluster.oracle import Free, fits
+from tests.scheduler.making import make_demand
 
 IMPOSSIBLE, UNKNOWN = NoArrangement.IMPOSSIBLE, NoArrangement.UNKNOWN
 

@@ -11,8 +11,7 @@ from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
-
-from ..making import make_demand, make_node
+from tests.scheduler.making import make_demand, make_node
 
 
 def free(cluster: Cluster) -> dict[str, tuple[int, int, int, dict[str, list[int]], set[int]]]:

@@ -6,8 +6,7 @@ from pai_scheduler.core.completion import exit_row, reported_exit
 from pai_scheduler.core.events import Ended
 from pai_scheduler.core.model import State
 from pai_scheduler.job.task import TaskRef
-
-from .world import EndCause, World, kills, make_role
+from tests.scheduler.core.world import EndCause, World, kills, make_role
 
 REF = TaskRef("j", 0, "main", 0)
 

@@ -8,8 +8,15 @@ from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
-
-from .world import EndCause, LaunchAttempt, ReleaseAttempt, World, kills, make_node, make_role
+from tests.scheduler.core.world import (
+    EndCause,
+    LaunchAttempt,
+    ReleaseAttempt,
+    World,
+    kills,
+    make_node,
+    make_role,
+)
 
 A, B = TaskRef("j", 0, "main", 0), TaskRef("j", 0, "main", 1)
 

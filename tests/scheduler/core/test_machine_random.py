@@ -19,17 +19,16 @@ from hypothesis.stateful import (
 )
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.prospect import Fits, obstacle
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.machine import Core, Settings
 from pai_scheduler.core.model import Job, State, SubState, Task
-from pai_scheduler.core.outlook import waiting_reason
+from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.timers import Timer
 from pai_scheduler.job.task import TaskRef
-
-from .world import EndCause, World, make_node, make_role
+from tests.scheduler.core.world import EndCause, World, make_node, make_role
 
 GPUS = st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2)
 NODES = st.lists(

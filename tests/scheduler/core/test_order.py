@@ -4,9 +4,8 @@ import pytest
 
 from pai_scheduler.core.events import Reordered
 from pai_scheduler.core.order import message, reorder
-from pai_scheduler.core.outlook import queued_jobs
-
-from .world import World, make_node, make_role
+from pai_scheduler.core.queries import queued_jobs
+from tests.scheduler.core.world import World, make_node, make_role
 
 GPUS = make_role(gpus=4)
 

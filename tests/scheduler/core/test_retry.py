@@ -5,8 +5,15 @@ import pytest
 from pai_scheduler.core.model import State, SubState, Verdict
 from pai_scheduler.core.retry import retry_after
 from pai_scheduler.job.messages import msg
-
-from .world import EndCause, LaunchAttempt, ReleaseAttempt, WakeAt, World, kills, make_role
+from tests.scheduler.core.world import (
+    EndCause,
+    LaunchAttempt,
+    ReleaseAttempt,
+    WakeAt,
+    World,
+    kills,
+    make_role,
+)
 
 DAY_MS = 24 * 60 * 60 * 1000
 

@@ -6,10 +6,18 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.instructions import Instruction
 from pai_scheduler.core.machine import Settings
 from pai_scheduler.core.model import State, SubState
-from pai_scheduler.core.outlook import forecast, limit_errors, queued_jobs, waiting_reason
-
-from ..making import make_spec
-from .world import GRACE, EndCause, KillTask, LaunchAttempt, World, kills, make_node, make_role
+from pai_scheduler.core.queries import forecast, limit_errors, queued_jobs, waiting_reason
+from tests.scheduler.core.world import (
+    GRACE,
+    EndCause,
+    KillTask,
+    LaunchAttempt,
+    World,
+    kills,
+    make_node,
+    make_role,
+)
+from tests.scheduler.making import make_spec
 
 HALVES = (VirtualCluster("default", 50), VirtualCluster("vision", 50))
 

@@ -37,8 +37,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows
-
-from ..making import make_config, make_node, make_role
+from tests.scheduler.making import make_config, make_node, make_role
 
 GRACE = 10.0
 

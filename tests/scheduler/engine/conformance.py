@@ -21,9 +21,16 @@ import asyncssh
 import pytest
 
 from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Mount, NoWayInError, Started
-
-from .lab import Lab, eventually, make_gang, make_task, new_job_id, processes_running, processes_with
-from .ssh_tasks import KEYS, log_in, with_ssh
+from tests.scheduler.engine.lab import (
+    Lab,
+    eventually,
+    make_gang,
+    make_task,
+    new_job_id,
+    processes_running,
+    processes_with,
+)
+from tests.scheduler.engine.ssh_tasks import KEYS, log_in, with_ssh
 
 Reopen = Callable[[], Awaitable[Engine]]
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.docker import DockerEngine
-from pai_scheduler.engine.docker_door import _splice
-
-from .lab import Lab
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.loopback_proxy import _splice
+from tests.scheduler.engine.lab import Lab
 
 
 @pytest.fixture

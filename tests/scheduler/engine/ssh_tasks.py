@@ -9,9 +9,9 @@ from typing import Any
 
 import asyncssh
 
-from pai_scheduler.access.job_keys import JobKeys, KeyPair
-from pai_scheduler.access.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
 from pai_scheduler.engine.protocol import Engine, Launch, WayIn
+from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
+from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
 
 KEYS = JobKeys(b"a secret of the tests")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from pai_scheduler.engine.leased import LeasedEngine
-from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine
 from tests.scheduler.engine.lab import Lab, make_gang
 

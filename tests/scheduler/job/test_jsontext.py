@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.job.jsontext import JsonTextError, loads_json, loads_jsonc
-
-from .strategies import any_json
+from tests.scheduler.job.strategies import any_json
 
 
 def refused(text: str, load: Any = loads_jsonc) -> tuple[int, int, str]:

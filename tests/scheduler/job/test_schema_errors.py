@@ -10,9 +10,8 @@ from jsonschema import Draft202012Validator
 
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.schema_errors import schema_errors
+from tests.scheduler.job.strategies import any_json, jobs, nearly_jobs
 from tests.scheduler.making import make_config
-
-from .strategies import any_json, jobs, nearly_jobs
 
 reference = Draft202012Validator(dict(job_schema()))
 

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.urlencoded import loads_urlencoded
 from pai_scheduler.job.validate import validate
-
-from .strategies import jobs
+from tests.scheduler.job.strategies import jobs
 
 
 def encode(value: Any, key: str = "") -> str:

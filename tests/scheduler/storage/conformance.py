@@ -16,8 +16,7 @@ import pytest
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
-
-from .home import Broken, Home, Stuck, breaking, giving, refuses
+from tests.scheduler.storage.home import Broken, Home, Stuck, breaking, giving, refuses
 
 MB = 2**20
 

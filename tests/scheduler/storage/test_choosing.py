@@ -9,8 +9,8 @@ import pytest
 
 from pai_scheduler.storage.choosing import choose_storage
 from pai_scheduler.storage.errors import Problem, StorageError
-from pai_scheduler.storage.folder import FolderStorage
-from pai_scheduler.storage.hdfs import HdfsStorage
+from pai_scheduler.storage.folder.storage import FolderStorage
+from pai_scheduler.storage.hdfs.storage import HdfsStorage
 
 
 @pytest.mark.parametrize("where", [None, "", "  "])

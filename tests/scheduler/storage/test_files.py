@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.caller import Caller
+from pai_scheduler.security.principal import Caller
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import SMALL, Files
-from pai_scheduler.storage.folder import FolderStorage
+from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.trees import home
-
-from .home import giving, refuses
+from tests.scheduler.storage.home import giving, refuses
 
 ALICE = Caller("alice", groups=("vision",))
 BOB = Caller("bob", groups=("audio",))

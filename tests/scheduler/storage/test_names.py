@@ -7,8 +7,7 @@ import pytest
 from pai_scheduler.storage.errors import Problem
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.path import StoragePath
-
-from .home import refuses
+from tests.scheduler.storage.home import refuses
 
 HTTP = "http://127.0.0.1:8000/services/pai"
 NAMES = StorageNames([HTTP + "/", "file:///srv/the%20files", HTTP, ""])

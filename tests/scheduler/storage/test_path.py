@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
-
-from .home import refuses
+from tests.scheduler.storage.home import refuses
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.caller import Caller
 from pai_scheduler.job.folders import folder_name
+from pai_scheduler.security.principal import Caller
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.trees import Right, check, home, may, tree_of
-
-from .home import refuses
+from tests.scheduler.storage.home import refuses
 
 ALICE = Caller("alice", groups=("vision", "a/b"))
 ROOT = Caller("root", admin=True)

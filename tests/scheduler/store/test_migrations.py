@@ -15,10 +15,9 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.machine import Core
 from pai_scheduler.store.store import Store, StoreError
 from pai_scheduler.store.tables import HEAD, metadata
-
-from ..making import make_node
-from .conftest import OpenStore
-from .first_version import JOB, JOBS, make_first_version
+from tests.scheduler.making import make_node
+from tests.scheduler.store.conftest import OpenStore
+from tests.scheduler.store.first_version import JOB, JOBS, make_first_version
 
 
 def migrations() -> ScriptDirectory:

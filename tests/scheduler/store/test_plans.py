@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from pai_scheduler.access.public_key import PublicKey
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import SubState
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.store import JobPosition, Store
-
-from .test_store import Configs, give_attempt, make_job, tell
+from tests.scheduler.store.test_store import Configs, give_attempt, make_job, tell
 
 #: those that grow with every job
 _LARGE = ("jobs", "attempts", "tasks", "story")

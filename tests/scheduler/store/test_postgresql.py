@@ -17,9 +17,8 @@ import sqlalchemy as sa
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
+from tests.scheduler.store.test_store import add, make_job
 from tests.testbed.postgres import Postgres
-
-from .test_store import add, make_job
 
 
 @pytest.fixture

@@ -6,15 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pai_scheduler.access.job_keys import KeyPair
-from pai_scheduler.access.public_key import PublicKey
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import ACCESS, StoryEntry
 from pai_scheduler.job.messages import msg
+from pai_scheduler.ssh.keys.job_keys import KeyPair
+from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.store import Store
-
-from .conftest import OpenStore
-from .test_store import add
+from tests.scheduler.store.conftest import OpenStore
+from tests.scheduler.store.test_store import add
 
 
 def key(number: int, comment: str = "") -> PublicKey:

@@ -13,8 +13,7 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows
-
-from ..job.strategies import jobs as job_configs
+from tests.scheduler.job.strategies import jobs as job_configs
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=10)
 TIME = st.integers(0, 2**53)

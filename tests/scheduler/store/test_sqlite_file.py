@@ -9,9 +9,8 @@ import pytest
 
 from pai_scheduler.store.sqlite_file import check, copy, identify
 from pai_scheduler.store.store import Store
-
-from .damage import cut, overwrite
-from .test_store import add
+from tests.scheduler.store.damage import cut, overwrite
+from tests.scheduler.store.test_store import add
 
 
 @pytest.fixture

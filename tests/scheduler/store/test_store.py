@@ -19,9 +19,8 @@ from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
-
-from ..making import make_config
-from .conftest import OpenStore
+from tests.scheduler.making import make_config
+from tests.scheduler.store.conftest import OpenStore
 
 Configs = dict[str, Mapping[str, Any]]
 

@@ -80,7 +80,7 @@ describe('a command line', () => {
 describe('the configuration of ssh', () => {
   it('has the names that pai ssh-config writes', () => {
     expect(aliasOf(connect)).toBe('pai-train-worker-0');
-    // as `_word` of pai_scheduler/remote/openssh_config.py has it
+    // as `_word` of pai_scheduler/client/ssh/openssh_config.py has it
     expect(aliasOf({ job: 'a~b', task: 'worker-0' })).toBe('pai-a-b-9415-worker-0');
   });
 

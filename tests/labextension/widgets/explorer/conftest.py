@@ -9,8 +9,8 @@ import pytest
 
 from pai_labextension.widgets import FileExplorer
 from pai_labextension.widgets.explorer.view import ExplorerView
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler
 

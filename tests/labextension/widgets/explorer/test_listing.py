@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pai_labextension.widgets.explorer.listing import ROWS, Look, arrange, page_of
-from pai_scheduler.webhdfs.answers import FileInfo
+from pai_scheduler.client.storage.models import FileInfo
 
 
 def entry(name: str, *, length: int = 0, modified: int = 0, is_folder: bool = False) -> FileInfo:

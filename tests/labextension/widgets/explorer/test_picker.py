@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pai_labextension.widgets import JobForm
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import press, shown, tick, visible
 from tests.labextension.widgets.waiting import until
 

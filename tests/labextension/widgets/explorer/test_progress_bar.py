@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_labextension.widgets.explorer.progress_bar import ProgressBar
 from pai_labextension.widgets.language import Language
-from pai_scheduler.webhdfs.transfer import Progress
+from pai_scheduler.client.storage.transfer import Progress
 
 
 def progress(done: int, total: int = 1000, files: int = 0) -> Progress:

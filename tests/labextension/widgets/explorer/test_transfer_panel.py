@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_labextension.widgets.explorer.view import ExplorerView
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import shown, tick, visible, write_tree
 from tests.labextension.widgets.waiting import until
 

@@ -7,9 +7,9 @@ import pytest
 from pai_labextension.widgets import FileExplorer
 from pai_labextension.widgets.explorer import view as view_module
 from pai_labextension.widgets.explorer.view import ExplorerView
-from pai_scheduler.client import Client
-from pai_scheduler.webhdfs import client as webhdfs_client
-from pai_scheduler.webhdfs.client import FilesClient
+from pai_scheduler.client.rest import Client
+from pai_scheduler.client.storage import client as webhdfs_client
+from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import names_in, press, shown, tick, visible
 from tests.labextension.widgets.waiting import until
 

@@ -10,7 +10,7 @@ from pai_labextension.widgets.explorer.paths import child, crumbs, in_a_job, is_
 from pai_labextension.widgets.explorer.picker import path_of
 from pai_labextension.widgets.explorer.words import reason, size
 from pai_labextension.widgets.language import Language
-from pai_scheduler.webhdfs.answers import FileInfo
+from pai_scheduler.client.storage.models import FileInfo
 
 
 @pytest.mark.parametrize(

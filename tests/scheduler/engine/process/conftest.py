@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.cgroup import Cgroups
-from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.process.engine import ProcessEngine
 from tests.scheduler.engine.conformance import Reopen
-from tests.scheduler.engine.lab import (
-    Lab,
-)
+from tests.scheduler.engine.lab import Lab
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.process.engine import ProcessEngine
 from tests.scheduler.engine.lab import Lab, make_task
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine import procfs
+from pai_scheduler.engine.process import procfs
+from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, Held, Started
-from pai_scheduler.engine.task_folder import TaskFolder
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import Reopen
 from tests.scheduler.engine.lab import Lab, eventually, processes_with

@@ -10,15 +10,11 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.cgroup import Cgroups
-from pai_scheduler.engine.process import ProcessEngine
+from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Started
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import FOREVER, Reopen
-from tests.scheduler.engine.lab import (
-    Lab,
-    eventually,
-    make_task,
-)
+from tests.scheduler.engine.lab import Lab, eventually, make_task
 
 ROOT = Path(__file__).parents[3]
 PYTHON = sys.executable

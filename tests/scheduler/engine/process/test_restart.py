@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine import procfs
+from pai_scheduler.engine.process import procfs
+from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
-from pai_scheduler.engine.task_folder import TaskFolder
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
     Lab,

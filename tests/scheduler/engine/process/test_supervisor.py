@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine import process_spawn
-from pai_scheduler.engine.logs import TaskLog
-from pai_scheduler.engine.process_files import look
-from pai_scheduler.engine.process_spawn import Spawner
+from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.process import spawn
+from pai_scheduler.engine.process.files import look
+from pai_scheduler.engine.process.spawn import Spawner
+from pai_scheduler.engine.process.task_folder import LaunchSpec, Phase, Record, TaskFolder
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.task_folder import LaunchSpec, Phase, Record, TaskFolder
 from tests.scheduler.engine.lab import eventually
 
 SPEC: LaunchSpec = {"argv": ["/bin/sh", "-c", "echo ran"], "env": {}, "groups": [], "memory_mb": 100}
@@ -117,7 +117,7 @@ async def test_a_supervisor_that_cannot_begin_is_a_failed_launch(
 async def test_what_starts_supervisors_and_always_dies_is_given_up_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, spawner: Spawner
 ) -> None:
-    monkeypatch.setattr(process_spawn, "_BOOT", "raise SystemExit(3)")
+    monkeypatch.setattr(spawn, "_BOOT", "raise SystemExit(3)")
     for _ in range(5):
         process = await spawner.start()
         await process.wait()

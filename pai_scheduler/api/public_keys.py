@@ -1,0 +1,55 @@
+"""The public keys that users register to log into their tasks."""
+
+from __future__ import annotations
+
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import invalid_parameters
+from pai_scheduler.rest.models import PublicKeyInfo
+from pai_scheduler.ssh.keys.public_key import PublicKey
+
+from .base_handlers import ApiHandler, Route
+from .body import read_object
+
+
+class PublicKeysHandler(ApiHandler):
+    """`/user/:u/ssh-keys`."""
+
+    async def get(self, user: str) -> None:
+        """List one's own; admins anybody's."""
+        keys = await self.service.entrance.public_keys(self.caller, user)
+        self.answer([_info(key, added) for key, added in keys])
+
+    async def post(self, user: str) -> None:
+        """Register one; the same again is no error."""
+        line = read_object(self.request).get("key")
+        if not isinstance(line, str):
+            message = msg("{key} is missing.", key="key")
+            raise invalid_parameters(message, [SpecError("$.key", message)])
+        key, added = await self.service.entrance.add_public_key(self.caller, user, line)
+        self.answer(_info(key, added), 201)
+
+
+class PublicKeyHandler(ApiHandler):
+    """`/user/:u/ssh-keys/:fingerprint`."""
+
+    async def delete(self, user: str, fingerprint: str) -> None:
+        """Forget it."""
+        await self.service.entrance.remove_public_key(self.caller, user, fingerprint)
+        self.set_status(204)
+        self.finish()
+
+
+def _info(key: PublicKey, added: int) -> PublicKeyInfo:
+    return {
+        "fingerprint": key.fingerprint,
+        "type": key.type,
+        "comment": key.comment,
+        "addedTime": added,
+    }
+
+
+ROUTES: list[Route] = [
+    (r"/user/([^/]+)/ssh-keys", PublicKeysHandler),
+    (r"/user/([^/]+)/ssh-keys/([^/]+)", PublicKeyHandler),
+]

@@ -1,0 +1,131 @@
+"""How a job's tasks are reached by SSH, and the key that opens them."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlencode
+
+from pai_scheduler.core.model import Job
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import RequestError, invalid_parameters
+from pai_scheduler.rest.models import SshContainer, SshInfo
+from pai_scheduler.security.principal import Caller
+from pai_scheduler.ssh.authorization.addresses import Door
+from pai_scheduler.ssh.keys.key_files import key_folder, key_name
+from pai_scheduler.ssh.keys.login_name import LoginName
+
+from .auth import unauthorized
+from .base_handlers import ApiHandler, Route
+from .webhdfs.download import attachment
+
+#: forms of a key, and what the names of their files end in
+_FORMS = {"openssh": "", "ppk": ".ppk", "public": ".pub"}
+#: in whose name a job is looked for whose link somebody holds
+_WHOEVER = Caller("", admin=True)
+
+
+class SshHandler(ApiHandler):
+    """`…/ssh`: how to reach a job's tasks."""
+
+    public_in_openpai = True
+
+    async def get(self, user: str, name: str) -> None:
+        """List the running tasks; a job of which nothing runs is refused."""
+        entrance = self.service.entrance
+        job = await self.service.job(self.caller, user, entrance.job_name(self.caller, user, name))
+        doors = await entrance.doors(job)
+        if not doors:
+            raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
+        key = key_name(job.user, job.name)
+        answer: SshInfo = {
+            "containers": [self._container(job, door) for door in doors],
+            "keyPair": {
+                "folderPath": "/" + "/".join(key_folder(job.user, job.name)),
+                "publicKeyFileName": f"{key}.pub",
+                "privateKeyFileName": key,
+                "privateKeyDirectDownloadLink": self._link(job),
+            },
+            "gateway": self.desk.ssh,
+        }
+        self.answer(answer)
+
+    def _container(self, job: Job, door: Door) -> SshContainer:
+        gateway, task, off = self.desk.ssh, door.task.ref, door.off
+        host, port, user = "", "", ""
+        if door.published is not None:
+            host, port, user = door.published[0], str(door.published[1]), "root"
+        elif gateway is not None:
+            host = gateway["host"] or self.request.host_name
+            port, user = str(gateway["port"]), str(LoginName(job.user, job.name, task.hostname))
+        else:
+            off = off or msg("This scheduler has no SSH gateway.")
+        return {
+            "id": door.task.shown_container_id,
+            "task": task.hostname,
+            "sshIp": host,
+            "sshPort": port,
+            "sshUser": user,
+            "published": door.published is not None,
+            "off": None if off is None else self.in_words(off),
+        }
+
+    def _link(self, job: Job) -> str:
+        """Give where the key is downloaded; nobody gets it who has not said who it is."""
+        if not self.caller.name:
+            return ""
+        parameters = urlencode(self.service.entrance.key_link(job.id))
+        place = f"user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='')}/ssh/key"
+        return f"{self.api_url}/{place}?{parameters}"
+
+
+class SshKeyHandler(ApiHandler):
+    """`…/ssh/key`: the key that opens a job's tasks; with a token, or by a link of `…/ssh`."""
+
+    async def identify(self) -> Caller:
+        """Find out who asks, which may be whoever holds the link."""
+        signature = self.query_text("signature")
+        if signature is None or "Authorization" in self.request.headers:
+            return await super().identify()
+        user, name = self.path_args
+        if await self._is_link(user, name, self.query_text("expires") or "", signature):
+            return Caller(user)
+        # the same for a job that there is not
+        raise unauthorized(
+            msg(
+                "This link is not good, or not any more: links to keys are good for ten minutes. Get another."
+            )
+        )
+
+    async def get(self, user: str, name: str) -> None:
+        """Give the key as a file."""
+        form = self.query_text("format") or "openssh"
+        if form not in _FORMS:
+            message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))
+            raise invalid_parameters(message, [SpecError("format", message)])
+        name = self.service.entrance.job_name(self.caller, user, name)
+        job = await self.service.job(self.caller, user, name)
+        if job.state.ended:
+            raise _no_ssh(msg("Job {name} has ended: its key opens nothing any more.", name=name))
+        file = key_name(job.user, job.name)
+        self.set_header("Content-Type", "text/plain; charset=UTF-8")
+        self.set_header("Content-Disposition", attachment(file + _FORMS[form]))
+        self.finish(self.service.entrance.key(job.id, form, comment=file))
+
+    async def _is_link(self, user: str, name: str, expires: str, signature: str) -> bool:
+        try:
+            job = await self.service.job(_WHOEVER, user, name)
+        except RequestError as error:
+            if error.status >= 500:
+                raise
+            return False
+        return self.service.entrance.is_key_link(job.id, expires, signature)
+
+
+def _no_ssh(message: Message) -> RequestError:
+    return RequestError(404, "NoJobSshInfoError", message)
+
+
+ROUTES: list[Route] = [
+    (r"/user/([^/]+)/jobs/([^/]+)/ssh", SshHandler),
+    (r"/user/([^/]+)/jobs/([^/]+)/ssh/key", SshKeyHandler),
+]

@@ -1,0 +1,146 @@
+"""What the SSH gateway asks (`gateway/wire.py`): who logs in, which task is meant; nobody else asks."""
+
+from __future__ import annotations
+
+import hmac
+import math
+from typing import Any, cast, get_args
+
+from pai_scheduler.job.messages import choose_locale, msg
+from pai_scheduler.job.validate import SpecError
+from pai_scheduler.rest.errors import RequestError, invalid_parameters
+from pai_scheduler.security.principal import Caller
+from pai_scheduler.ssh.authorization.authorization import Entrance, HeldLogin
+from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, Target
+
+from .auth import bearer_token, unauthorized
+from .base_handlers import ApiHandler, Route
+from .body import read_object
+
+#: who asks, as the log has it
+_GATEWAY = Caller("ssh-gateway")
+
+
+class GatewayHandler(ApiHandler):
+    """An address for the gateway alone: no user's token opens it."""
+
+    async def identify(self) -> Caller:
+        """Let the gateway in, by the token that it was started with."""
+        token = bearer_token(self.request.headers.get("Authorization", ""))
+        known = self.entrance.keys.gateway_token()
+        if not hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
+            raise unauthorized(msg("This is for the SSH gateway only."))
+        return _GATEWAY
+
+    @property
+    def entrance(self) -> Entrance:
+        """Give who decides; 404 where nobody can log into tasks."""
+        return self.service.entrance
+
+    def read_fields(self, *names: str) -> dict[str, Any]:
+        """Read a body in which these are texts."""
+        body = read_object(self.request)
+        for name in names:
+            if not isinstance(body.get(name), str):
+                raise _missing(name)
+        return body
+
+
+class LoginHandler(GatewayHandler):
+    """`/access/login`."""
+
+    async def post(self) -> None:
+        """Tell who logs in."""
+        body = self.read_fields("login", "method", "credential", "peer")
+        users = self.desk.authenticator
+        found = await self.entrance.login(users, body["login"], body["method"], body["credential"])
+        if found is None:
+            # (without the challenge that says that the gateway itself is not known)
+            self.answer(self.error_body(unauthorized(msg("Nobody is let in with this."))), 401)
+            return
+        who, sealed = found
+        answer: LoginAnswer = {"user": who.user, "by": str(who.by), "passport": sealed}
+        self.answer(answer)
+
+
+class OpenHandler(GatewayHandler):
+    """`/access/open`."""
+
+    async def post(self) -> None:
+        """Tell which task is meant, and how to reach it."""
+        body = self.read_fields("login", "passport")
+        self.language = choose_locale(str(body.get("language", "")))
+        way = await self.entrance.open(self.desk.authenticator, body["login"], body["passport"])
+        target: Target = {
+            "user": way.job.user,
+            "job": way.job.name,
+            "task": way.task.hostname,
+            "host": way.host,
+            "port": way.port,
+            "privateKey": way.identity.private.decode(),
+            "hostKey": way.host_key.public,
+            "forward": list(way.forward),
+            "isolated": way.notice is None,
+        }
+        if way.notice is not None:
+            target["notice"] = self.in_words(way.notice)
+        if way.signals is not None:
+            target["signals"] = way.signals
+        self.answer(target)
+
+
+class NoteHandler(GatewayHandler):
+    """`/access/note`."""
+
+    async def post(self) -> None:
+        """Write down what was opened or closed."""
+        body = self.read_fields("login", "passport", "peer", "event")
+        what = body.get("what")
+        if not isinstance(what, list) or not set(map(str, what)) <= set(get_args(Kind)):
+            raise _missing("what")
+        seconds = body.get("seconds", 0.0)
+        if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+            raise _missing("seconds")
+        await self.entrance.note(
+            body["login"],
+            body["passport"],
+            body["peer"],
+            body["event"],
+            cast(list[str], what),
+            str(body.get("detail", "")),
+            float(seconds),
+        )
+        self.set_status(204)
+        self.finish()
+
+
+class StillHandler(GatewayHandler):
+    """`/access/still`."""
+
+    async def post(self) -> None:
+        """Tell who may not stay."""
+        asked = read_object(self.request).get("held")
+        if not isinstance(asked, list) or len(asked) > MOST_HELD:
+            raise _missing("held")
+        names = ("login", "passport", "method", "credential")
+        held = []
+        for each in asked:
+            if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
+                raise _missing("held")
+            held.append(HeldLogin(*(each[name] for name in names)))
+        answer: StillAnswer = {"gone": await self.entrance.revoked(self.desk.authenticator, held)}
+        self.answer(answer)
+
+
+def _missing(name: str) -> RequestError:
+    message = msg("{key} is missing.", key=name)
+    return invalid_parameters(message, [SpecError(f"$.{name}", message)])
+
+
+#: below the prefix, not below the API
+INNER_ROUTES: list[Route] = [
+    ("access/login", LoginHandler),
+    ("access/open", OpenHandler),
+    ("access/note", NoteHandler),
+    ("access/still", StillHandler),
+]

@@ -1,0 +1,80 @@
+"""Tickets: what a redirect carries instead of a token, good for one errand and for some minutes."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pai_scheduler.service.service import Caller
+from pai_scheduler.storage.path import StoragePath
+
+#: Seconds for which a ticket is good. What has begun by then goes on.
+_SECONDS = 600.0
+#: Tickets that one user may hold; beyond that the oldest is worth nothing.
+_MOST = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a ticket is good for: one operation on one path, with these parameters and no others."""
+
+    method: str
+    operation: str
+    path: StoragePath
+    parameters: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    caller: Caller
+    errand: Errand
+    until: float
+
+
+class Tickets:
+    """Gives tickets out and knows them again; they live in memory. `clock` gives seconds."""
+
+    def __init__(
+        self, most: int = _MOST, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._most, self._seconds, self._now = most, seconds, clock
+        self._issued: dict[str, _Issued] = {}
+        #: each user's, oldest first
+        self._held: dict[str, OrderedDict[str, None]] = {}
+        self._swept = clock()
+
+    def issue(self, caller: Caller, errand: Errand) -> str:
+        """Give a ticket for an errand in somebody's name."""
+        self._sweep()
+        ticket = secrets.token_urlsafe(32)
+        self._issued[ticket] = _Issued(caller, errand, self._now() + self._seconds)
+        held = self._held.setdefault(caller.name, OrderedDict())
+        held[ticket] = None
+        if len(held) > self._most:
+            self._drop(next(iter(held)))
+        return ticket
+
+    def redeem(self, ticket: str, errand: Errand) -> Caller | None:
+        """Tell in whose name a ticket speaks; None where it is none, no longer, or for another errand."""
+        issued = self._issued.get(ticket)
+        if issued is None or issued.errand != errand or issued.until < self._now():
+            return None
+        return issued.caller
+
+    def _sweep(self) -> None:
+        """Forget what has expired, now and then."""
+        now = self._now()
+        if now < self._swept + self._seconds / 10:
+            return
+        self._swept = now
+        for ticket in [ticket for ticket, issued in self._issued.items() if issued.until < now]:
+            self._drop(ticket)
+
+    def _drop(self, ticket: str) -> None:
+        name = self._issued.pop(ticket).caller.name
+        del self._held[name][ticket]
+        if not self._held[name]:
+            del self._held[name]

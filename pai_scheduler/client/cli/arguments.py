@@ -1,0 +1,242 @@
+"""What one may type after `pai`, and how it is explained."""
+
+from __future__ import annotations
+
+import argparse
+
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.rest.models import DEFAULT_URL
+
+from .fs_arguments import add_fs
+from .ssh_arguments import CommandParser, add_keys, add_ssh
+
+
+def make_parser(locale: str) -> argparse.ArgumentParser:
+    """Make the parser, with its explanations in `locale`."""
+
+    def words(message: Message) -> str:
+        return message.in_locale(locale)
+
+    common = CommandParser(add_help=False)
+    common.add_argument(
+        "--url",
+        default=argparse.SUPPRESS,
+        help=words(msg("address of the scheduler (default: $PAI_API_URL, or {url})", url=DEFAULT_URL)),
+    )
+    common.add_argument(
+        "--token",
+        default=argparse.SUPPRESS,
+        help=words(
+            msg(
+                "your token (default: $PAI_TOKEN, then $JUPYTERHUB_API_TOKEN; "
+                "others on this machine can see an option)"
+            )
+        ),
+    )
+    common.add_argument(
+        "--json", action="store_true", default=argparse.SUPPRESS, help=words(msg("print the answer as JSON"))
+    )
+    common.add_argument(
+        "--zone",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help=words(
+            msg("write times with their zone (they are those of this machine, or of the zone that $TZ names)")
+        ),
+    )
+    whose = CommandParser(add_help=False)
+    whose.add_argument(
+        "--user",
+        metavar="U",
+        default=None,
+        help=words(msg("whose job it is (default: yours; for administrators)")),
+    )
+    named = CommandParser(add_help=False)
+    named.add_argument("name", metavar="NAME", help=words(msg("the job's name")))
+
+    parser = argparse.ArgumentParser(
+        prog="pai",
+        description=words(msg("Submit and watch jobs of PAI for Jupyter.")),
+        epilog=words(EXIT_CODES),
+        parents=[common],
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=CommandParser
+    )
+
+    def command(name: str, about: Message, *parents: CommandParser) -> CommandParser:
+        text = words(about)
+        return commands.add_parser(name, help=text, description=text, parents=[*parents, common])
+
+    submit = command("submit", msg("submit a job"), whose)
+    _add_file(submit, words(FILE_HELP))
+    submit.add_argument(
+        "--watch",
+        dest="watch_it",
+        action="store_true",
+        help=words(msg("tell what happens until it has ended; then print its log")),
+    )
+    _add_code(submit, locale)
+    jobs = command("jobs", msg("list jobs, newest first"))
+    jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
+    jobs.add_argument(
+        "--limit", type=int, metavar="N", help=words(msg("only the newest, so many (10,000 at most)"))
+    )
+    command("show", msg("show a job and its tasks"), named, whose)
+    one_task = CommandParser(add_help=False)
+    one_task.add_argument(
+        "task", metavar="ROLE-INDEX", nargs="?", help=words(msg("which task, for example worker-0"))
+    )
+    one_task.add_argument(
+        "--attempt", type=int, metavar="N", help=words(msg("which attempt, from 0 (default: the last)"))
+    )
+    logs = command("logs", msg("print the log of a task"), named, one_task, whose)
+    logs.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help=words(msg("go on as it is written, until the task has ended")),
+    )
+    logs.add_argument(
+        "-t", "--timestamps", action="store_true", help=words(msg("say when each line began (UTC)"))
+    )
+    logs.add_argument(
+        "--stream",
+        choices=("stdout", "stderr", "all"),
+        default="all",
+        help=words(msg("which stream (default: all)")),
+    )
+    metrics = command(
+        "metrics", msg("show what a task uses: CPU, memory, GPUs, disk, network"), named, one_task, whose
+    )
+    metrics.add_argument(
+        "-f", "--follow", action="store_true", help=words(msg("show it anew until the task has ended"))
+    )
+    command("stop", msg("stop a job"), named, whose)
+    command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)
+    command("nodes", msg("list the machines and what is free on them"))
+    queue = command("queue", msg("show which jobs wait, first come first"))
+    queue.add_argument(
+        "virtual_cluster",
+        metavar="VC",
+        nargs="?",
+        help=words(msg("only those of this virtual cluster")),
+    )
+    move = command("move", msg("move a waiting job among those of its priority"), named, whose)
+    move.add_argument(
+        "place",
+        metavar="PLACE",
+        type=int,
+        help=words(msg("from 1; among your own jobs, for administrators among all")),
+    )
+    priority = command("priority", msg("give a job another priority"), named, whose)
+    priority.add_argument(
+        "priority", metavar="N", type=int, help=words(msg("0 to 100; a higher one comes first"))
+    )
+    command("vcs", msg("list the virtual clusters"))
+    _add_virtual_clusters(
+        command("vc", msg("list or, as administrator, change the virtual clusters")), common, locale
+    )
+    _add_file(
+        command("validate", msg("say what is wrong with a job, or whether it fits now")), words(FILE_HELP)
+    )
+    add_ssh(command, named, whose, locale)
+    add_keys(
+        command("keys", msg("list and change the public keys with which you log into tasks")),
+        common,
+        locale,
+    )
+    add_fs(command("fs", msg("look at, upload, download and change files of the storage")), common, locale)
+    return parser
+
+
+def _add_code(submit: argparse.ArgumentParser, locale: str) -> None:
+    code = submit.add_mutually_exclusive_group()
+    code.add_argument(
+        "--code",
+        metavar="DIR",
+        help=msg(
+            "upload the code in this folder first (default: FILE's folder, where its .pai/settings.json or "
+            ".vscode/settings.json enables it)"
+        ).in_locale(locale),
+    )
+    code.add_argument(
+        "--no-code",
+        action="store_true",
+        help=msg("upload nothing, whatever the settings are").in_locale(locale),
+    )
+    for option, about in (
+        ("--include", msg("which files, for example '**/*.py'; may be given several times")),
+        ("--exclude", msg("which files not; may be given several times")),
+    ):
+        submit.add_argument(option, metavar="GLOB", action="append", help=about.in_locale(locale))
+    submit.add_argument(
+        "--generate-name",
+        action="store_true",
+        help=msg("put 8 digits after the job's name, so that it is used nowhere yet").in_locale(locale),
+    )
+
+
+def _add_virtual_clusters(
+    parser: argparse.ArgumentParser, common: argparse.ArgumentParser, locale: str
+) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    named = argparse.ArgumentParser(add_help=False)
+    named.add_argument("name", metavar="NAME", help=msg("the virtual cluster's name").in_locale(locale))
+
+    def action(name: str, about: Message, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
+        text = about.in_locale(locale)
+        made: argparse.ArgumentParser = actions.add_parser(
+            name, help=text, description=text, parents=[*parents, common]
+        )
+        made.set_defaults(command=f"vc {name}")
+        return made
+
+    action("list", msg("list the virtual clusters"))
+    wanted = action(
+        "set",
+        msg(
+            "make a virtual cluster or change it; what it needs comes out of default, what is not said stays"
+        ),
+        named,
+    )
+    wanted.add_argument(
+        "capacity", metavar="PERCENT", type=float, help=msg("guaranteed per cent").in_locale(locale)
+    )
+    wanted.add_argument(
+        "--max",
+        dest="most",
+        metavar="PERCENT",
+        type=float,
+        help=msg("per cent at most, with what it borrows").in_locale(locale),
+    )
+    for option, target, about in (
+        ("--user", "users", msg("who may use it; may be given several times")),
+        ("--group", "groups", msg("a group that may use it; may be given several times")),
+    ):
+        wanted.add_argument(
+            option, dest=target, metavar="NAME", action="append", help=about.in_locale(locale)
+        )
+    wanted.add_argument(
+        "--everybody", action="store_true", help=msg("everybody may use it").in_locale(locale)
+    )
+    action("delete", msg("delete a virtual cluster that has no jobs left; its share goes to default"), named)
+    action("stop", msg("let nothing more of a virtual cluster start; what runs goes on"), named)
+    action("start", msg("let a stopped virtual cluster go on"), named)
+
+
+FILE_HELP = msg("the job's JSON, comments allowed; - is the standard input")
+EXIT_CODES = msg(
+    "exit codes:\n"
+    "  0  done; submit --watch: the job has succeeded\n"
+    "  1  refused: a wrong job, a job or file that is not there, no permission\n"
+    "  2  wrong usage, or a file that cannot be read\n"
+    "  3  the scheduler does not answer\n"
+    "  4  submit --watch: the job has failed or was stopped\n"
+    "  255  ssh, exec: there was no way in, or it broke off; otherwise they end as the command did"
+)
+
+
+def _add_file(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("file", metavar="FILE", help=text)

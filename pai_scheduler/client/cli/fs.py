@@ -1,0 +1,200 @@
+"""The commands of `pai fs`: what is in the storage, changed and looked at from a terminal."""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.errors import FilesError
+from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.transfer import side_by_side
+from pai_scheduler.job.messages import msg
+
+from .progress import amount
+from .session import OK, REFUSED, Session
+from .tables import moment, printable, table
+
+#: Entries that are laid out together: a long listing is seen while it comes.
+_BLOCK = 1000
+
+
+async def fs_ls(session: Session, *, path: str, long: bool, recursive: bool, human: bool) -> int:
+    """List a folder."""
+    folder = await storage_path(session.files, path)
+    info = await session.files.status(folder)
+    if not info.is_folder:
+        # as in every ls: a file is listed as itself
+        _print_entries([info], posixpath.dirname(folder), session, long=long, human=human)
+        return OK
+    entries = session.files.walk(folder) if recursive else session.files.iterate(folder)
+    if session.as_json:
+        async with aclosing(entries) as found:
+            session.print_json([_as_json(entry) async for entry in found])
+        return OK
+    async with aclosing(entries) as found:
+        async for block in _blocks(found):
+            _print_entries(block, folder, session, long=long, human=human)
+    return OK
+
+
+async def fs_rm(session: Session, *, paths: Sequence[str], recursive: bool) -> int:
+    """Delete."""
+    code = OK
+    for path in paths:
+        full = await storage_path(session.files, path)
+        if not await session.files.delete(full, recursive=recursive):
+            text = msg("There is no {path}.", path=full).in_locale(session.locale)
+            print(printable(text), file=sys.stderr)
+            code = REFUSED
+    return code
+
+
+async def fs_mkdir(session: Session, *, paths: Sequence[str]) -> int:
+    """Make folders."""
+    for path in paths:
+        await session.files.mkdirs(await storage_path(session.files, path))
+    return OK
+
+
+async def fs_du(session: Session, *, paths: Sequence[str], human: bool) -> int:
+    """Tell how much there is."""
+    rows: list[list[str]] = []
+    answers: list[dict[str, Any]] = []
+    for path in paths or ("",):
+        full = await storage_path(session.files, path)
+        found = await session.files.summary(full)
+        answers.append({"path": full, "length": found.length, "files": found.files, "folders": found.folders})
+        rows.append([_length(found.length, human), str(found.files), str(found.folders), full])
+    if session.as_json:
+        session.print_json(answers)
+    else:
+        header = [msg("LENGTH"), msg("FILES"), msg("FOLDERS"), msg("PATH")]
+        print(table([title.in_locale(session.locale) for title in header], rows))
+    return OK
+
+
+async def fs_cat(session: Session, *, paths: Sequence[str]) -> int:
+    """Print files as they are."""
+    for path in paths:
+        async with session.files.read(await storage_path(session.files, path)) as pieces:
+            async for piece in pieces:
+                sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    return OK
+
+
+async def fs_mv(session: Session, *, source: str, target: str, force: bool) -> int:
+    """Move."""
+    whence = await storage_path(session.files, source)
+    whither = await _into(session.files, await storage_path(session.files, target), whence)
+    await session.files.rename(whence, whither, overwrite=force)
+    return OK
+
+
+async def fs_cp(session: Session, *, source: str, target: str, recursive: bool, force: bool) -> int:
+    """Copy within the storage."""
+    files = session.files
+    whence = await storage_path(files, source)
+    whither = await _into(files, await storage_path(files, target), whence)
+    if not (await files.status(whence)).is_folder:
+        await files.copy(whence, whither, overwrite=force)
+        return OK
+    if not recursive:
+        raise FilesError(400, "IllegalArgumentException", msg("{path} is a folder: add -r.", path=whence))
+    if f"{whither}/".startswith(f"{whence}/"):
+        raise FilesError(
+            400, "IllegalArgumentException", msg("{path} cannot be copied into itself.", path=whence)
+        )
+    await files.mkdirs(whither)
+    copied: list[tuple[str, str]] = []
+    async with aclosing(files.walk(whence)) as entries:
+        async for entry in entries:
+            place = whither + entry.path.removeprefix(whence)
+            if entry.is_folder:
+                await files.mkdirs(place)
+            else:
+                copied.append((entry.path, place))
+    await side_by_side(copied, lambda pair: files.copy(*pair, overwrite=force))
+    return OK
+
+
+async def storage_path(files: FilesClient, written: str) -> str:
+    """Find the path that somebody means: a URI, an absolute path, or one in their own folder."""
+    if "://" in written or written.startswith("$"):
+        return files.resolve(written)
+    whole = written if written.startswith("/") else posixpath.join(await files.home(), written)
+    return "/" + posixpath.normpath(whole).lstrip("/")
+
+
+async def _into(files: FilesClient, target: str, source: str) -> str:
+    """Give the place of `source` in `target` where that is a folder."""
+    there = await files.find(target)
+    if there is None or not there.is_folder:
+        return target
+    return f"{target.rstrip('/')}/{posixpath.basename(source)}"
+
+
+async def _blocks(entries: AsyncIterator[FileInfo]) -> AsyncIterator[list[FileInfo]]:
+    block: list[FileInfo] = []
+    async for entry in entries:
+        block.append(entry)
+        if len(block) == _BLOCK:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _print_entries(
+    entries: Sequence[FileInfo], folder: str, session: Session, *, long: bool, human: bool
+) -> None:
+    if session.as_json:
+        session.print_json([_as_json(entry) for entry in entries])
+        return
+    names = [_name(entry, folder) for entry in entries]
+    if not long:
+        print("\n".join(names))
+        return
+    rows = [
+        [
+            _rights(entry),
+            entry.owner,
+            entry.group,
+            "-" if entry.is_folder else _length(entry.length, human),
+            moment(entry.modified),
+            name,
+        ]
+        for entry, name in zip(entries, names, strict=True)
+    ]
+    header = [msg("RIGHTS"), msg("OWNER"), msg("GROUP"), msg("LENGTH"), msg("CHANGED"), msg("NAME")]
+    print(table([title.in_locale(session.locale) for title in header], rows))
+
+
+def _name(entry: FileInfo, folder: str) -> str:
+    name = printable(entry.path.removeprefix(folder.rstrip("/") + "/"))
+    return f"{name}/" if entry.is_folder else name
+
+
+def _rights(entry: FileInfo) -> str:
+    return stat.filemode((stat.S_IFDIR if entry.is_folder else stat.S_IFREG) | entry.permission)
+
+
+def _length(length: int, human: bool) -> str:
+    return amount(length) if human else str(length)
+
+
+def _as_json(entry: FileInfo) -> dict[str, Any]:
+    return {
+        "path": entry.path,
+        "type": "folder" if entry.is_folder else "file",
+        "length": entry.length,
+        "modified": entry.modified,
+        "permission": f"{entry.permission:03o}",
+        "owner": entry.owner,
+        "group": entry.group,
+    }

@@ -1,0 +1,195 @@
+"""How jobs, machines and virtual clusters look on a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from pai_scheduler.job.exit_words import shown_name
+from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.rest.models import (
+    JobDetail,
+    JobSummary,
+    NodeInfo,
+    TaskStatus,
+    Validation,
+    VirtualClusterInfo,
+)
+
+from .tables import duration, moment, pairs, table
+
+
+def jobs_table(jobs: Sequence[JobSummary], locale: str) -> str:
+    """Lay out a list of jobs; whose they are stands there when they are not all one user's."""
+    several = len({job["username"] for job in jobs}) > 1
+    header = [
+        msg("NAME"),
+        *([msg("USER")] if several else []),
+        msg("STATE"),
+        msg("VIRTUAL CLUSTER"),
+        msg("TASKS"),
+        msg("GPUS"),
+        msg("CREATED"),
+        msg("TOOK"),
+        msg("EXIT"),
+    ]
+    rows = [
+        [
+            job["name"],
+            *([job["username"]] if several else []),
+            _state(job["state"], job["subState"]),
+            job["virtualCluster"],
+            str(job["totalTaskNumber"]),
+            str(job["totalGpuNumber"]),
+            moment(job["createdTime"]),
+            _took(job["createdTime"], job["completedTime"]),
+            _number(job["appExitCode"]),
+        ]
+        for job in jobs
+    ]
+    return table(_words(header, locale), rows)
+
+
+def show_job(detail: JobDetail, locale: str) -> str:
+    """Lay out one job: its state and why, then its tasks."""
+    status = detail["jobStatus"]
+    spec = status["appExitSpec"]
+    exit_code = _number(status["appExitCode"]) if status["appExitCode"] is not None else ""
+    about = [
+        (msg("Job"), f"{detail['name']} ({status['username']})"),
+        (msg("State"), _state(status["state"], status["subState"])),
+        (msg("Waiting"), status["waitingReason"]),
+        (msg("Virtual cluster"), status["virtualCluster"]),
+        (msg("Created"), moment(status["createdTime"])),
+        (msg("Started"), moment(status["appLaunchedTime"]) if status["appLaunchedTime"] else ""),
+        (msg("Ended"), moment(status["completedTime"]) if status["completedTime"] else ""),
+        (msg("Retries"), str(status["retries"]) if status["retries"] else ""),
+        (msg("Exit code"), f"{exit_code} {shown_name(spec['phrase'])}" if exit_code and spec else exit_code),
+        (msg("Why"), status["appExitDiagnostics"]),
+    ]
+    tasks = [
+        _task_row(f"{role}-{task['taskIndex']}", task)
+        for role, tasks in detail["taskRoles"].items()
+        for task in tasks["taskStatuses"]
+    ]
+    header = [msg("TASK"), msg("STATE"), msg("ADDRESS"), msg("PORTS"), msg("GPU NUMBERS"), msg("EXIT")]
+    block = pairs([(name.in_locale(locale), value) for name, value in about])
+    return f"{block}\n\n{table(_words(header, locale), tasks)}"
+
+
+def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
+    """Lay out the machines: used of total."""
+    header = [
+        msg("NODE"),
+        msg("STATE"),
+        msg("CPUS (used/all)"),
+        msg("MEMORY MB (used/all)"),
+        msg("GPUS (used/all)"),
+    ]
+    rows = [
+        [
+            node["name"],
+            node["state"],
+            f"{node['used']['cpus']}/{node['total']['cpus']}",
+            f"{node['used']['memoryMB']}/{node['total']['memoryMB']}",
+            _gpus(node, locale),
+        ]
+        for node in nodes
+    ]
+    return table(_words(header, locale), rows)
+
+
+def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: str) -> str:
+    """Lay out the virtual clusters; capacities in per cent."""
+    header = [
+        msg("VIRTUAL CLUSTER"),
+        msg("GUARANTEED %"),
+        msg("AT MOST %"),
+        msg("USED %"),
+        msg("GPUS (used/all)"),
+        msg("RUNNING"),
+        msg("WAITING"),
+        msg("STATE"),
+    ]
+    rows = [
+        [
+            name,
+            f"{cluster['capacity']:g}",
+            f"{cluster['maxCapacity']:g}",
+            f"{cluster['usedCapacity']:.4g}",
+            f"{cluster['resourcesUsed']['GPUs']}/{cluster['resourcesTotal']['GPUs']}",
+            str(cluster["numActiveJobs"]),
+            str(cluster["numPendingJobs"]),
+            cluster["status"],
+        ]
+        for name, cluster in clusters.items()
+    ]
+    return table(_words(header, locale), rows)
+
+
+def _task_row(name: str, task: TaskStatus) -> list[str]:
+    gpus = [
+        str(index)
+        for index in range(task["containerGpus"].bit_length())
+        if task["containerGpus"] >> index & 1
+    ]
+    ports = [f"{label}:{numbers}" for label, numbers in task["containerPorts"].items()]
+    return [
+        name,
+        task["taskState"],
+        task["containerIp"] or "-",
+        " ".join(ports) or "-",
+        ",".join(gpus) or "-",
+        _number(task["containerExitCode"]),
+    ]
+
+
+def _gpus(node: NodeInfo, locale: str) -> str:
+    simulated = {gpu["type"] for gpu in node["gpus"] if gpu["simulated"]}
+    note = msg("simulated").in_locale(locale)
+    return (
+        ", ".join(
+            f"{kind} {node['used']['gpus'].get(kind, 0)}/{count}"
+            + (f" ({note})" if kind in simulated else "")
+            for kind, count in node["total"]["gpus"].items()
+        )
+        or "-"
+    )
+
+
+def _state(state: str, sub_state: str) -> str:
+    return state if sub_state in ("", "ENDED", state) else f"{state} ({sub_state})"
+
+
+def _took(created: int, completed: int | None) -> str:
+    return duration((completed if completed is not None else int(time.time() * 1000)) - created)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _words(header: Sequence[Message], locale: str) -> list[str]:
+    return [title.in_locale(locale) for title in header]
+
+
+def limits_in_words(validation: Validation) -> Iterator[Message]:
+    """Say what order and limits a job would have: its order only where it would have to wait."""
+    limits = validation["limits"]
+    if limits is None:
+        return
+    if validation["fits"] == "later":
+        yield msg(
+            "Its priority is {priority}, its place in the queue would be {place}.",
+            priority=limits["priority"],
+            place=limits["queuePlace"],
+        )
+    if limits["maxRunSeconds"] is not None:
+        yield msg("It may run for {seconds} s.", seconds=limits["maxRunSeconds"])
+    if limits["gpusPerUser"] is not None:
+        yield counted(
+            "You hold {held} of the {count} GPU that one user may hold there.",
+            "You hold {held} of the {count} GPUs that one user may hold there.",
+            held=limits["gpusHeld"],
+            count=limits["gpusPerUser"],
+        )

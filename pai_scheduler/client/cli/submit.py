@@ -1,0 +1,84 @@
+"""`pai submit`: a job from a file, with the code beside it where its folder's settings say so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out, prepare, read_settings
+
+from .files import read_job_file
+from .progress import amount, shown_progress
+from .session import OK, Session
+from .tables import printable_lines
+from .watch import watch
+
+
+async def submit(
+    session: Session,
+    *,
+    file: str,
+    watch_it: bool,
+    user: str | None,
+    code: str | None,
+    no_code: bool,
+    include: Sequence[str] | None,
+    exclude: Sequence[str] | None,
+    generate_name: bool,
+) -> int:
+    """Submit a job, and with `--watch` see it through."""
+    config = await asyncio.to_thread(read_job_file, file)
+    folder = Path(code) if code is not None else Path() if file == "-" else Path(file).parent
+    settings = await asyncio.to_thread(
+        _settings, folder, reads=code is not None or file != "-", no_code=no_code
+    )
+    wanted = not no_code and (settings.enabled or code is not None or bool(include) or bool(exclude))
+    settings = replace(
+        settings,
+        enabled=wanted,
+        include=include or settings.include,
+        exclude=exclude or settings.exclude,
+        generate_name=generate_name or settings.generate_name,
+    )
+    prepared = await prepare(session.client, session.files, config, folder, settings, user=user)
+    with shown_progress(session.locale) as tell:
+        name, sent = await carry_out(session.client, session.files, prepared, folder, tell, user=user)
+    if prepared.code is not None and not session.as_json:
+        session.say(
+            "Code in {folder}. Files transferred: {files} ({length}); there already: {same}.",
+            folder=prepared.code_folder,
+            files=sent.files,
+            length=amount(sent.length),
+            same=sent.same + sent.copied,
+        )
+    return await _follow(session, name, user, watch_it=watch_it)
+
+
+async def _follow(session: Session, name: str, user: str | None, *, watch_it: bool) -> int:
+    owner = await session.owner(user)
+    if session.as_json and not watch_it:
+        session.print_json({"name": name, "username": owner})
+    elif not session.as_json:
+        session.say("Job {name} is submitted.", name=name)
+        if not watch_it:
+            # what would be waited for in vain is best known now
+            status = (await session.client.job(owner, name))["jobStatus"]
+            if status["subState"] == "QUEUED":
+                print(printable_lines(status["waitingReason"]))
+    if not watch_it:
+        return OK
+    return await watch(session.client, owner, name, session.locale, as_json=session.as_json)
+
+
+def _settings(folder: Path, *, reads: bool, no_code: bool) -> CodeSettings:
+    """Read the settings of a folder; wrong ones are no obstacle to a job without code."""
+    if not reads:
+        return CodeSettings()
+    try:
+        return read_settings(folder)
+    except CodeError:
+        if no_code:
+            return CodeSettings()
+        raise

@@ -1,0 +1,402 @@
+"""The way everybody else talks to the scheduler: one typed, asynchronous client of its REST API."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self, cast
+from urllib.parse import quote
+
+import httpx
+
+from pai_scheduler.rest.log_position import LogPart, LogPosition
+from pai_scheduler.rest.models import (
+    DEFAULT_URL,
+    AttemptInfo,
+    FieldError,
+    JobDetail,
+    JobEvent,
+    JobSummary,
+    NodeInfo,
+    PublicKeyInfo,
+    QueueEntry,
+    ServiceInfo,
+    SshInfo,
+    TaskMetrics,
+    UserInfo,
+    Validation,
+    VirtualClusterInfo,
+)
+
+
+class ApiError(Exception):
+    """The scheduler answered, and refused. `code` is the contract's name for it; `errors` by field."""
+
+    def __init__(self, status: int, code: str, message: str, errors: list[FieldError] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.errors = errors or []
+
+
+class UnreachableError(Exception):
+    """Nobody answered at the scheduler's address, or only a standby; it says nothing about the jobs."""
+
+
+class Client:
+    """Talks to the scheduler at `url` with a user's bearer `token`.
+
+    Defaults: `PAI_API_URL` (the address without `/api/v1`), then this machine's default port; `PAI_TOKEN`,
+    then `JUPYTERHUB_API_TOKEN`. `locale` ("zh_CN") chooses the language of the messages. Every call raises
+    `ApiError` when refused and `UnreachableError` when nobody answers. Use it as
+    `async with Client() as pai:`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        locale: str = "en",
+        timeout: float = 30.0,
+        transport: httpx.AsyncBaseTransport | None = None,
+        warned: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        #: hears what the scheduler says of a job that it has accepted all the same
+        self.warned = warned
+        self.url = (url or os.environ.get("PAI_API_URL") or DEFAULT_URL).rstrip("/")
+        #: Empty where there is none.
+        self.token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+        self._http = httpx.AsyncClient(
+            base_url=f"{self.url}/api/v1/",
+            headers={
+                # without a token the scheduler refuses by itself; an empty one is no header at all
+                **({"Authorization": f"Bearer {self.token}"} if self.token else {}),
+                "Accept-Language": locale.replace("_", "-"),
+            },
+            timeout=timeout,
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def about(self) -> ServiceInfo:
+        """Tell what answers at this address (needs no token)."""
+        return cast(ServiceInfo, await self._json("GET", f"{self.url}/api/v1"))
+
+    async def whoami(self) -> UserInfo:
+        """Tell whose token this is."""
+        return cast(UserInfo, await self._json("GET", "user"))
+
+    async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
+        """Submit a job (durable on return), for oneself or, as admin, for `user`; give its name."""
+        path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
+        response = await self._send("POST", path, json=config)
+        for warning in response.headers.get_list("X-Warning"):
+            self.warned(warning)
+        return str(config["jobName"])
+
+    async def jobs(self, user: str | None = None, *, limit: int | None = None) -> list[JobSummary]:
+        """List jobs, newest first; those of `user` only, the first `limit` (1 to 10,000), where given."""
+        params = _present(username=user or None, limit=limit)
+        return cast(list[JobSummary], await self._json("GET", "jobs", params=params))
+
+    async def job(self, user: str, name: str) -> JobDetail:
+        """Give a job in full."""
+        return cast(JobDetail, await self._json("GET", _job(user, name)))
+
+    async def config(self, user: str, name: str) -> dict[str, Any]:
+        """Give a job's JSON as it was submitted."""
+        return cast(dict[str, Any], await self._json("GET", f"{_job(user, name)}/config"))
+
+    async def attempts(self, user: str, name: str) -> list[AttemptInfo]:
+        """List a job's attempts, oldest first."""
+        return cast(list[AttemptInfo], await self._json("GET", f"{_job(user, name)}/attempts"))
+
+    async def stop(self, user: str, name: str) -> None:
+        """Stop a job; stopping an ended one is no error."""
+        await self._json("PUT", f"{_job(user, name)}/executionType", json={"value": "STOP"})
+
+    async def delete(self, user: str, name: str) -> None:
+        """Delete a job and its logs; a running one is stopped first."""
+        await self._json("DELETE", _job(user, name))
+
+    async def validate(self, config: Mapping[str, Any]) -> Validation:
+        """Check a job without submitting it."""
+        return cast(Validation, await self._json("POST", "validate", json=config))
+
+    async def nodes(self) -> list[NodeInfo]:
+        """List the machines."""
+        return cast(list[NodeInfo], await self._json("GET", "nodes"))
+
+    async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
+        """List the virtual clusters by name."""
+        return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
+
+    async def queue(
+        self, virtual_cluster: str | None = None, *, limit: int | None = None
+    ) -> dict[str, list[QueueEntry]]:
+        """List the waiting jobs of each virtual cluster (or of one), first come first.
+
+        `limit`: so many places of each (1 to 10,000), and as many of one's own jobs that come later.
+        """
+        params = _present(virtualCluster=virtual_cluster, limit=limit, own=limit and 1)
+        return cast(dict[str, list[QueueEntry]], await self._json("GET", "queue", params=params))
+
+    async def reorder(
+        self, user: str, name: str, *, priority: int | None = None, place: int | None = None
+    ) -> None:
+        """Give a job another priority (0–100), or another place (from 1) among those of its priority."""
+        body = _present(priority=priority, place=place)
+        await self._json("PUT", f"{_job(user, name)}/queue", json=body)
+
+    async def set_virtual_cluster(
+        self,
+        name: str,
+        capacity: float,
+        *,
+        max_capacity: float | None = None,
+        users: Sequence[str] | None = None,
+        groups: Sequence[str] | None = None,
+    ) -> None:
+        """Make a virtual cluster, or change it (administrators); per cent. What is None stays as it is."""
+        body = _present(vcCapacity=capacity, vcMaxCapacity=max_capacity, users=users, groups=groups)
+        await self._json("PUT", _virtual_cluster(name), json=body)
+
+    async def delete_virtual_cluster(self, name: str) -> None:
+        """Delete a virtual cluster that has no jobs left (administrators); its share goes to `default`."""
+        await self._json("DELETE", _virtual_cluster(name))
+
+    async def stop_virtual_cluster(self, name: str) -> None:
+        """Let nothing more of a virtual cluster start (administrators); what runs goes on."""
+        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "stopped"})
+
+    async def start_virtual_cluster(self, name: str) -> None:
+        """Let a stopped virtual cluster go on (administrators)."""
+        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "running"})
+
+    async def log(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        limit: int | None = None,
+    ) -> bytes:
+        """Read a task's log from a byte offset (negative: from the end)."""
+        params = _present(attempt=attempt, offset=offset, limit=limit)
+        response = await self._send("GET", _log(user, job, role, index, stream), params=params)
+        return response.content
+
+    async def follow_log(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """Give a task's log as it is written, until the task has ended."""
+        whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset, follow=True)
+        async with aclosing(whole) as parts:
+            async for part in parts:
+                yield part.data
+
+    async def log_parts(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> AsyncIterator[bytes]:
+        """Give a task's log as it is now, piece by piece, however long it is."""
+        whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset)
+        async with aclosing(whole) as parts:
+            async for part in parts:
+                yield part.data
+
+    async def log_stream(
+        self,
+        user: str,
+        job: str,
+        role: str,
+        index: int,
+        stream: str = "all",
+        *,
+        attempt: int | None = None,
+        offset: int = 0,
+        follow: bool = False,
+        timestamps: bool = False,
+    ) -> AsyncGenerator[LogPart, None]:
+        """Give a task's log with the offset after each part, at which another call would go on.
+
+        `timestamps`: before each line when it began, and before the first one of the answer in any case.
+        """
+        params = _present(attempt=attempt, offset=offset)
+        flags = {name: 1 for name, wanted in (("follow", follow), ("timestamps", timestamps)) if wanted}
+        async with self._stream(_log(user, job, role, index, stream), {**params, **flags}) as response:
+            position = LogPosition(response.headers, timestamps=timestamps)
+            async for data in response.aiter_bytes():
+                yield position.count(data)
+
+    async def task_metrics(
+        self, user: str, job: str, role: str, index: int, *, attempt: int | None = None, after: int = 0
+    ) -> TaskMetrics:
+        """Give what a task has used, later than `after` (ms since the epoch)."""
+        path = f"{_task(user, job, role, index)}/metrics"
+        return cast(
+            TaskMetrics, await self._json("GET", path, params=_present(attempt=attempt, after=after or None))
+        )
+
+    async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
+        """Give what has happened to a job after event `after`, oldest first."""
+        headers = {"Last-Event-ID": str(after)}
+        return cast(list[JobEvent], await self._json("GET", f"{_job(user, name)}/events", headers=headers))
+
+    async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
+        """Give a job's story from event `after` on, and go on as it happens, until the job has ended."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data:"):
+                    yield cast(JobEvent, json.loads(line.removeprefix("data:")))
+
+    async def ssh(self, user: str, name: str) -> SshInfo:
+        """Tell how to reach the running tasks of a job by SSH."""
+        return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh"))
+
+    async def ssh_key(self, user: str, name: str, form: str = "openssh") -> str:
+        """Give the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""
+        response = await self._send("GET", f"{_job(user, name)}/ssh/key", params={"format": form})
+        return response.text
+
+    async def public_keys(self, user: str) -> list[PublicKeyInfo]:
+        """List the public keys that a user registered."""
+        return cast(list[PublicKeyInfo], await self._json("GET", _public_keys(user)))
+
+    async def add_public_key(self, user: str, line: str) -> PublicKeyInfo:
+        """Register a public key (a line `ssh-ed25519 AAAA… comment`): it opens every task of the user's."""
+        return cast(PublicKeyInfo, await self._json("POST", _public_keys(user), json={"key": line}))
+
+    async def remove_public_key(self, user: str, fingerprint: str) -> None:
+        """Forget a public key, by its fingerprint (`SHA256:…`)."""
+        await self._json("DELETE", f"{_public_keys(user)}/{quote(fingerprint, safe='')}")
+
+    async def _json(self, method: str, path: str, **options: Any) -> Any:
+        response = await self._send(method, path, **options)
+        return response.json() if response.content else None
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = await self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise UnreachableError(f"the scheduler at {self.url} does not answer: {error}") from error
+        _raise_for(response)
+        return response
+
+    def _stream(
+        self, path: str, params: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> _Stream:
+        request = self._http.build_request(
+            "GET",
+            path,
+            params=dict(params),
+            headers=dict(headers or {}),
+            timeout=httpx.Timeout(30.0, read=None),
+        )
+        return _Stream(self, request)
+
+
+class _Stream:
+    """A response that is read while it comes; refusals and lost connections as in every other call."""
+
+    def __init__(self, client: Client, request: httpx.Request) -> None:
+        self._client, self._request = client, request
+        self._response: httpx.Response | None = None
+
+    async def __aenter__(self) -> httpx.Response:
+        try:
+            self._response = await self._client._http.send(self._request, stream=True)
+            if self._response.is_error:
+                await self._response.aread()
+        except httpx.TransportError as error:
+            raise UnreachableError(f"the scheduler at {self._client.url} does not answer: {error}") from error
+        _raise_for(self._response)
+        return self._response
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._response is not None:
+            await self._response.aclose()
+        if isinstance(error, httpx.TransportError):
+            raise UnreachableError(f"the connection to the scheduler broke off: {error}") from error
+
+
+def _job(user: str, name: str) -> str:
+    return f"user/{quote(user, safe='')}/jobs/{quote(name, safe='')}"
+
+
+def _public_keys(user: str) -> str:
+    return f"user/{quote(user, safe='')}/ssh-keys"
+
+
+def _virtual_cluster(name: str) -> str:
+    return f"virtual-clusters/{quote(name, safe='')}"
+
+
+def _log(user: str, job: str, role: str, index: int, stream: str) -> str:
+    return f"{_task(user, job, role, index)}/logs/{stream}"
+
+
+def _task(user: str, job: str, role: str, index: int) -> str:
+    return f"{_job(user, job)}/taskRoles/{quote(role, safe='')}/tasks/{index}"
+
+
+def _present(**params: Any) -> dict[str, Any]:
+    return {key: value for key, value in params.items() if value is not None}
+
+
+def _raise_for(response: httpx.Response) -> None:
+    if not response.is_error:
+        return
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    if not isinstance(body, dict):
+        body = {}
+    if body.get("code") == "StandbyError":
+        raise UnreachableError(str(body.get("message")))
+    raise ApiError(
+        response.status_code,
+        str(body.get("code", "UnknownError")),
+        str(body.get("message", f"{response.status_code} {response.reason_phrase}")),
+        body.get("errors"),
+    )

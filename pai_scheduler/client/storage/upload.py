@@ -1,0 +1,317 @@
+"""Uploads files and folders: several at once, only what changed, and on from where a connection broke.
+
+A file that is not small grows under a name of its own, `.<name>.<fingerprint>.part` beside its place, and
+is put there when it is whole; the browser does the same, so that one may go on with what the other began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+from pai_scheduler.client.rest import UnreachableError
+from pai_scheduler.job.messages import msg
+
+from .client import FilesClient
+from .errors import FilesError
+from .local_tree import LocalFile, look_at, look_through
+from .models import FileInfo
+from .transfer import (
+    PIECE,
+    LeftOut,
+    LocalFileError,
+    Meter,
+    Outcome,
+    Tell,
+    Trials,
+    is_part_of,
+    part_name,
+    part_prefix,
+    side_by_side,
+)
+
+#: Bytes of the longest file that is sent whole, in one request.
+SMALL = 4 * 2**20
+#: Bytes of one request of a longer one: proxies before the scheduler may limit how long one is.
+APPENDED = 64 * 2**20
+#: So many files in one folder are asked for one by one; if there are more, the folder is listed.
+_FEW = 3
+#: Parts of a file that are looked for; an interrupted upload of another state of it leaves one.
+_PARTS_LISTED = 20
+#: After so many ms (by the storage's clock) what another upload left is not gone on with.
+_STALE = 24 * 3600 * 1000
+
+
+async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | None = None) -> Outcome:
+    """Make `remote` the same as a file or folder of this machine; what else is there already stays.
+
+    FilesError where the folder cannot be made or the storage is full, LocalFileError where `local` cannot be
+    read; of single files in a folder the outcome tells.
+    """
+    if not await asyncio.to_thread(local.is_dir):
+        folder, _, name = remote.rpartition("/")
+        file = replace(await asyncio.to_thread(look_at, local), name=name)
+        return await upload_files(client, [file], folder or "/", tell)
+    tree = await asyncio.to_thread(look_through, local)
+    await client.mkdirs(remote)
+    left_out = list(tree.left_out)
+
+    async def make(name: str) -> None:
+        try:
+            await client.mkdirs(f"{remote.rstrip('/')}/{name}")
+        except FilesError as error:
+            if error.concerns_all:
+                raise
+            left_out.append(LeftOut(str(local / name), error, failed=True))
+
+    await side_by_side(_without_contents(tree.folders, tree.files), make)
+    outcome = await upload_files(client, tree.files, remote, tell)
+    outcome.left_out[:0] = left_out
+    return outcome
+
+
+async def upload_files(
+    client: FilesClient,
+    files: Sequence[LocalFile],
+    folder: str,
+    tell: Tell | None = None,
+    *,
+    twins: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Upload files to their names below a folder of the storage; those that are the same are not sent.
+
+    `twins`: by name, the path in the storage of a file that is the same; it is copied there.
+    """
+    there = await present(client, folder, [file.name for file in files])
+    meter = Meter(len(files), sum(file.length for file in files), tell)
+    upload = _Upload(client, folder.rstrip("/"), there, twins or {}, meter)
+    await side_by_side(files, upload.one)
+    return upload.outcome
+
+
+async def present(client: FilesClient, folder: str, names: Sequence[str]) -> Mapping[str, FileInfo]:
+    """Find which of these (paths below a folder of the storage) are there."""
+    by_folder: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        by_folder[name.rpartition("/")[0]].append(name)
+    found: dict[str, FileInfo] = {}
+    root = folder.rstrip("/")
+
+    async def look(inner: str) -> None:
+        wanted = by_folder[inner]
+        if len(wanted) <= _FEW:
+            for name in wanted:
+                with _not_found():
+                    found[name] = await client.status(f"{root}/{name}")
+            return
+        with _not_found():
+            async with aclosing(client.iterate(f"{root}/{inner}")) as entries:
+                async for info in entries:
+                    found[f"{inner}/{info.name}" if inner else info.name] = info
+
+    await side_by_side(by_folder, look)
+    return found
+
+
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """Take what is refused for what is not there: sending it will tell why, for this file alone."""
+    try:
+        yield
+    except FilesError as error:
+        if error.concerns_all:
+            raise
+
+
+def is_same(there: FileInfo | None, file: LocalFile) -> bool:
+    """Tell whether a file in the storage need not be sent again: the same length and time of change."""
+    return (
+        there is not None
+        and not there.is_folder
+        and (there.length, there.modified) == (file.length, file.modified)
+    )
+
+
+class _Upload:
+    def __init__(
+        self,
+        client: FilesClient,
+        folder: str,
+        there: Mapping[str, FileInfo],
+        twins: Mapping[str, str],
+        meter: Meter,
+    ) -> None:
+        self._client, self._folder, self._there, self._twins = client, folder, there, twins
+        self._meter = meter
+        self.outcome = Outcome()
+
+    async def one(self, file: LocalFile) -> None:
+        """Upload a file; what is wrong with it alone stands in the outcome."""
+        try:
+            if is_same(self._there.get(file.name), file):
+                self.outcome.same += 1
+                return
+            if file.name in self._twins and await self._copied(self._twins[file.name], file):
+                self.outcome.copied += 1
+                return
+            await (self._whole if file.length <= SMALL else self._in_parts)(file)
+            self.outcome.files += 1
+            self.outcome.length += file.length
+        except FilesError as error:
+            if error.concerns_all:
+                raise
+            self.outcome.left_out.append(LeftOut(str(file.path), error, failed=True))
+        except LocalFileError as error:
+            self.outcome.left_out.append(LeftOut(str(file.path), error.message, failed=True))
+        finally:
+            self._meter.done(file.name, file.length)
+
+    async def _copied(self, twin: str, file: LocalFile) -> bool:
+        try:
+            await self._client.copy(twin, f"{self._folder}/{file.name}", overwrite=True)
+        except (UnreachableError, FilesError):
+            # it is gone meanwhile, or something else is wrong that sending it will tell
+            return False
+        return True
+
+    async def _whole(self, file: LocalFile) -> None:
+        target, trials = f"{self._folder}/{file.name}", Trials()
+        while True:
+            try:
+                async with aclosing(self._pieces(file, 0, file.length)) as pieces:
+                    await self._client.write(
+                        target, pieces, overwrite=True, length=file.length, permission=_permission(file)
+                    )
+                await self._client.set_times(target, file.modified)
+                return
+            except (UnreachableError, FilesError) as error:
+                await trials.after(error)
+
+    async def _in_parts(self, file: LocalFile) -> None:
+        target, trials = f"{self._folder}/{file.name}", Trials()
+        furthest = -1
+        while True:
+            try:
+                part, stale = await self._find_part(target, file)
+                if (
+                    part is None
+                    and furthest == file.length
+                    and is_same(await self._client.find(target), file)
+                ):
+                    # it was put in place, only the answer to that got lost
+                    return
+                if part is None or part.length > file.length:
+                    part = await self._begin_part(target, file)
+                if part.length > furthest:
+                    trials.got_on()
+                    furthest = part.length
+                await self._append(part, file)
+                furthest = file.length
+                await self._put_in_place(part.path, target, file)
+                for left in stale:
+                    await self._client.delete(left.path)
+                return
+            except (UnreachableError, FilesError) as error:
+                await trials.after(error)
+
+    async def _find_part(self, target: str, file: LocalFile) -> tuple[FileInfo | None, list[FileInfo]]:
+        """Find what is there of a file already, and what is left of older uploads."""
+        folder, _, name = target.rpartition("/")
+        own = part_name(name, file.length, file.modified)
+        try:
+            page = await self._client.list_page(folder or "/", part_prefix(name), _PARTS_LISTED)
+        except FilesError as error:
+            if error.status != 404:
+                raise
+            return None, []
+        parts = [entry for entry in page.entries if is_part_of(entry.name, name)]
+        part = next((entry for entry in parts if entry.name == own), None)
+        newest = max((entry.modified for entry in parts), default=0)
+        return part, [entry for entry in parts if entry.name != own and entry.modified < newest - _STALE]
+
+    async def _begin_part(self, target: str, file: LocalFile) -> FileInfo:
+        folder, _, name = target.rpartition("/")
+        path = f"{folder}/{part_name(name, file.length, file.modified)}"
+        await self._client.write(path, b"", overwrite=True, permission=_permission(file))
+        return await self._client.status(path)
+
+    async def _append(self, part: FileInfo, file: LocalFile) -> None:
+        offset = part.length
+        while offset < file.length:
+            count = min(APPENDED, file.length - offset)
+            async with aclosing(self._pieces(file, offset, count)) as pieces:
+                await self._client.append(part.path, pieces, length=count)
+            offset += count
+
+    async def _put_in_place(self, part: str, target: str, file: LocalFile) -> None:
+        length = (await self._client.status(part)).length
+        if length != file.length:
+            # two uploads of the same at once, or an append that was thought to be broken
+            raise FilesError(
+                503,
+                "RetriableException",
+                msg(
+                    "{path} has become {length} bytes long instead of {wanted}: something else writes to it.",
+                    path=part,
+                    length=length,
+                    wanted=file.length,
+                ),
+            )
+        await asyncio.to_thread(_check, file)
+        await self._client.set_times(part, file.modified)
+        await self._client.rename(part, target, overwrite=True)
+
+    async def _pieces(self, file: LocalFile, offset: int, count: int) -> AsyncGenerator[bytes, None]:
+        with await asyncio.to_thread(_open, file) as stream:
+            stream.seek(offset)
+            end = offset + count
+            while offset < end:
+                piece = await asyncio.to_thread(stream.read, min(PIECE, end - offset))
+                if not piece:
+                    raise _changed(file)
+                yield piece
+                offset += len(piece)
+                self._meter.at(file.name, offset)
+
+
+def _permission(file: LocalFile) -> int | None:
+    """Let a program stay one; otherwise it is for the storage to say."""
+    return 0o755 if file.executable else None
+
+
+def _open(file: LocalFile) -> BinaryIO:
+    """Open a file that must be as it was when it was looked at."""
+    try:
+        stream = file.path.open("rb")
+    except OSError as error:
+        raise LocalFileError(
+            msg("{file} cannot be read: {reason}.", file=str(file.path), reason=error.strerror)
+        ) from None
+    status = os.fstat(stream.fileno())
+    if (status.st_size, status.st_mtime_ns // 1_000_000) != (file.length, file.modified):
+        stream.close()
+        raise _changed(file)
+    return stream
+
+
+def _check(file: LocalFile) -> None:
+    _open(file).close()
+
+
+def _changed(file: LocalFile) -> LocalFileError:
+    return LocalFileError(
+        msg("{file} has changed while it was being uploaded: upload it again.", file=str(file.path))
+    )
+
+
+def _without_contents(folders: Sequence[str], files: Sequence[LocalFile]) -> list[str]:
+    """Choose the folders that do not come into being with what is in them."""
+    filled = {folder.rpartition("/")[0] for folder in folders}
+    filled.update(file.name.rpartition("/")[0] for file in files)
+    return [folder for folder in folders if folder not in filled]

@@ -1,0 +1,145 @@
+"""Whether a gang would start, and what keeps it from that: which limit, which resource, or who is first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from pai_scheduler.job.messages import Message, counted, msg
+
+from .amounts import describe
+from .demand import Demand
+from .diagnosis import missing, never_fits
+from .quota import Bound, Excess
+from .state import Books, Shape
+
+
+class Fits(StrEnum):
+    """When a gang would start."""
+
+    NOW = "now"
+    LATER = "later"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
+
+    `excess`: the limit in the way, where it is one; `behind`: resources are free, but kept for others.
+    """
+
+    fits: Fits
+    reason: Message | None = None
+    borrows: bool = False
+    excess: Excess | None = None
+    behind: bool = False
+
+
+def prospect(
+    dispatcher: Books, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
+) -> Prospect:
+    """Say what would happen to a job that came now."""
+    shape = dispatcher.shape(user, cluster, gang, preemptible)
+    found = _look(dispatcher, user, cluster, shape)
+    if found.fits is not Fits.LATER or found.borrows or found.excess is not None:
+        return found
+    count = dispatcher.would_preempt(user, cluster, shape)
+    if not count:
+        return found
+    text = counted(
+        "it is guaranteed to virtual cluster {vc}: {count} borrowing job of others is stopped for it.",
+        "it is guaranteed to virtual cluster {vc}: {count} borrowing jobs of others are stopped for it.",
+        vc=cluster,
+        count=count,
+    )
+    return replace(found, reason=text)
+
+
+def obstacle(dispatcher: Books, job_id: str) -> Prospect:
+    """Say what a job waits for that is in line."""
+    user, cluster = dispatcher.whose(job_id)
+    return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
+
+
+def _look(dispatcher: Books, user: str, cluster: str, shape: Shape, job_id: str | None = None) -> Prospect:
+    closed = _closed(dispatcher, cluster)
+    if closed is not None:
+        return Prospect(Fits.LATER, closed)
+    most = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
+    never = _never(dispatcher, user, cluster, shape, most)
+    if never is not None:
+        return never
+    with dispatcher.without_claim(job_id):
+        found = dispatcher.fits(user, cluster, shape, Bound.GUARANTEE)
+        if found is True:
+            return Prospect(Fits.NOW)
+        borrows = shape.preemptible and isinstance(found, Excess)
+        if shape.preemptible:
+            found = dispatcher.fits(user, cluster, shape, most)
+        if found is True:
+            return Prospect(Fits.NOW, borrows=True)
+        if isinstance(found, Excess):
+            return Prospect(Fits.LATER, _beyond(dispatcher, found), borrows, found)
+        if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
+            text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
+            return Prospect(Fits.LATER, text, borrows, behind=True)
+        room = dispatcher.ledger.gpu_room(cluster, most)
+        with dispatcher.unclaimed():
+            reason = missing(dispatcher.cluster, shape.gang, room)
+        # (what the exact search finds here, it may not have had the time to find when the job was tried)
+        return Prospect(
+            Fits.LATER, reason or msg("an arrangement of its tasks is being looked for."), borrows
+        )
+
+
+def _closed(dispatcher: Books, cluster: str) -> Message | None:
+    known = dispatcher.ledger.clusters.get(cluster)
+    if known is None:
+        return msg("there is no virtual cluster {vc} any more.", vc=cluster)
+    if known.stopped:
+        return msg("an administrator has stopped virtual cluster {vc}.", vc=cluster)
+    return None
+
+
+def _never(dispatcher: Books, user: str, cluster: str, shape: Shape, bound: Bound) -> Prospect | None:
+    reason = never_fits(dispatcher.cluster, shape.gang)
+    if reason is not None:
+        return Prospect(Fits.NEVER, reason)
+    excess = dispatcher.ledger.never_within(cluster, user, shape.asked, bound)
+    if excess is None and not dispatcher.ever_fits(cluster, shape, bound):
+        # GPUs of any type, too few of each within the limits
+        reason = msg("the limits of virtual cluster {vc} leave no arrangement of its tasks.", vc=cluster)
+        return Prospect(Fits.NEVER, msg("Never fits at present: {reason}", reason=reason))
+    if excess is None:
+        return None
+    reason = msg("Never fits at present: {reason}", reason=_beyond(dispatcher, excess))
+    return Prospect(Fits.NEVER, reason, excess=excess)
+
+
+def _beyond(dispatcher: Books, excess: Excess) -> Message:
+    asked = describe(excess.resource, excess.asked)
+    limit = describe(excess.resource, excess.limit)
+    values = {"vc": excess.virtual_cluster, "asked": asked, "limit": limit, "used": excess.used}
+    if excess.user is not None:
+        return msg(
+            "a user may hold {limit} in virtual cluster {vc}; {user} holds {used}, "
+            "and the job asks for {asked}.",
+            **values,
+            user=excess.user,
+        )
+    cluster = dispatcher.ledger.clusters[excess.virtual_cluster]
+    if excess.bound is Bound.GUARANTEE:
+        return msg(
+            "a job that must not be stopped for others cannot borrow: virtual cluster {vc} is guaranteed "
+            "{limit} ({share:g} %), its jobs hold {used}, and the job asks for {asked}.",
+            **values,
+            share=cluster.capacity,
+        )
+    return msg(
+        "virtual cluster {vc} may hold {limit} at most ({share:g} %), its jobs hold {used}, "
+        "and the job asks for {asked}.",
+        **values,
+        share=cluster.max_capacity,
+    )

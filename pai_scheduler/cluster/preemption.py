@@ -1,0 +1,102 @@
+"""What would fit if some jobs had ended: which of them must, found by trying."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .amounts import Amounts
+from .demand import Assignment, Demand
+from .placement import Cluster
+from .quota import Ledger
+
+
+@dataclass(slots=True, eq=False)
+class Holding:
+    """What a job holds. `since`: when it got it; `expected_end`: when it will have ended at the latest."""
+
+    job_id: str
+    user: str
+    virtual_cluster: str
+    preemptible: bool
+    since: int
+    expected_end: int | None = None
+    #: its tasks are being stopped
+    ending: bool = False
+    #: … for another job's sake
+    preempted: bool = False
+    #: by place in the gang
+    tasks: dict[int, tuple[Demand, Assignment, Amounts]] = field(default_factory=dict)
+
+    @property
+    def amounts(self) -> Amounts:
+        """Add up what its tasks hold."""
+        total: Counter[str] = Counter()
+        for _, _, amounts in self.tasks.values():
+            total.update(amounts)
+        return total
+
+
+class WhatIf:
+    """Lifts jobs off the cluster and its accounts, and puts them back exactly as they were."""
+
+    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+
+    def needed(self, fits: Callable[[], bool], ends: Sequence[Holding]) -> list[Holding] | None:
+        """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
+
+        None of those found can be left out. `fits` must leave everything as it found it; the last time that
+        it succeeds, exactly those found are lifted.
+        """
+        lifted: list[Holding] = []
+        step = 1
+        try:
+            while not fits():
+                more = ends[len(lifted) : len(lifted) + step]
+                if not more:
+                    return None
+                for holding in more:
+                    self._lift(holding)
+                    lifted.append(holding)
+                step *= 2
+            return self._without_needless(fits, lifted)
+        finally:
+            for holding in lifted:
+                self._put_back(holding)
+
+    def _without_needless(self, fits: Callable[[], bool], lifted: list[Holding]) -> list[Holding]:
+        """Keep what cannot be put back; the last come first. All are lifted again when it returns."""
+        kept: list[Holding] = []
+        stack = [lifted[:]]
+        back: list[Holding] = []
+        while stack:
+            part = stack.pop()
+            for holding in part:
+                self._put_back(holding)
+            if fits():
+                back.extend(part)
+                continue
+            for holding in part:
+                self._lift(holding)
+            if len(part) == 1:
+                kept.append(part[0])
+            else:
+                half = len(part) // 2
+                stack.extend((part[:half], part[half:]))
+        for holding in back:
+            self._lift(holding)
+        order = {id(holding): number for number, holding in enumerate(lifted)}
+        return sorted(kept, key=lambda holding: order[id(holding)])
+
+    def _lift(self, holding: Holding) -> None:
+        for demand, assignment, amounts in holding.tasks.values():
+            self._cluster.release(demand, assignment)
+            self._ledger.unbook(holding.virtual_cluster, holding.user, amounts)
+
+    def _put_back(self, holding: Holding) -> None:
+        for demand, assignment, amounts in holding.tasks.values():
+            self._cluster.occupy(demand, assignment)
+            self._ledger.book(holding.virtual_cluster, holding.user, amounts)

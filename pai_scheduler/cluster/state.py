@@ -1,0 +1,391 @@
+"""Who waits, who holds what, and what is kept for whom: what decisions are made on, and questions to it.
+
+A job is a gang here. Whatever changes is told by its method; `dispatch.py` decides what follows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .amounts import Amounts, of_gang, of_task
+from .definition import VirtualCluster
+from .demand import Assignment, Demand
+from .node import Node
+from .placement import Cluster
+from .preemption import Holding, WhatIf
+from .queue import Line, Queue, Rank
+from .quota import Bound, Excess, Ledger
+from .reservations import Claim, Claims
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a job asks for, and under which limits. `user`: whose quota counts; None where there is none."""
+
+    gang: tuple[Demand, ...]
+    preemptible: bool
+    user: str | None
+    asked: Amounts = field(compare=False, hash=False)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    user: str
+    virtual_cluster: str
+
+
+class Books:
+    """The cluster, its shares, the queue, and what every job holds or has a claim on.
+
+    Memory is kept for waiting and holding jobs only. Times are ms since the epoch and only compared.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clusters: Iterable[VirtualCluster],
+    ) -> None:
+        self.cluster = cluster
+        self.ledger = Ledger(cluster.nodes, clusters)
+        self.queue: Queue[Shape] = Queue()
+        self.holdings: dict[str, Holding] = {}
+        self.claims = Claims()
+        self._waiting: dict[str, _Waiting] = {}
+        self._by_cluster: dict[str, dict[str, Holding]] = {}
+        self._ending: dict[str, Holding] = {}
+        self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
+        #: the same nodes with nothing on them, made when somebody asks
+        self._empty: Cluster | None = None
+        #: something has changed for the jobs that have claims: here, and more than that
+        self._freed: set[str] = set()
+        self._freed_clusters: set[str] = set()
+        self._stirred = False
+        #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
+        self._hopeless: set[tuple[str, Shape]] = set()
+
+    # -- what happens -----------------------------------------------------------------------------------
+
+    def wait(
+        self,
+        job_id: str,
+        user: str,
+        virtual_cluster: str,
+        gang: Sequence[Demand],
+        rank: Rank,
+        *,
+        preemptible: bool = True,
+        overtaken: int = 0,
+    ) -> None:
+        """Put a job in line."""
+        self._waiting[job_id] = _Waiting(user, virtual_cluster)
+        shape = self.shape(user, virtual_cluster, gang, preemptible)
+        self.queue.add(job_id, virtual_cluster, shape, rank, overtaken)
+
+    def leave(self, job_id: str) -> None:
+        """Take a job out of line, where it is."""
+        if self._waiting.pop(job_id, None) is None:
+            return
+        self.queue.remove(job_id)
+        if self._drop_claim(job_id):
+            self.queue.reopen()
+
+    def rerank(self, job_id: str, rank: Rank) -> None:
+        """Give a waiting job another rank."""
+        waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
+        overtaken = self.queue.overtaken(job_id)
+        self._drop_claim(job_id)
+        self.queue.remove(job_id)
+        self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken)
+        self.queue.reopen()
+
+    def hold(
+        self,
+        job_id: str,
+        user: str,
+        virtual_cluster: str,
+        tasks: Mapping[int, tuple[Demand, Assignment]],
+        since: int,
+        *,
+        preemptible: bool = True,
+        ending: bool = False,
+        preempted: bool = False,
+    ) -> None:
+        """Book what a job holds already; `tasks` by their place in its gang."""
+        holding = Holding(
+            job_id, user, virtual_cluster, preemptible, since, ending=ending, preempted=preempted
+        )
+        for place, (demand, assignment) in tasks.items():
+            holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
+            self.cluster.occupy(demand, assignment)
+            self.ledger.book(virtual_cluster, user, holding.tasks[place][2])
+        self._file(holding)
+
+    def release(self, job_id: str, place: int) -> None:
+        """A task of a job is over: what it held is free."""
+        holding = self.holdings[job_id]
+        demand, assignment, amounts = holding.tasks.pop(place)
+        self.cluster.release(demand, assignment)
+        self.ledger.unbook(holding.virtual_cluster, holding.user, amounts)
+        if not holding.tasks:
+            del self.holdings[job_id]
+            del self._by_cluster[holding.virtual_cluster][job_id]
+            self._ending.pop(job_id, None)
+        self._stirred = True
+        self._freed.add(assignment.node)
+        self._freed_clusters.add(holding.virtual_cluster)
+        use = self.cluster.uses.get(assignment.node)
+        anybody_borrows = any(self.ledger.is_over_guarantee(name) for name in self._by_cluster)
+
+        def worth(line: Line[Shape]) -> bool:
+            if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
+                return True
+            gang = line.shape.gang
+            if self.cluster.shares_host_ports and any(demand.has_fixed_ports for demand in gang):
+                return True
+            return use is not None and any(use.could_take(demand) for demand in set(gang))
+
+        self.queue.reopen(worth)
+        self.claims.refresh(self.cluster, assignment.node)
+
+    def give_other_ports(self, job_id: str, taken: Collection[int]) -> dict[int, Assignment] | None:
+        """Other programs have those ports: choose others for a job's tasks, where these had chosen ones.
+
+        Gives what changed, by the tasks' places in the gang; None where too few ports are left.
+        """
+        changed: dict[int, Assignment] = {}
+        tasks = self.holdings[job_id].tasks
+        for place, (demand, assignment, amounts) in tasks.items():
+            if not any(port in taken for ports in assignment.ports.values() for port in ports):
+                continue
+            other = self.cluster.give_other_ports(demand, assignment, taken)
+            if other is None:
+                return None
+            if other != assignment:
+                tasks[place] = demand, other, amounts
+                changed[place] = other
+        return changed
+
+    def ending(self, job_id: str) -> None:
+        """Know that a job's tasks are being stopped."""
+        holding = self.holdings.get(job_id)
+        if holding is not None:
+            holding.ending = True
+            self._ending[job_id] = holding
+
+    def expect(self, job_id: str, end: int | None) -> None:
+        """Know by when a job will have ended at the latest; None: nobody knows."""
+        holding = self.holdings.get(job_id)
+        if holding is not None:
+            holding.expected_end = end
+
+    def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """Nodes came, went, or changed."""
+        self._drop_claims()
+        self.cluster, self._empty = self.cluster.emptied(nodes), None
+        self._nodes = {node.name: node for node in nodes}
+        for holding in self.holdings.values():
+            for demand, assignment, _ in holding.tasks.values():
+                self.cluster.occupy(demand, assignment)
+        self.ledger.set_nodes(nodes)
+        self._start_over()
+
+    def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
+        """Shares or quotas changed."""
+        self.ledger.set_clusters(clusters)
+        for job_id, waiting in self._waiting.items():
+            # a quota makes lines of their own for each user
+            shape, rank, overtaken = (
+                self.queue.shape(job_id),
+                self.queue.rank(job_id),
+                self.queue.overtaken(job_id),
+            )
+            new = self.shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
+            if new != shape:
+                self._drop_claim(job_id)
+                self.queue.remove(job_id)
+                self.queue.add(job_id, waiting.virtual_cluster, new, rank, overtaken)
+        self._start_over()
+
+    # -- questions --------------------------------------------------------------------------------------
+
+    def whose(self, job_id: str) -> tuple[str, str]:
+        """Give the user and the virtual cluster of a waiting job."""
+        waiting = self._waiting[job_id]
+        return waiting.user, waiting.virtual_cluster
+
+    def fits(
+        self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
+    ) -> Excess | bool:
+        """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
+        out = self.claims if not beside_claims else self._claims_beyond() if bound is Bound.GUARANTEE else ()
+        with self.claims.suspended(self.cluster, out):
+            placed = self._try(user, cluster, shape, bound)
+            if isinstance(placed, list):
+                self._unplace(shape, placed)
+        return placed if isinstance(placed, Excess) else placed is not None
+
+    def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
+        """Tell whether a gang would fit if nobody held anything."""
+        room = self.ledger.gpu_room(cluster, bound, empty=True)
+        if self._empty is None:
+            self._empty = self.cluster.emptied()
+        self._empty.allow_searches()
+        placed = self._empty.place(shape.gang, room)
+        for demand, assignment in zip(shape.gang, placed or (), strict=False):
+            self._empty.release(demand, assignment)
+        return placed is not None
+
+    @contextmanager
+    def without_claim(self, job_id: str | None) -> Iterator[None]:
+        """Look at things as if nothing were kept for a job itself, nor for those behind it."""
+        claims = list(self.claims)
+        place = next((i for i, claim in enumerate(claims) if claim.job_id == job_id), len(claims))
+        behind = claims[place:]
+        for claim in behind:
+            self._unbook(claim)
+        try:
+            with self.claims.suspended(self.cluster, behind):
+                yield
+        finally:
+            for claim in behind:
+                self._book(claim)
+
+    @contextmanager
+    def unclaimed(self) -> Iterator[None]:
+        """Look at what is really free, kept or not."""
+        with self.claims.suspended(self.cluster, self.claims):
+            yield
+
+    def awaits(self, job_id: str) -> list[Holding] | None:
+        """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.
+
+        Of all possibilities the one that is expected first; what is kept for others is not looked at.
+        """
+        claim = self.claims.get(job_id)
+        if claim is not None:
+            return [self.holdings[other] for other in sorted(claim.awaits) if other in self.holdings]
+        user, cluster = self.whose(job_id)
+        shape = self.queue.shape(job_id)
+        bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
+
+        def look() -> bool:
+            return self.fits(user, cluster, shape, bound, beside_claims=False) is True
+
+        with self.unclaimed():
+            return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
+
+    def borrowing_elsewhere(self, cluster: str) -> list[Holding]:
+        """List the jobs of all other virtual clusters that borrow, youngest first."""
+        found = [
+            holding
+            for name in self._by_cluster
+            if name != cluster and self.ledger.is_over_guarantee(name)
+            for holding in self.borrowing(name)
+        ]
+        # (a job id is random: it only makes the order of equals the same every time)
+        return sorted(found, key=lambda holding: (-holding.since, holding.job_id))
+
+    def would_preempt(self, user: str, cluster: str, shape: Shape) -> int:
+        """Count the borrowing jobs that are stopped for a gang within its guarantee; 0: that would not do."""
+
+        def look() -> bool:
+            return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
+
+        ends = [*self._ending.values(), *self.borrowing_elsewhere(cluster)]
+        needed = WhatIf(self.cluster, self.ledger).needed(look, ends)
+        return 0 if needed is None else sum(not holding.ending for holding in needed)
+
+    def borrowing(self, cluster: str) -> list[Holding]:
+        """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.
+
+        What must not be preempted counts first, then the older before the younger; ending ones do not count.
+        """
+        limits = self.ledger.limits(cluster, Bound.GUARANTEE)
+        if limits is None:
+            return []
+        counted: Counter[str] = Counter()
+        over = []
+        for holding in sorted(self._by_cluster.get(cluster, {}).values(), key=_by_age):
+            if holding.ending:
+                continue
+            amounts = holding.amounts
+            if holding.preemptible and any(
+                counted[key] + count > limits.get(key, 0) for key, count in amounts.items()
+            ):
+                over.append(holding)
+            else:
+                counted.update(amounts)
+        return over
+
+    # -- within -----------------------------------------------------------------------------------------
+
+    def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
+        """Give what makes jobs equal to the queue."""
+        known = self.ledger.clusters.get(cluster)
+        limited = known is not None and known.gpus_per_user is not None
+        return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
+
+    def _by_expected_end(self) -> list[Holding]:
+        """Order what runs by when it will have ended: who may run for ever (a notebook server) comes last."""
+        never = 1 << 62
+
+        def key(holding: Holding) -> tuple[bool, bool, int, int]:
+            end = never if holding.expected_end is None else holding.expected_end
+            return not holding.ending, not holding.preemptible, end, holding.since
+
+        return sorted(self.holdings.values(), key=key)
+
+    def _try(self, user: str, cluster: str, shape: Shape, bound: Bound) -> list[Assignment] | Excess | None:
+        excess = self.ledger.excess(cluster, user, shape.asked, bound)
+        if excess is not None:
+            return excess
+        return self.cluster.place(shape.gang, self.ledger.gpu_room(cluster, bound))
+
+    def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
+        for demand, assignment in zip(shape.gang, placed, strict=True):
+            self.cluster.release(demand, assignment)
+
+    def _file(self, holding: Holding) -> None:
+        if holding.tasks:
+            self.holdings[holding.job_id] = holding
+            self._by_cluster.setdefault(holding.virtual_cluster, {})[holding.job_id] = holding
+            if holding.ending:
+                self._ending[holding.job_id] = holding
+
+    def _book(self, claim: Claim) -> None:
+        self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+
+    def _unbook(self, claim: Claim) -> None:
+        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+
+    def _drop_claim(self, job_id: str) -> bool:
+        """Keep nothing for a job any longer; tell whether something was kept."""
+        claim = self.claims.pop(self.cluster, job_id)
+        if claim is None:
+            return False
+        self._unbook(claim)
+        self._freed.clear()
+        self._stirred = True
+        if job_id in self.queue:
+            self.queue.take_back(job_id)
+        return True
+
+    def _drop_claims(self) -> None:
+        for claim in self.claims:
+            self._drop_claim(claim.job_id)
+
+    def _claims_beyond(self) -> list[Claim]:
+        return [claim for claim in self.claims if not claim.within and not claim.suspended]
+
+    def _start_over(self) -> None:
+        self._hopeless.clear()
+        self._drop_claims()
+        self._stirred = True
+        self.queue.reopen()
+
+
+def _by_age(holding: Holding) -> tuple[bool, int, str]:
+    return holding.preemptible, holding.since, holding.job_id

@@ -1,0 +1,295 @@
+"""What people ask of the present state: who holds what, whether a job would fit, why one waits; pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.feasibility import Fits, obstacle, prospect
+from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.queue import QueuePosition
+from pai_scheduler.job.messages import Message, counted, msg
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.validate import SpecError
+
+from .machine import Core
+from .model import Job, State, SubState, Task
+
+#: an order behind every job's
+_LAST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What order and limits a job would have. `place`: in the queue, from 1, if it had to wait.
+
+    `run_seconds`: its time limit; `gpus_per_user`: the quota of its user, who holds `gpus_held`; None: none.
+    """
+
+    priority: int
+    place: int
+    run_seconds: int | None
+    gpus_per_user: int | None
+    gpus_held: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid."""
+
+    errors: Sequence[SpecError]
+    fits: str
+    reason: Message | None
+    borrows: bool = False
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedJob:
+    """A waiting job in the order of its virtual cluster. `place`: from 1; `reserved`: things are kept for it.
+
+    `overtaken`: how often a job that came later has started before it; `position`: for who goes on from here.
+    """
+
+    job: Job
+    place: int
+    position: QueuePosition
+    overtaken: int
+    reserved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUse:
+    """A node and what is taken of it; `gpu_jobs` gives the job (user, name) that holds a GPU index."""
+
+    node: Node
+    cpus: int
+    memory_mb: int
+    storage_gb: int
+    gpu_jobs: Mapping[int, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualClusterUse:
+    """A virtual cluster and what its jobs hold. Capacities in per cent; memory in MB, CPUs, GPUs."""
+
+    name: str
+    capacity: float
+    max_capacity: float
+    used_capacity: float
+    active_jobs: int
+    pending_jobs: int
+    total_jobs: int
+    used: tuple[int, int, int]
+    total: tuple[int, int, int]
+    nodes: tuple[str, ...]
+    stopped: bool
+
+
+def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
+    """Say what submitting a valid job would do now."""
+    gang = gang_of(spec, core.settings.default_storage_gb)
+    found = prospect(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    reason = found.reason
+    if found.fits is Fits.NOW and found.borrows:
+        reason = msg(
+            "It would hold more than virtual cluster {vc} is guaranteed: it may be stopped for others, "
+            "and is queued again then.",
+            vc=spec.virtual_cluster,
+        )
+    books = core.dispatcher
+    cluster = books.ledger.clusters.get(spec.virtual_cluster)
+    limits = Limits(
+        spec.priority,
+        books.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
+        core.run_seconds(spec),
+        cluster.gpus_per_user if cluster is not None else None,
+        books.ledger.user_gpus(spec.virtual_cluster, user),
+    )
+    return Forecast((), found.fits.value, reason, found.borrows, limits)
+
+
+def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
+    """Find what a valid job asks for that its virtual cluster does not allow."""
+    cluster = core.dispatcher.ledger.clusters.get(spec.virtual_cluster)
+    asked, limit = spec.max_run_seconds, cluster.max_run_seconds if cluster is not None else None
+    if asked is None or limit is None or asked <= limit:
+        return []
+    text = msg(
+        "A job of virtual cluster {vc} may run for {limit} s at most: ask for less than {asked}.",
+        vc=spec.virtual_cluster,
+        limit=limit,
+        asked=asked,
+    )
+    return [SpecError("$.extras.maxRunSeconds", text)]
+
+
+def queued_jobs(
+    core: Core, virtual_cluster: str, after: QueuePosition | None = None, limit: int | None = None
+) -> list[QueuedJob]:
+    """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position."""
+    place, ids = core.queue.after(virtual_cluster, after, limit)
+    return [_queued(core, job_id, place) for place, job_id in enumerate(ids, place)]
+
+
+def queued_job(core: Core, position: QueuePosition) -> QueuedJob | None:
+    """Give the job at a position; None where it is there no more."""
+    job_id = position[1]
+    if job_id not in core.queue or core.queue.rank(job_id) != position[0]:
+        return None
+    return _queued(core, job_id, core.queue.position(job_id))
+
+
+def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[QueuePosition]:
+    """Tell where jobs stand in the queue of a virtual cluster, those that do."""
+    queue = core.queue
+    return [
+        (queue.rank(job.id), job.id)
+        for job in jobs
+        if job.spec.virtual_cluster == virtual_cluster and job.id in queue
+    ]
+
+
+def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
+    queue = core.queue
+    position = (queue.rank(job_id), job_id)
+    reserved = job_id in core.dispatcher.claims
+    return QueuedJob(core.jobs[job_id], place, position, queue.overtaken(job_id), reserved)
+
+
+def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
+    """Say why a job waits, or for what its end does; None where it runs or has ended.
+
+    `now` in ms since the epoch.
+    """
+    job = core.jobs.get(job.id, job)  # the core knows more than the store
+    if job.state is not State.WAITING and job.sub_state is not SubState.ENDING:
+        return None
+    reason = _waits_for(core, job, now)
+    if job.last_failure is None:
+        return reason
+    return msg("{reason} The last attempt failed: {failure}", reason=reason, failure=job.last_failure)
+
+
+def _waits_for(core: Core, job: Job, now: int) -> Message:
+    if job.is_decided:
+        return msg("It is ending: its last tasks are being stopped.")
+    if job.sub_state is SubState.ENDING:
+        return msg("The tasks of the last attempt are being stopped.")
+    if job.sub_state is SubState.RETRY_WAIT and job.not_before is not None:
+        seconds = max(0, job.not_before - now) / 1000
+        return msg("The next attempt begins in {seconds:.0f} s.", seconds=seconds)
+    if job.id not in core.queue:
+        if job.progress is not None:
+            return msg("Has its resources; {progress}.", progress=job.progress)
+        return msg("Has its resources; its tasks are being started.")
+    return msg(
+        "Waiting in virtual cluster {vc}, place {place} in the queue: {reason}",
+        vc=job.spec.virtual_cluster,
+        place=core.queue.position(job.id),
+        reason=_lacks(core, job, now),
+    )
+
+
+def _lacks(core: Core, job: Job, now: int) -> Message:
+    """Say what is missing, and what would free it."""
+    found = obstacle(core.dispatcher, job.id)
+    reason = found.reason or msg("it is its turn.")
+    if found.fits is Fits.NEVER:
+        return reason
+    ends = core.dispatcher.awaits(job.id)
+    if job.id in core.dispatcher.claims:
+        return counted(
+            "{reason} It is next: what becomes free is kept for it, until {count} more job has ended.",
+            "{reason} It is next: what becomes free is kept for it, until {count} more jobs have ended.",
+            reason=reason,
+            count=len(ends or ()),
+        )
+    if not ends:
+        return reason
+    values = {"reason": reason, "ends": len(ends), "count": len(core.dispatcher.holdings)}
+    latest = [holding.expected_end for holding in ends if holding.expected_end is not None]
+    if len(latest) < len(ends):
+        return counted(
+            "{reason} It fits after the end of the job that runs.",
+            "{reason} It fits after the end of {ends} of {count} running jobs.",
+            **values,
+        )
+    minutes = max(1, -((now - max(latest)) // 60_000))
+    return counted(
+        "{reason} It fits after the end of the job that runs, in {minutes} min at the latest.",
+        "{reason} It fits after the end of {ends} of {count} running jobs, in {minutes} min at the latest.",
+        **values,
+        minutes=minutes,
+    )
+
+
+def node_uses(core: Core) -> list[NodeUse]:
+    """List the nodes and what is taken of them."""
+    holders: dict[str, dict[int, tuple[str, str]]] = defaultdict(dict)
+    for job, task in _holding(core):
+        for gpu in task.assignment.gpus:
+            holders[task.assignment.node][gpu] = (job.user, job.name)
+    with core.dispatcher.unclaimed():
+        return [
+            NodeUse(
+                use.node,
+                use.node.cpus - use.cpus,
+                use.node.memory_mb - use.memory_mb,
+                use.node.storage_gb - use.storage_gb,
+                holders.get(use.node.name, {}),
+            )
+            for use in core.cluster.uses.values()
+        ]
+
+
+def virtual_cluster_uses(
+    core: Core, clusters: Iterable[VirtualCluster], job_counts: Mapping[str, int]
+) -> list[VirtualClusterUse]:
+    """List the virtual clusters; `job_counts` are their jobs, ended ones too."""
+    nodes = core.cluster.nodes
+    total = (
+        sum(node.memory_mb for node in nodes),
+        sum(node.cpus for node in nodes),
+        sum(len(node.gpus) for node in nodes),
+    )
+    memory, cpus, gpus = Counter[str](), Counter[str](), Counter[str]()
+    active: dict[str, set[str]] = defaultdict(set)
+    for job, task in _holding(core):
+        name, demand = job.spec.virtual_cluster, core.demand(job, task)
+        active[name].add(job.id)
+        memory[name] += demand.memory_mb
+        cpus[name] += demand.cpus
+        gpus[name] += demand.gpus
+    found = []
+    for cluster in clusters:
+        name = cluster.name
+        used = (memory[name], cpus[name], gpus[name])
+        shares = [100 * part / whole for part, whole in zip(used, total, strict=True) if whole]
+        found.append(
+            VirtualClusterUse(
+                name,
+                cluster.capacity,
+                cluster.max_capacity,
+                max(shares, default=0.0),
+                len(active[name]),
+                core.queue.waiting(name),
+                job_counts.get(name, 0),
+                used,
+                total,
+                tuple(node.name for node in nodes),
+                cluster.stopped,
+            )
+        )
+    return found
+
+
+def _holding(core: Core) -> Iterable[tuple[Job, Task]]:
+    """Give the tasks that hold resources."""
+    for job in core.jobs.values():
+        for task in job.attempt.tasks.values() if job.attempt else ():
+            if not task.state.ended:
+                yield job, task

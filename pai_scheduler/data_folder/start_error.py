@@ -1,0 +1,13 @@
+"""What keeps the scheduler from starting: one sentence that says why, and what to do."""
+
+from __future__ import annotations
+
+from pai_scheduler.job.messages import Message
+
+
+class StartError(Exception):
+    """The scheduler cannot start; `message` says why and what to do."""
+
+    def __init__(self, message: Message) -> None:
+        super().__init__(str(message))
+        self.message = message

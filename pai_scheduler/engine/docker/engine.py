@@ -1,0 +1,466 @@
+"""The engine for one Docker host: every task a container, every gang a network of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import Any
+
+import aiodocker
+import aiohttp
+
+from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.core.events import NodesChanged
+from pai_scheduler.data_folder.durable_file import write_durably
+from pai_scheduler.engine.logs.cleanup import keep_clean
+from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch, Usage, WayIn
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.task import TaskRef
+
+from .connection import DockerApi, UnreachableError
+from .container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
+from .context import Surroundings
+from .create import Maker
+from .disk import ContainerDisks
+from .hold import Holds
+from .images import Images
+from .loopback_proxy import FrontDoor, open_door
+from .network import DEFAULT_POOL, GangNetworks
+from .registry_check import RegistryGuard
+from .runtime import Runtime, image_of_this_version
+from .ssh import WaysIn
+from .task import DockerTask
+from .usage import UsageMeter, containers_root, limits_storage, node_of
+
+START_SECONDS = 60.0
+_RECONNECT_SECONDS = 0.5
+#: How long the daemon may be away (a restart) before the node counts as unhealthy.
+AWAY_SECONDS = 5.0
+#: How often the daemon is asked whether it still answers: one that hangs breaks off nothing.
+PULSE_SECONDS = 10.0
+#: How long after a break to look for what a call that was given up has made all the same.
+SWEEP_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class DockerEngine:
+    """Runs tasks as containers of one Docker host.
+
+    `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
+    the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
+    `front_door_url`; with `needs_door` it is an error where they cannot.
+    `reached_at`: without a front door, the host at which containers reach this service (None: they do not).
+    `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
+    `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
+    may come from (None: every public one).
+    """
+
+    name = "docker"
+    shares_host_ports = False
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        host: str | None = None,
+        node_name: str | None = None,
+        subnet_pool: str = DEFAULT_POOL,
+        front_door: int | None = None,
+        needs_door: bool = True,
+        reached_at: str | None = None,
+        logs: LogKeeping | None = None,
+        publish_ssh: str | None = None,
+        runtime_image: str | None = None,
+        registries: Registries | None = None,
+    ) -> None:
+        self._log_keeping = logs or LogKeeping()
+        self._data_dir, self._node_name = data_dir, node_name
+        self._publish_ssh = publish_ssh
+        self._front_door, self._needs_door, self._reached_at = front_door, needs_door, reached_at
+        self._storage_address: str | None = None
+        self._door: FrontDoor | None = None
+        self._bridge_address: str | None = None
+        self._api = DockerApi(host)
+        self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
+        guard = RegistryGuard(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
+        self._images = Images(self._api, data_dir / "private-images", guard)
+        self._meter = UsageMeter(self._api)
+        self._instance = _instance(data_dir)
+        self._ways_in = WaysIn(self._api, self._instance, self._runtime, is_local=self._is_local)
+        self._networks = GangNetworks(self._api, self._instance, subnet_pool)
+        self._tasks: dict[TaskRef, DockerTask] = {}
+        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._info: dict[str, Any] = {}
+        self._watching: asyncio.Task[None] | None = None
+        self._pulse: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+        #: networks of the gangs that are under way; None: not known before the adoption
+        self._gangs: set[str] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._bringing_runtime: asyncio.Task[None] | None = None
+        self._around: Surroundings | None = None
+        self._healthy = True
+
+    @property
+    def front_door_url(self) -> str | None:
+        """Give the address at which containers reach the front door; None where there is none."""
+        return self._door.url if self._door is not None else None
+
+    @property
+    def storage_host(self) -> str | None:
+        """Give the name by which containers reach the storage; None where they do not reach this service."""
+        return STORAGE_HOST if self._storage_address is not None else None
+
+    @property
+    def bridge_address(self) -> str | None:
+        """Give this host's address on Docker's default bridge; None where there is none."""
+        return self._bridge_address
+
+    async def start(self) -> None:
+        """Connect to Docker; EngineError with one sentence where that is impossible."""
+        await self._api.open()
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._connect()
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, TimeoutError):
+                raise EngineError(
+                    msg("Docker at {host} does not tell about itself. Restart dockerd.", host=self._api.host)
+                ) from error
+            raise
+
+    async def _connect(self) -> None:
+        self._info = dict(await self._api.persist(self._api.docker.system.info))
+        log_bytes = self._log_keeping.max_mb_per_task * 2**20
+        if root := containers_root(self._info):
+            _log.info("the daemon maps users: root in containers is user %d on its machine", root)
+        self._bridge_address = await self._networks.gateway()
+        if self._front_door is not None:
+            self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
+        self._storage_address = await self._find_storage()
+        self._around = Surroundings(
+            api=self._api,
+            images=self._images,
+            maker=Maker(
+                self._api,
+                self._instance,
+                node_cpus=int(self._info["NCPU"]),
+                limits_storage=limits_storage(self._info),
+                log_bytes=log_bytes,
+                publish_ssh=self._publish_ssh,
+                storage_address=self._storage_address,
+                root=root,
+            ),
+            runtime=self._runtime,
+            disks=ContainerDisks(self._api, is_local=self._is_local),
+            holds=Holds(self._data_dir / "holds"),
+            data_dir=self._data_dir,
+            log_bytes=log_bytes,
+            emit=self._queue.put_nowait,
+            is_local=self._is_local,
+        )
+        self._bringing_runtime = asyncio.create_task(self._runtime.bring())
+        watched = asyncio.Event()
+        self._watching = asyncio.create_task(self._watch(watched))
+        self._pulse = asyncio.create_task(self._feel_pulse())
+        await watched.wait()
+
+    async def _find_storage(self) -> str | None:
+        """Find the address that the storage's own name has in containers."""
+        if self._door is not None:
+            return self._door.address
+        if self._reached_at is None:
+            return None
+        try:
+            found = await asyncio.get_running_loop().getaddrinfo(self._reached_at, None)
+        except OSError as error:
+            _log.warning("the storage has no name of its own in containers: %s: %s", self._reached_at, error)
+            return None
+        return str(found[0][4][0])
+
+    async def close(self) -> None:
+        """Let go of Docker; containers run on."""
+        if self._door is not None:
+            await self._door.close()
+        own = [
+            task
+            for task in (
+                *(self._watching, self._pulse, self._keeping, self._sweeping),
+                self._bringing_runtime,
+            )
+            if task is not None
+        ]
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
+        await asyncio.gather(*(task.let_go() for task in self._tasks.values()))
+        if self._around is not None:
+            self._around.disks.close()
+        self._meter.close()
+        await self._images.close()
+        await self._api.close()
+        self._queue.put_nowait(None)
+
+    async def nodes(self) -> Sequence[Node]:
+        """Give this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
+        return (self._node(),)
+
+    async def refuses_image(self, image: str) -> Message | None:
+        """Say why no task may have an image; None where one may."""
+        return await self._images.refuses(image)
+
+    async def adopt(self, expected: Collection[TaskRef]) -> None:
+        """Take up what runs or has run of the expected tasks; remove every other container of ours."""
+        gangs = {network_name(task.job_id, task.attempt) for task in expected}
+        await self._remove_all_but(lambda: {task.name for task in expected}, lambda: gangs)
+        self._gangs = gangs
+        if self._around is not None:
+            self._around.forget_all_but(expected)
+        for ref in expected:
+            self._task(ref).take_up()
+        # not before it is known which tasks there are: a log that grows may be as old
+        self._keeping = asyncio.create_task(self._keep_logs())
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        """Make the gang's network; give each member's address."""
+        if self._gangs is not None:
+            self._gangs.add(network_name(gang.job_id, gang.attempt))
+        return await self._networks.make(gang)
+
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:  # noqa: ARG002
+        """Find none: each container has all ports of its own."""
+        return ()
+
+    async def launch(self, launch: Launch) -> None:
+        """Start a task, unless it runs, has run, or was killed."""
+        self._task(launch.task).launch(launch)
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        """End a task's whole container, or keep it from ever being started."""
+        self._task(task).kill(grace_seconds)
+
+    async def disk_use(self) -> Mapping[TaskRef, int]:
+        """Give the bytes of each running task's log, and of Docker's files where they are on its disk."""
+        running = [task for task in self._tasks.values() if task.runs]
+        folder = self._docker_folder
+        found = await asyncio.to_thread(lambda: [task.disk_use(folder) for task in running])
+        return {task.ref: size for task, size in zip(running, found, strict=True)}
+
+    async def end_for_room(self, task: TaskRef) -> None:
+        """End a running task because the disk of the data folder is full."""
+        if (story := self._tasks.get(task)) is not None:
+            story.end_for_room()
+
+    async def release(self, gang: Gang) -> None:
+        """Remove an ended gang's containers and network; logs stay."""
+        await asyncio.gather(*(self._release(member.task) for member in gang.members))
+        network = network_name(gang.job_id, gang.attempt)
+        await self._networks.remove(network)
+        if self._gangs is not None:
+            self._gangs.discard(network)
+
+    async def events(self) -> AsyncIterator[EngineEvent]:
+        """Give events as they come, until the engine is closed."""
+        while (event := await self._queue.get()) is not None:
+            yield event
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Give a task's log."""
+        return TaskLog(self._data_dir / "logs" / task.name)
+
+    async def forget(self, task: TaskRef) -> None:
+        """Remove an ended task's log."""
+        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
+
+    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Give the folder in which a task's command starts, as seen from inside its container."""
+        return WORK_DIR
+
+    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Give the folder of a task's own files, as seen from inside its container."""
+        return PRIVATE_DIR
+
+    def code_dir(self, code: Path) -> str:
+        """Give the place of a job's code, as seen from inside the containers."""
+        return code_dir(code)
+
+    async def way_in(self, task: TaskRef) -> WayIn:
+        """Give where a task's SSH server listens; NoWayInError says why there is none."""
+        return await self._ways_in.find(task)
+
+    async def usage(self, task: TaskRef) -> Usage | None:
+        """Measure a task's container."""
+        story = self._tasks.get(task)
+        disk_bytes, gpu_uuids = (story.disk_bytes, story.gpu_uuids) if story is not None else (None, ())
+        return await self._meter.measure(task.name, disk_bytes, gpu_uuids)
+
+    def _node(self) -> Node:
+        return node_of(self._info, self._node_name, is_local=self._is_local, healthy=self._healthy)
+
+    @property
+    def _is_local(self) -> bool:
+        return self._api.socket_path is not None
+
+    @property
+    def _docker_folder(self) -> Path | None:
+        """Give Docker's own folder, where it is on the disk of the data folder."""
+        folder = Path(str(self._info.get("DockerRootDir", "")))
+        with contextlib.suppress(OSError):
+            if self._is_local and folder.stat().st_dev == self._data_dir.stat().st_dev:
+                return folder
+        return None
+
+    @property
+    def _label(self) -> str:
+        return f"{LABEL_INSTANCE}={self._instance}"
+
+    def _task(self, ref: TaskRef) -> DockerTask:
+        if self._around is None:
+            raise RuntimeError("the engine is not started")
+        if ref not in self._tasks:
+            self._tasks[ref] = DockerTask(ref, self._around)
+        return self._tasks[ref]
+
+    async def _release(self, ref: TaskRef) -> None:
+        task = self._task(ref)
+        await task.let_go()
+        await self._api.remove(ref.name)
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(self.log(ref).folder)  # from now on its age counts
+        task.forget()
+        self._meter.forget(ref.name)
+        self._tasks.pop(ref, None)
+
+    async def _keep_logs(self) -> None:
+        def in_use(name: str) -> bool:
+            ref = TaskRef.parse(name)
+            return ref is None or ref in self._tasks
+
+        folder = self._data_dir / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        await keep_clean(folder, self._log_keeping.keep_days, in_use)
+
+    async def _remove_all_but(
+        self, containers: Callable[[], Set[str]], networks: Callable[[], Set[str]]
+    ) -> None:
+        """Remove what is ours and not among these, which are asked for after it was looked what there is."""
+        found = {_name(each) for each in await self._api.containers(self._label)}
+        await asyncio.gather(*(self._api.remove(name) for name in found - containers()))
+        for network in await self._networks.names():
+            if network not in networks():
+                await self._networks.remove(network)
+
+    def _sweep_later(self) -> None:
+        """After a break: a call that was given up may have made something after that was removed."""
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        await asyncio.sleep(SWEEP_SECONDS)
+        if self._gangs is None:
+            return
+        gangs = self._gangs
+        try:
+            await self._remove_all_but(lambda: {ref.name for ref in self._tasks}, lambda: gangs)
+        except (EngineError, aiodocker.DockerError) as error:
+            _log.warning("what a break of Docker left cannot be removed: %s", error)
+
+    async def _watch(self, watched: asyncio.Event) -> None:
+        """Hear from Docker what happens to containers, for as long as the engine is open."""
+        loop = asyncio.get_running_loop()
+        away: asyncio.TimerHandle | None = None
+        while True:
+            try:
+                async with self._api.events(self._label) as events:
+                    if away is not None:
+                        _log.warning("Docker's events are here again")
+                        away.cancel()
+                        away = None
+                        self._sweep_later()
+                    self._set_health(True)
+                    running = {str(each["Id"]) for each in await self._api.containers(self._label, "running")}
+                    for task in self._tasks.values():
+                        task.list_running(running)
+                    watched.set()
+                    async for event in events:
+                        self._hear(event)
+            except (UnreachableError, aiodocker.DockerError) as error:
+                if away is None:
+                    _log.warning("Docker's events broke off (%s); trying again", error)
+            except Exception:
+                _log.exception("Docker's events cannot be read; trying again")
+            if away is None:
+                away = loop.call_later(AWAY_SECONDS, self._set_health, False)
+            await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _feel_pulse(self) -> None:
+        """Notice a daemon that hangs: nothing is placed on its node until it answers again."""
+        hangs = False
+        while True:
+            await asyncio.sleep(PULSE_SECONDS)
+            try:
+                async with asyncio.timeout(AWAY_SECONDS):
+                    await self._api.docker.version()
+            except TimeoutError:
+                if not hangs:
+                    _log.warning("Docker has not answered for %g seconds", AWAY_SECONDS)
+                hangs = True
+                self._set_health(False)
+            except (aiodocker.DockerError, aiohttp.ClientError, OSError):
+                continue  # it is away, which its events tell
+            else:
+                if hangs:
+                    _log.warning("Docker answers again")
+                    self._set_health(True)
+                    self._sweep_later()
+                hangs = False
+
+    def _hear(self, event: Mapping[str, Any]) -> None:
+        ref = TaskRef.parse(str(event["Actor"]["Attributes"].get("name")))
+        if ref is None or ref not in self._tasks:
+            return
+        container = str(event["Actor"]["ID"])
+        if event["Action"] == "oom":
+            self._tasks[ref].ran_out_of_memory(container)
+        elif event["Action"] in ("die", "destroy"):
+            code = event["Actor"]["Attributes"].get("exitCode")
+            self._tasks[ref].container_died(container, None if code is None else int(code))
+
+    def _set_health(self, healthy: bool) -> None:
+        if healthy != self._healthy:
+            self._healthy = healthy
+            self._queue.put_nowait(NodesChanged(time.time_ns() // 10**6, (self._node(),)))
+
+
+def _name(container: Mapping[str, Any]) -> str:
+    return str(container["Names"][0]).removeprefix("/")
+
+
+def _instance(data_dir: Path) -> str:
+    """Give this scheduler's own mark, by which it knows its containers among those of others."""
+    path = data_dir / "docker-instance"
+    if not path.exists():
+        data_dir.mkdir(parents=True, exist_ok=True)
+        write_durably(path, secrets.token_hex(8).encode())
+    if mark := path.read_text().strip():
+        return mark
+    raise EngineError(
+        msg(
+            "The file {file} is empty: the containers that run cannot be found. Put it back from a backup.",
+            file=path,
+        )
+    )

@@ -1,0 +1,244 @@
+"""Images: what is there is not pulled; what is pulled says how far it is, and is pulled once for all.
+
+What one user may pull with a login is not for everybody because it is on this machine now: the registry is
+asked again, with the credentials of the job at hand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import aiodocker
+
+from pai_scheduler.core.events import EndCause
+from pai_scheduler.engine.protocol import RegistryLogin
+from pai_scheduler.job.messages import Message, msg
+
+from .connection import DockerApi, UnreachableError, answered
+from .container import is_image_name
+from .image_errors import ImageError, not_pulled, refusal
+from .image_names import PrivateImages, login_for, qualified, repositories, repository_of
+from .registry_check import RegistryGuard
+
+_PULLS_AT_ONCE = 3
+#: A pull that moves nothing for so long is given up.
+_STALLED_SECONDS = 600.0
+#: Somebody may tidy up images just now.
+_TRIES = 3
+#: How long an answer of a registry, that somebody may use an image, holds: for a gang of many tasks.
+_ALLOWED_SECONDS = 60.0
+_CHECKS_AT_ONCE, _CHECK_SECONDS = 4, 60.0
+#: How long a name of a registry is looked up: before a pull, and while somebody waits for an answer.
+_LOOKUP_SECONDS, _SHORT_LOOKUP_SECONDS = 20.0, 2.0
+
+OnProgress = Callable[[Message, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """An image, and as whom it is wanted."""
+
+    image: str
+    login: RegistryLogin | None = None
+
+    @property
+    def login_here(self) -> RegistryLogin | None:
+        """Give the login where it is for this image's registry."""
+        return login_for(self.image, self.login)
+
+
+class Images:
+    """Brings images to one daemon. `private`: a file about those that came with a login."""
+
+    def __init__(self, api: DockerApi, private: Path, guard: RegistryGuard) -> None:
+        self._api, self._guard = api, guard
+        self._private = PrivateImages(private)
+        self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        #: until when (loop time) a user may use an image without asking again
+        self._allowed: dict[_Wish, float] = {}
+        self._locks: WeakValueDictionary[_Wish, asyncio.Lock] = WeakValueDictionary()
+        self._slots = asyncio.Semaphore(_PULLS_AT_ONCE)
+        self._pulls: dict[_Wish, _Pull] = {}
+
+    async def ensure(
+        self, image: str, on_progress: OnProgress, login: RegistryLogin | None = None
+    ) -> dict[str, Any]:
+        """Give the description of an image, which is pulled where it is missing; ImageError."""
+        wish = _Wish(image, login)
+        if not is_image_name(image):
+            raise ImageError(EndCause.REFUSED, msg("{image} is not a name an image can have.", image=image))
+        for _ in range(_TRIES):
+            found = await self._inspect(image)
+            if reason := await self._refusal(image, found is not None, _LOOKUP_SECONDS):
+                raise ImageError(EndCause.REFUSED, reason)
+            if found:
+                await self._check(wish, found)
+                return found
+            await self._pull(wish, on_progress)
+        raise ImageError(
+            EndCause.LAUNCH_FAILED, msg("The image {image} is removed as soon as it is pulled.", image=image)
+        )
+
+    async def refuses(self, image: str) -> Message | None:
+        """Say why no job may have an image, as far as that is known at once; None where one may."""
+        if not is_image_name(image):
+            return None
+        is_here = True
+        if self._guard.needs_image_here(image):
+            with contextlib.suppress(
+                ImageError, TimeoutError
+            ):  # (Docker is away) before the pull we look again
+                async with asyncio.timeout(_SHORT_LOOKUP_SECONDS):
+                    is_here = await self._inspect(image) is not None
+        return await self._refusal(image, is_here, _SHORT_LOOKUP_SECONDS)
+
+    async def _refusal(self, image: str, is_here: bool, seconds: float) -> Message | None:
+        if is_here and self._guard.needs_image_here(image):
+            return None
+        return await self._guard.refusal(image, seconds)
+
+    async def close(self) -> None:
+        """Give up the pulls that are under way."""
+        for pull in list(self._pulls.values()):
+            pull.task.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ImageError):
+                await pull.task
+        self._guard.close()
+
+    async def _inspect(self, image: str) -> dict[str, Any] | None:
+        try:
+            return await self._api.persist(lambda: self._api.docker.images.inspect(image))
+        except aiodocker.DockerError as error:
+            if error.status == 404:
+                return None
+            failure = not_pulled(image, _docker_says(error.message))
+            if error.status == 400:
+                failure.cause = EndCause.REFUSED
+            raise failure from error
+
+    async def _check(self, wish: _Wish, found: dict[str, Any]) -> None:
+        """Make sure that who wants an image that is here may have it; ImageError."""
+        if repository_of(wish.image) not in repositories(found):  # by its id: no registry can be asked
+            if found["Id"] in self._private or any(name in self._private for name in repositories(found)):
+                reason = msg("The image {image} must be given by its name in its registry.", image=wish.image)
+                raise ImageError(EndCause.REFUSED, reason)
+            return
+        if wish.login_here is None and repository_of(wish.image) not in self._private:
+            return
+        async with self._locks.setdefault(wish, asyncio.Lock()):
+            if self._allowed.get(wish, 0.0) < asyncio.get_running_loop().time():
+                await self._ask_registry(wish)
+                self._allow(wish)
+
+    async def _ask_registry(self, wish: _Wish) -> None:
+        try:
+            async with self._checks:
+                await answered(
+                    lambda: self._api.resolve(qualified(wish.image), wish.login_here), _CHECK_SECONDS
+                )
+        except UnreachableError as error:
+            raise not_pulled(wish.image, _docker_says(error)) from error
+        except aiodocker.DockerError as error:
+            raise refusal(wish.image, wish.login, error) from error
+
+    def _allow(self, wish: _Wish) -> None:
+        now = asyncio.get_running_loop().time()
+        self._allowed = {known: until for known, until in self._allowed.items() if until > now}
+        self._allowed[wish] = now + _ALLOWED_SECONDS
+
+    async def _pull(self, wish: _Wish, on_progress: OnProgress) -> None:
+        pull = self._pulls.get(wish)
+        if pull is None:
+            pull = self._pulls[wish] = _Pull(wish)
+            pull.task = asyncio.create_task(self._run(pull))
+        pull.listeners.append(on_progress)
+        try:
+            await asyncio.shield(pull.task)
+        finally:
+            pull.listeners.remove(on_progress)
+            if not pull.listeners:
+                pull.task.cancel()
+                self._forget(pull)
+
+    async def _run(self, pull: _Pull) -> None:
+        try:
+            pull.tell(msg("waiting to pull {image}", image=pull.wish.image), None)
+            async with self._slots:
+                pull.tell(msg("pulling {image}", image=pull.wish.image), 0)
+                await self._fetch(pull)
+        except UnreachableError as error:
+            raise not_pulled(pull.wish.image, _docker_says(error)) from error
+        except aiodocker.DockerError as error:
+            raise refusal(pull.wish.image, pull.wish.login, error) from error
+        finally:
+            self._forget(pull)
+
+    async def _fetch(self, pull: _Pull) -> None:
+        image, login = pull.wish.image, pull.wish.login_here
+        auth: dict[str, Any] | None = None
+        if login is not None:
+            # before it is here: who asks for it then is asked who they are
+            self._private.add(repository_of(image))
+            image, auth = qualified(image), {"username": login.user, "password": login.password}
+        stream = self._api.docker.images.pull(image, auth=auth, stream=True).__aiter__()
+        with contextlib.suppress(StopAsyncIteration):
+            while True:
+                pull.take(await answered(stream.__anext__, _STALLED_SECONDS))
+        if login is not None:
+            self._allow(pull.wish)
+            if found := await self._inspect(pull.wish.image):
+                self._private.add(found["Id"])
+
+    def _forget(self, pull: _Pull) -> None:
+        if self._pulls.get(pull.wish) is pull:
+            del self._pulls[pull.wish]
+
+
+class _Pull:
+    """One pull, and everybody who waits for it."""
+
+    task: asyncio.Task[None]
+
+    def __init__(self, wish: _Wish) -> None:
+        self.wish = wish
+        self.listeners: list[OnProgress] = []
+        self._layers: dict[str, tuple[int, int]] = {}
+        self._percent = 0
+
+    def take(self, line: dict[str, Any]) -> None:
+        """Add a line of Docker's progress: half of a layer's way is its download, half its unpacking."""
+        layer, status = line.get("id", ""), line.get("status", "")
+        total = line.get("progressDetail", {}).get("total") or self._layers.get(layer, (0, 0))[1]
+        current = line.get("progressDetail", {}).get("current", 0)
+        match status:
+            case "Downloading":
+                self._layers[layer] = (current, total)
+            case "Download complete":
+                self._layers[layer] = (total, total)
+            case "Extracting":
+                self._layers[layer] = (total + current, total)
+            case "Pull complete":
+                self._layers[layer] = (2 * total, total)
+            case _:
+                return
+        whole = sum(2 * total for _, total in self._layers.values())
+        percent = min(100, 100 * sum(done for done, _ in self._layers.values()) // whole) if whole else 0
+        # a layer whose size was not known yet must not turn the bar back
+        if percent > self._percent:
+            self._percent = percent
+            self.tell(msg("pulling {image}", image=self.wish.image), percent)
+
+    def tell(self, message: Message, percent: int | None) -> None:
+        """Tell everybody who waits."""
+        for listener in self.listeners:
+            listener(message, percent)
+
+
+def _docker_says(error: object) -> Message:
+    return msg("Docker says: {error}", error=str(error))

@@ -1,0 +1,366 @@
+"""A container's log, from Docker to the task's log on disk: nothing lost, nothing twice, across restarts.
+
+Docker sends every line (or 16 KiB of one) as a frame with its time in ns. Each frame becomes one piece of
+the task's log, so the log itself tells up to which frame it goes. Docker's own log is rotated; to follow one
+over a rotation loses and doubles lines (Docker 20.10), so it is read from the newest known frame to its end,
+again whenever the container has written. Where that frame was rotated away, a line in the log says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import calendar
+import contextlib
+import struct
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aiodocker
+import aiohttp
+
+from pai_scheduler.core.events import Notice
+from pai_scheduler.engine.logs.reader import MERGED, STREAMS, Piece, TaskLog
+from pai_scheduler.engine.logs.writer import TaskLogWriter
+
+from .connection import DockerApi, UnreachableError
+from .output import PIECE, Output
+
+#: stream number (1 stdout, 2 stderr), length of what follows
+_HEADER = struct.Struct(">BxxxL")
+#: "2026-01-02T03:04:05.123456789Z " stands before each frame's bytes.
+_TIME_LENGTH = 31
+_RETRY_SECONDS = 0.5
+#: Docker's files of one log, and the least and the largest size of one (bytes).
+_FILES, _LEAST_FILE, _LARGEST_FILE = 4, 2**24, 2**28
+#: How long to gather what is written before it is read; and when to look again after the last of it, as a
+#: line may be heard a moment before Docker records it.
+_GATHER_SECONDS, _AGAIN_SECONDS = 0.02, (0.08, 0.5)
+#: How many frames to ask for beyond those that were heard of, and how many times more if that was too few.
+_SPARE, _MORE, _MOST = 64, 16, 10**6
+
+#: Bytes of Docker's log that are taken apart and written at once, and how long to wait where few come (s).
+_BATCH, _FEW, _MORE_SECONDS = 2**20, 2**16, 0.001
+_NEWLINE = ord("\n")
+
+GAP = b"[some output is missing here: more was written than Docker keeps while the scheduler was away]\n"
+
+
+#: What Docker recorded at once: its time in ns, its stream (0 stdout, 1 stderr), and the bytes.
+Frame = tuple[int, int, bytes]
+#: Frames are taken apart beside the loop, but never by so many threads that it has no turn.
+_THREADS = ThreadPoolExecutor(2, "container-logs")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The newest known frame: the `number`-th with this time in this stream (a long line has many)."""
+
+    time_ns: int
+    stream: int
+    number: int
+    #: The line may go on in another frame with the same time.
+    goes_on: bool
+
+
+class _Search:
+    """Finds in the last `tail` frames (0: in all) those that are newer than the newest known one."""
+
+    def __init__(self, mark: Mark | None, tail: int) -> None:
+        self.mark, self._tail = mark, tail
+        self.found = mark is None
+        #: how many frames have the mark's time, and how many there were in all
+        self.seen = self.total = 0
+        #: too few were asked for: the mark may be before them
+        self.is_in_vain = False
+        self._preceded = False
+
+    def new_of(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """Give the new ones of the next frames."""
+        self.total += len(frames)
+        mark = self.mark
+        if self.found or mark is None:
+            return frames
+        for position, (time_ns, stream, _) in enumerate(frames):
+            if stream != mark.stream:
+                continue
+            if time_ns == mark.time_ns:
+                if self._tail and not self._preceded and (mark.goes_on or mark.number > 1):
+                    self.is_in_vain = True  # it may begin within a long line
+                    break
+                self.seen += 1
+                if self.seen == mark.number:
+                    self.found = True
+                    return frames[position + 1 :]
+            elif self.seen:  # Docker has less of that line than there was
+                self.found = True
+                return frames[position:]
+            else:
+                self._preceded = True
+        return ()
+
+
+def parse_frames(received: bytes) -> tuple[list[Frame], int]:
+    """Take Docker's stream of frames apart; give the whole ones, and how many bytes they are."""
+    frames: list[Frame] = []
+    begin, size = 0, len(received)
+    text, seconds = b"", 0
+    while begin + _HEADER.size <= size:
+        stream, length = _HEADER.unpack_from(received, begin)
+        payload = begin + _HEADER.size
+        end = payload + length
+        if end > size:
+            break
+        if (now := received[payload : payload + 19]) != text:
+            text, seconds = now, _seconds(now)
+        # only the forgotten end of a line leaves nothing but the time
+        data = received[payload + _TIME_LENGTH : end] or b"\n"
+        frames.append((seconds + int(received[payload + 20 : payload + 29]), stream - 1, data))
+        begin = end
+    return frames, begin
+
+
+def file_size(limit: int) -> int:
+    """Give the bytes of one of Docker's files for a log of which `limit` bytes are kept."""
+    return min(max(limit // _FILES, _LEAST_FILE), _LARGEST_FILE)
+
+
+def log_config(limit: int) -> dict[str, Any]:
+    """Tell Docker how to record: by the only driver that keeps bytes as they are; about `limit` bytes."""
+    sizes = {"max-size": str(file_size(limit)), "max-file": str(_FILES), "compress": "false"}
+    return {"Type": "local", "Config": sizes}
+
+
+class LogFollower:
+    """Copies one container's log into `folder`, of which it keeps at most `limit` bytes.
+
+    `on_notice` is called once for each thing that is to be said of it: a full disk lost some, or more was
+    written than is kept.
+    """
+
+    def __init__(
+        self, api: DockerApi, container: str, folder: Path, limit: int, on_notice: Callable[[Notice], None]
+    ) -> None:
+        self._api, self._container, self._folder, self._limit = api, container, folder, limit
+        self._on_notice = on_notice
+        self._said: set[Notice] = set()
+        self._output = Output(api, container, file_size(limit) // 2)
+        self._writer: TaskLogWriter | None = None
+        #: By stream: the time of a line whose end is still to be written, or None.
+        self._open_lines: list[int | None] = []
+        #: By stream: the time of the newest frame, and how many with this time there were; the newest of all.
+        self._times: list[int] = []
+        self._numbers: list[int] = []
+        self._newest: Mark | None = None
+        #: frames that were new to us
+        self._copied = 0
+        #: streams in which it is still to be said that something is missing
+        self._gaps: set[int] = set()
+
+    def close(self) -> None:
+        """Close the log; what it lacks can be fetched by another follower."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    async def follow(self) -> None:
+        """Copy what there is and what comes, until cancelled; breaks are bridged."""
+        async with asyncio.TaskGroup() as both:
+            both.create_task(self._copy_news())
+            both.create_task(self._listen())
+
+    async def drain(self) -> None:
+        """Copy what is still missing of a log that does not grow any more.
+
+        An answer may have ended because the daemon did: so it is complete when another one has no more.
+        """
+        await self._copy_through()
+        while await self._copy_through():
+            pass
+
+    async def _copy_through(self) -> bool:
+        """Copy what there is, as soon as Docker answers; tell whether something was new."""
+        before = self._copied
+        while True:
+            try:
+                await self._copy()
+            except UnreachableError:
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                return self._copied > before
+
+    async def _listen(self) -> None:
+        while True:
+            with contextlib.suppress(UnreachableError, aiodocker.DockerError):
+                await self._output.listen()
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def _copy_news(self) -> None:
+        looks = 0
+        while True:
+            if await self._output.news(_AGAIN_SECONDS[looks] if looks < len(_AGAIN_SECONDS) else None):
+                looks = 0
+                await asyncio.sleep(_GATHER_SECONDS)
+            else:
+                looks += 1
+            await self._copy_through()
+
+    async def _copy(self) -> None:
+        """Copy from the newest known frame on to the present end."""
+        # one for as long as possible: to open a long log means to look for its end
+        if self._writer is None:
+            self._open()
+        tail = min(self._output.frames + _SPARE, _MOST)
+        self._output.reading()
+        try:
+            while not await self._read(tail):
+                tail = tail * _MORE if 0 < tail * _MORE <= _MOST else 0
+        except aiodocker.DockerError as error:
+            if error.status != 404:
+                raise UnreachableError(error.message) from error
+
+    def _open(self) -> None:
+        self._writer = TaskLogWriter(self._folder, self._limit)
+        log = TaskLog(self._folder)
+        self._open_lines = [_open_line(log, stream) for stream in range(len(STREAMS))]
+        self._newest = _newest(log)
+        self._times, self._numbers = [-1] * len(STREAMS), [0] * len(STREAMS)
+        if self._newest is not None:
+            stream = self._newest.stream
+            self._times[stream], self._numbers[stream] = self._newest.time_ns, self._newest.number
+
+    async def _read(self, tail: int, *, again: bool = False) -> bool:
+        """Read the last `tail` frames (0: all), keep the new ones; False where they are too few to tell."""
+        search = _Search(self._newest, tail)
+        params = {"follow": "0", "stdout": "1", "stderr": "1", "timestamps": "1"}
+        params["tail"] = str(tail) if tail and search.mark is not None else "all"
+        rest = b""
+        async with self._api.log_stream(self._container, **params) as response:
+            async for received in _batches(response):
+                rest = await _in_thread(self._take, search, rest + received)
+                self._say_notices()
+                if search.is_in_vain:
+                    return False
+        if rest:
+            raise UnreachableError("the log broke off within a line")
+        if search.found or search.seen:
+            return True
+        if tail and search.total >= tail:
+            return False
+        if search.total:
+            if not again:  # the daemon may have ended before it came to the newest known frame
+                return await self._read(tail, again=True)
+            self._newest = None
+            self._gaps = set(range(len(STREAMS)))
+            return await self._read(0)
+        return True
+
+    def _say_notices(self) -> None:
+        if self._writer is None:
+            return
+        noticed = {Notice.LOG_LOST: self._writer.dropped > 0, Notice.LOG_SHORTENED: self._writer.shortened}
+        for notice in [notice for notice, holds in noticed.items() if holds and notice not in self._said]:
+            self._said.add(notice)
+            self._on_notice(notice)
+
+    def _take(self, search: _Search, received: bytes) -> bytes:
+        """Keep what is new of the frames that were received; give the beginning of one that is not whole."""
+        frames, taken = parse_frames(received)
+        self._keep(search.new_of(frames))
+        return received[taken:]
+
+    def _keep(self, frames: Sequence[Frame]) -> None:
+        """Add frames to the log.
+
+        Docker 20.10 forgets the end of a line that it recorded in pieces. It is added as soon as something
+        follows; until then the piece may as well be the end of the output, which has no end of line.
+        """
+        writer = self._writer
+        if writer is None:
+            raise RuntimeError("the log is closed")
+        pieces: list[tuple[int, bytes, int]] = []
+        open_lines, times, numbers = self._open_lines, self._times, self._numbers
+        for time_ns, stream, data in frames:
+            if (since := open_lines[stream]) is not None:
+                pieces.append((stream, b"\n", since))
+            if self._gaps and stream in self._gaps:
+                self._gaps.discard(stream)
+                pieces.append((stream, GAP, time_ns))
+            pieces.append((stream, data, time_ns))
+            open_lines[stream] = None if data[-1] == _NEWLINE or len(data) == PIECE else time_ns
+            numbers[stream] = numbers[stream] + 1 if times[stream] == time_ns else 1
+            times[stream] = time_ns
+        writer.append_all(pieces)
+        self._copied += len(frames)
+        if frames:
+            time_ns, stream, data = frames[-1]
+            self._newest = Mark(time_ns, stream, numbers[stream], len(data) == PIECE)
+
+
+def _newest(log: TaskLog) -> Mark | None:
+    """Find the newest frame that a log has."""
+    first: Piece | None = None
+    later: Piece | None = None
+    number = 0
+    for piece in log.newest_pieces():
+        if first is None:
+            first = piece
+        elif later is not None and piece.end_in(MERGED) < later.merged_offset:
+            if number > 1:  # of one line, a part of which was removed: nobody knows how many there were
+                number = sys.maxsize
+            break
+        later = piece
+        if piece.stream == first.stream:
+            if piece.time_ns != first.time_ns:
+                break
+            number += 1
+    return None if first is None else Mark(first.time_ns, first.stream, number, first.length == PIECE)
+
+
+def _open_line(log: TaskLog, stream: int) -> int | None:
+    """Find the time of a stream's last piece, where that is an unfinished line (`LogFollower._write`)."""
+    if log.read(STREAMS[stream], -1) in (b"", b"\n"):
+        return None
+    last = log.last_piece(STREAMS[stream])
+    return None if last is None or last.length == PIECE else last.time_ns
+
+
+async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Give what comes in large pieces, each worth a thread's while; UnreachableError where it breaks off."""
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in response.content.iter_any():
+            chunks.append(chunk)
+            size += len(chunk)
+            if size >= _BATCH:
+                yield b"".join(chunks)
+                chunks, size = [], 0
+            elif len(chunk) < _FEW:  # to read each line by itself costs more than to wait for some more
+                await asyncio.sleep(_MORE_SECONDS)
+    except (aiohttp.ClientError, OSError) as error:
+        raise UnreachableError(str(error)) from error
+    if chunks:
+        yield b"".join(chunks)
+
+
+async def _in_thread(function: Callable[..., T], *args: Any) -> T:
+    """Call a function beside the loop; one that was begun is waited for, also by whoever is cancelled."""
+    work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
+    try:
+        return await asyncio.shield(work)
+    finally:
+        if not work.done():
+            await asyncio.wait([work])
+
+
+def _seconds(text: bytes) -> int:
+    """Read "2026-01-02T03:04:05" as ns since the epoch."""
+    year, month, day = int(text[0:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
+    return calendar.timegm((year, month, day, hour, minute, second)) * 10**9

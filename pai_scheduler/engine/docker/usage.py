@@ -1,0 +1,100 @@
+"""What a container uses now, and what a Docker host has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.engine.gpu import GpuMeter, find_gpus
+from pai_scheduler.engine.protocol import Usage
+
+from .connection import DockerApi
+
+_MIB, _GB = 2**20, 10**9
+#: Storage drivers that can limit a container's disk by themselves.
+_LIMITING_DRIVERS = ("btrfs", "devicemapper", "zfs")
+
+
+class UsageMeter:
+    """Measures containers; the share of CPU is that since the measurement before."""
+
+    def __init__(self, api: DockerApi) -> None:
+        self._api = api
+        self._last: dict[str, tuple[int, int]] = {}
+        self._gpus = GpuMeter()
+
+    async def measure(
+        self, name: str, disk_bytes: int | None = None, gpu_uuids: Sequence[str] = ()
+    ) -> Usage | None:
+        """Measure a container; None where it does not run. `disk_bytes`: measured by who has the time."""
+        stats = await self._api.stats(name)
+        if not stats or not stats["memory_stats"].get("usage"):
+            self.forget(name)
+            return None
+        now, used = time.time_ns(), int(stats["cpu_stats"]["cpu_usage"]["total_usage"])
+        before, used_before = self._last.get(name, (now, used))
+        self._last[name] = (now, used)
+        memory, details = stats["memory_stats"], stats["memory_stats"].get("stats") or {}
+        # what Linux can take back at once is not "used" (the same rule as in `docker stats`)
+        cache = details.get("total_inactive_file", details.get("inactive_file", 0))
+        gpus = await asyncio.to_thread(self._gpus.measure, gpu_uuids) if gpu_uuids else None
+        networks = (stats.get("networks") or {}).values()
+        return Usage(
+            time=now // 10**6,
+            cpu_percent=100 * (used - used_before) / (now - before) if now > before else 0.0,
+            memory_mb=max(0, memory["usage"] - cache) / _MIB,
+            net_rx_bytes=sum(network["rx_bytes"] for network in networks),
+            net_tx_bytes=sum(network["tx_bytes"] for network in networks),
+            disk_mb=None if disk_bytes is None else disk_bytes / _MIB,
+            gpu_percent=gpus.percent if gpus else None,
+            gpu_memory_mb=gpus.memory_mb if gpus else None,
+        )
+
+    def close(self) -> None:
+        """Let go of the GPUs' driver."""
+        self._gpus.close()
+
+    def forget(self, name: str) -> None:
+        """Drop what was kept of a container."""
+        self._last.pop(name, None)
+
+
+def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, healthy: bool) -> Node:
+    """Describe the host from `docker info`; GPUs are asked from NVML where the host is this machine."""
+    disk = shutil.disk_usage(Path.cwd())
+    if is_local:
+        # (a daemon that maps users keeps its folder where only root may look)
+        with contextlib.suppress(OSError):
+            disk = shutil.disk_usage(str(info["DockerRootDir"]))
+    return Node(
+        name=name or str(info["Name"]),
+        cpus=int(info["NCPU"]),
+        memory_mb=int(info["MemTotal"]) // _MIB,
+        storage_gb=disk.total // _GB,
+        gpus=find_gpus() if is_local else (),
+        healthy=healthy,
+    )
+
+
+def limits_storage(info: dict[str, Any]) -> bool:
+    """Tell whether a container's disk can be limited here (overlay2 needs XFS with project quotas)."""
+    driver = info["Driver"]
+    backing = dict(info.get("DriverStatus") or []).get("Backing Filesystem")
+    return driver in _LIMITING_DRIVERS or (driver == "overlay2" and backing == "xfs")
+
+
+def containers_root(info: dict[str, Any]) -> int:
+    """Give the user id on the host of containers' root: 0, unless the daemon maps users (`userns-remap`)."""
+    options = [option.split(",") for option in info.get("SecurityOptions") or ()]
+    if not any("name=userns" in option for option in options):
+        return 0
+    # Docker tells which one in the name of its folder only
+    ids = re.fullmatch(r"(\d+)\.\d+", PurePosixPath(str(info["DockerRootDir"])).name)
+    return int(ids[1]) if ids else 0

@@ -1,0 +1,1 @@
+"""A task's log on disk, for every engine: written within a limit, read by offset, removed at last."""

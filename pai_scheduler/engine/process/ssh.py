@@ -1,0 +1,86 @@
+"""The service's side of the SSH servers of tasks of the process engine: started when somebody wants in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.job.messages import msg
+
+from . import ssh_server
+from .task_folder import SSH_ORDER, LaunchSpec, TaskFolder, ring
+
+#: Seconds that a server has for its start, on a busy machine; how often it is looked whether it has.
+_PATIENCE, _PAUSE = 20.0, 0.02
+#: Looks after which it is ordered again: a supervisor that has not yet seen the end of another starts none.
+_LOOKS_PER_ORDER = 25
+
+
+#: The port of a server that listens; None: not yet.
+_Found = int | None
+
+
+async def open_way(
+    folder: TaskFolder, address: str, in_thread: Callable[[Callable[[], _Found]], Awaitable[_Found]]
+) -> WayIn:
+    """Give where a running task's server listens, and start it if need be; NoWayInError says why not.
+
+    `in_thread` runs a short blocking step. The caller asks for one task once at a time.
+    """
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE):
+            for look in itertools.count():
+                if (port := await in_thread(partial(_step, folder, look))) is not None:
+                    return WayIn(address, port, isolated=False)
+                await asyncio.sleep(_PAUSE)
+    raise NoWayInError(
+        msg("The task's SSH server did not start within {seconds} seconds.", seconds=int(_PATIENCE))
+    )
+
+
+def _step(folder: TaskFolder, look: int) -> _Found:
+    """Look for the `look`th time; order a server where there is none."""
+    try:
+        spec = folder.launch_spec()
+        door = ssh_server.look(folder.path)
+    except (OSError, ValueError):
+        raise _not_running() from None
+    if door.alive and "port" in door.answer:
+        return door.answer["port"]
+    if door.alive:
+        return None
+    if look and "problem" in door.answer:
+        raise _failed(spec, door.answer)
+    if look % _LOOKS_PER_ORDER == 0:
+        _order(folder, spec)
+    return None
+
+
+def _order(folder: TaskFolder, spec: LaunchSpec) -> None:
+    if not spec.get("ssh_port"):
+        raise NoWayInError(msg("The task was started without an SSH server."))
+    ssh_server.forget(folder.path)
+    if not ring(folder.control, SSH_ORDER):
+        raise _not_running()
+
+
+def _not_running() -> NoWayInError:
+    return NoWayInError(msg("The task does not run."))
+
+
+def _failed(spec: LaunchSpec, answer: ssh_server.Answer) -> NoWayInError:
+    if answer.get("taken"):
+        return NoWayInError(
+            msg(
+                "Port {port} of this machine, where the task's SSH server is to listen, is taken by another "
+                "program.",
+                port=spec.get("ssh_port"),
+            )
+        )
+    return NoWayInError(
+        msg("The task's SSH server cannot work: {problem}", problem=answer.get("problem", ""))
+    )

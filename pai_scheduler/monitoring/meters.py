@@ -1,0 +1,87 @@
+"""Everything that measures, in one place for the service: the counters, the tally and the recorder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.core.events import Event
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import Job, State, Task
+from pai_scheduler.engine.protocol import Engine
+
+from . import logging_setup
+from .monitor import Monitor
+from .present import Facts, Present
+from .recorder import Recorder
+from .tally import Tally
+
+
+class Meters:
+    """Told what becomes durable; `failures` gives the engine's failed calls by call, and the database's."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        virtual_clusters: Callable[[], Iterable[VirtualCluster]],
+        failures: Callable[[], tuple[Mapping[str, int], int]],
+    ) -> None:
+        self.monitor = Monitor(engine.name, [cluster.name for cluster in virtual_clusters()])
+        self.recorder = Recorder(engine, self._not_measured)
+        self._tally = Tally()
+        self._nodes: dict[str, Node] = {}
+        self._virtual_clusters = virtual_clusters
+        self._failures = failures
+        self._unmeasured = 0
+        self.monitor.watch(Present(self._facts))
+
+    def start(self, jobs: Iterable[Job], nodes: Sequence[Node]) -> None:
+        """Take up what there is when the service starts, and begin to measure."""
+        self.note_nodes(nodes)
+        for job in jobs:
+            self._tally.note_jobs([job])
+            for task in job.attempt.tasks.values() if job.attempt else ():
+                self._note_task(job, task)
+        self.recorder.start()
+
+    async def close(self) -> None:
+        """Measure no more."""
+        await self.recorder.close()
+
+    def note_nodes(self, nodes: Sequence[Node]) -> None:
+        """Take the nodes as they are now."""
+        self._nodes = {node.name: node for node in nodes}
+
+    def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
+        """Count what has just become durable; `find` finds a job that `outcome` does not have."""
+        self.monitor.committed(outcome, events, find)
+        if logging_setup.STORY.isEnabledFor(logging.DEBUG):
+            for entry in outcome.story:
+                logging_setup.log_story(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
+        self._tally.note_jobs(outcome.jobs.values())
+        for task in outcome.tasks.values():
+            job_id = task.ref.job_id
+            self._note_task(outcome.jobs.get(job_id) or find(job_id), task)
+
+    def _note_task(self, job: Job | None, task: Task) -> None:
+        self._tally.note_task(job, task, self._nodes)
+        if task.state is State.RUNNING:
+            self.recorder.begin(task.ref)
+        elif task.state.ended:
+            self.recorder.end(task.ref)
+
+    def _not_measured(self) -> None:
+        self._unmeasured += 1
+
+    def _facts(self) -> Facts:
+        engine_errors, store_errors = self._failures()
+        return Facts(
+            tuple(self._nodes.values()),
+            self._virtual_clusters(),
+            self._tally,
+            self.recorder.latest,
+            {**engine_errors, "usage": self._unmeasured},
+            store_errors,
+        )

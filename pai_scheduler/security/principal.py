@@ -1,0 +1,28 @@
+"""Who asks, and whom and what this person or program may act for and use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pai_scheduler.cluster.definition import VirtualCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: a user of the Hub or of the tokens file, or a service that acts for users."""
+
+    name: str
+    admin: bool = False
+    groups: tuple[str, ...] = ()
+    #: it is a job of theirs that asks, whose programs they may not have written: it is not given their keys
+    is_job: bool = False
+
+    def may_act_for(self, owner: str) -> bool:
+        """Tell whether this caller sees and touches what is `owner`'s: their own, admins everybody's."""
+        return self.admin or self.name == owner
+
+    def may_use(self, cluster: VirtualCluster) -> bool:
+        """Tell whether a virtual cluster is open to this caller; one that names nobody is open to all."""
+        if self.admin or not (cluster.users or cluster.groups):
+            return True
+        return self.name in cluster.users or not set(self.groups).isdisjoint(cluster.groups)

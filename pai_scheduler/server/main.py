@@ -1,0 +1,334 @@
+"""Starts the scheduler (`pai-scheduler`): alone with a tokens file, or as a service of the Hub."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
+
+import yaml
+from tornado.httpserver import HTTPServer
+
+from pai_scheduler.api.app import make_app
+from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
+from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.server import serve
+from pai_scheduler.api.standby import make_standby_app
+from pai_scheduler.api.streams import Streams
+from pai_scheduler.cluster.definition import Definition, DefinitionError, parse_definition
+from pai_scheduler.data_folder.folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
+from pai_scheduler.data_folder.key_files import check_kept_files, remember_kept_files
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.engine.leased import LeasedEngine
+from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
+from pai_scheduler.engine.protocol import Engine, EngineError
+from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.job.messages import msg
+from pai_scheduler.monitoring import logging_setup
+from pai_scheduler.service.service import Service
+from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.storage.choosing import choose_storage
+from pai_scheduler.storage.errors import StorageError
+from pai_scheduler.storage.protocol import Storage
+from pai_scheduler.store.lease import Lease
+from pai_scheduler.store.store import Store, StoreError
+
+from . import maintenance, ssh_gateway
+from .leader import Candidate, kept_alive
+from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
+from .startup import database_url, is_loopback, listen, no_database, open_store
+
+CANNOT_START, OVERTAKEN = 2, 3
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HubPlace:
+    """Where the Hub put us: under which path and at which address it looks for us."""
+
+    prefix: str
+    host: str | None
+    port: int | None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the scheduler until SIGTERM or ^C, or see to its database; give the exit code."""
+    options = make_parser().parse_args(argv)
+    # jsonschema would take most of a second to load it, for a format that the job schema does not have
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    logging_setup.set_up(options.log_level, options.log_format)
+    try:
+        if options.command is not None:
+            return maintenance.run(options, os.environ)
+        asyncio.run(_run(options))
+    except (StartError, TokensError, EngineError) as error:
+        print(f"pai-scheduler: {error.message}", file=sys.stderr)
+        return CANNOT_START
+    return 0
+
+
+async def _run(options: argparse.Namespace) -> None:
+    data_dir: Path = options.data_dir.expanduser().absolute()
+    place = hub_place(os.environ)
+    host = options.host or place.host or DEFAULT_HOST
+    port = options.port if options.port is not None else place.port or DEFAULT_PORT
+    if options.engine == "process" and not is_loopback(host):
+        raise StartError(
+            msg(
+                "The process engine runs everybody's tasks as this user, so it listens on this machine only "
+                "(--host 127.0.0.1). Use --engine docker to serve others."
+            )
+        )
+    ssh_gateway.check_options(options)
+    authenticator = _authenticator(options)
+    monitoring_token = _monitoring_token(options.metrics_token_file)
+    definition = read_cluster(options.cluster) if options.cluster else Definition()
+    url = database_url(options.database, os.environ)
+    storage = _storage(options, data_dir)
+    with lock_folder(data_dir, shared=url is not None):
+        refuse_other_kind(data_dir, SQLITE if url is None else POSTGRESQL)
+        sockets = listen(host, port)
+        port = _port(sockets)
+        if options.engine == "process":
+            sockets += listen(STORAGE_ADDRESS, port)
+        address = f"http://{_reachable(host)}:{port}{place.prefix}"
+        # containers reach what listens on loopback by a door only
+        door = options.front_door_port or (port if is_loopback(host) else None)
+        stopping = _on_signals()
+
+        async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
+            try:
+                check_kept_files(data_dir, store, new_keys=options.new_keys)
+            except StoreError as error:
+                raise no_database(url or data_dir, error) from error
+            keys = JobKeys.in_folder(data_dir)
+            async with ssh_gateway.open_gateway(options, keys, address) as gateway:
+                reached_at = None if is_loopback(host) else _reachable(host)
+                engine = make_engine(_engine(options, data_dir, definition, door, reached_at))
+                await serve_with(engine, store, keys, gateway)
+
+        async def serve_with(
+            engine: Engine, store: Store, keys: JobKeys, gateway: ssh_gateway.Gateway | None
+        ) -> None:
+            service = Service(
+                engine,
+                store,
+                definition,
+                data_dir=data_dir,
+                default_fs_uri=options.default_fs_uri or "",
+                address=address,
+                job_files=JobFiles(storage, data_dir, authenticator.find),
+                keys=keys,
+                # another scheduler on this machine has another folder: their tasks seldom want the same ports
+                first_port=zlib.crc32(os.fsencode(data_dir)),
+            )
+            try:
+                remember_kept_files(data_dir, store)
+                await service.start()
+            except StoreError as error:
+                raise no_database(url or data_dir, error) from error
+            except DefinitionError as error:
+                raise StartError(
+                    msg("The virtual clusters cannot be used: {reason}", reason=error.message)
+                ) from error
+            if gateway is not None:
+                await gateway.start(engine.bridge_address)
+            streams = Streams(definition.streams_per_user)
+            desk = Desk(
+                service,
+                authenticator,
+                place.prefix,
+                monitoring_token,
+                streams,
+                options.openpai_compat,
+                gateway.where if gateway is not None else None,
+            )
+            if desk.openpai_compat:
+                _log.warning(
+                    "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
+                    "ENVIRONMENT, WITHOUT A TOKEN",
+                    address,
+                )
+            server = serve(make_app(desk), sockets)
+            _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
+            await stopping.wait()
+            _log.info("stopping; tasks run on")
+            await _shut_down(server, service)
+
+        if url is None:
+            await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty))
+            return
+        try:
+            lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
+            if not await _wait_for(lease, sockets, place.prefix, stopping):
+                return
+            async with kept_alive(lease):
+                store = await asyncio.to_thread(
+                    open_store, data_dir, url, lease, start_empty=options.start_empty
+                )
+                await lead(lambda own: cast(Engine, LeasedEngine(own, lambda: lease.assured)), store)
+            lease.close()
+        except StoreError as error:
+            raise no_database(url, error) from error
+
+
+async def _wait_for(
+    lease: Lease, sockets: Sequence[socket.socket], prefix: str, stopping: asyncio.Event
+) -> bool:
+    """Answer as a standby until we lead (True), or are to stop."""
+    candidate = Candidate(lease)
+    # a server closes its sockets, and those who come while we change are to find somebody
+    server = serve(make_standby_app(prefix, lambda: candidate.leader), [one.dup() for one in sockets])
+    try:
+        return await candidate.win(stopping)
+    finally:
+        server.stop()
+        await server.close_all_connections()
+
+
+def _stop_overtaken() -> None:
+    """End without any further step: whatever we did from now on, the other scheduler may be doing too."""
+    _log.critical("another scheduler has taken the lead; this one stops at once, its tasks run on")
+    os._exit(OVERTAKEN)
+
+
+def hub_place(environ: Mapping[str, str]) -> HubPlace:
+    """Read where the Hub put us; a place at `/` where we are no service of a Hub.
+
+    A notebook server has some of the same variables, but no service name.
+    """
+    if not environ.get("JUPYTERHUB_SERVICE_NAME"):
+        return HubPlace("/", None, None)
+    prefix = environ.get("JUPYTERHUB_SERVICE_PREFIX", "/").strip("/")
+    url = urlsplit(environ.get("JUPYTERHUB_SERVICE_URL", ""))
+    return HubPlace(f"/{prefix}/" if prefix else "/", url.hostname, url.port)
+
+
+def read_cluster(path: Path) -> Definition:
+    """Read a cluster file; StartError with file and place where it is wrong."""
+    try:
+        return parse_definition(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        reason: object = error.strerror
+    except UnicodeDecodeError:
+        reason = msg("it is not UTF-8 text")
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        reason = msg(
+            "line {line}, column {column}: {problem}", line=line, column=column, problem=error.problem
+        )
+    except yaml.YAMLError as error:
+        reason = error
+    except DefinitionError as error:
+        reason = msg("{path}: {reason}", path=error.path, reason=error.message)
+    raise StartError(msg("The cluster file {file} cannot be used: {reason}", file=path, reason=reason))
+
+
+def _authenticator(options: argparse.Namespace) -> Authenticator:
+    if options.tokens is not None:
+        return TokensFile(options.tokens)
+    if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
+        from pai_scheduler.api.hub import HubTokens  # brings half of JupyterHub
+
+        return HubTokens.from_environment(options.admin_service)
+    raise StartError(
+        msg(
+            "Who may use the scheduler? Give --tokens FILE, or start it as a service of JupyterHub. "
+            "A file with one administrator is made by: {command}",
+            command="""python3 -c 'import json, secrets, getpass as g; print(json.dumps("""
+            """{secrets.token_hex(16): {"name": g.getuser(), "admin": True}}))' > tokens.json""",
+        )
+    )
+
+
+def _monitoring_token(path: Path | None) -> MonitoringToken | None:
+    if path is None:
+        return None
+    token = MonitoringToken(path)
+    token.read()
+    return token
+
+
+def _engine(
+    options: argparse.Namespace,
+    data_dir: Path,
+    definition: Definition,
+    front_door: int | None,
+    reached_at: str | None,
+) -> Engine:
+    # each engine brings libraries that the other does not need
+    if options.engine == "docker":
+        from pai_scheduler.engine.docker.engine import DockerEngine
+
+        # the log of each running container is a connection and three files
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        asked = options.front_door_port is not None
+        return DockerEngine(
+            data_dir,
+            front_door=front_door,
+            needs_door=asked,
+            reached_at=reached_at,
+            logs=definition.logs,
+            publish_ssh=options.publish_ssh,
+            registries=definition.registries,
+        )
+    from pai_scheduler.engine.process.engine import ProcessEngine
+
+    return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)
+
+
+def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:
+    try:
+        return choose_storage(
+            options.storage,
+            data_dir / "storage",
+            account=options.storage_user or getpass.getuser(),
+            kerberos=options.storage_kerberos,
+        )
+    except StorageError as error:
+        raise StartError(msg("The storage cannot be used: {reason}", reason=error.message)) from error
+
+
+def _on_signals() -> asyncio.Event:
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    return stopping
+
+
+async def _shut_down(server: HTTPServer, service: Service) -> None:
+    """Take no more requests, cut the streams (their readers come back to the next service), let go."""
+    server.stop()
+    await server.close_all_connections()
+    await service.close()
+
+
+def _reachable(host: str) -> str:
+    """Give an address of this machine for one that stands for all of them."""
+    if host not in ("0.0.0.0", "::"):  # noqa: S104 - it is compared, not bound
+        return host
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # nothing is sent by this; it only chooses the way out
+        except OSError:
+            return socket.gethostname()
+        return str(probe.getsockname()[0])
+
+
+def _port(sockets: Sequence[socket.socket]) -> int:
+    return int(sockets[0].getsockname()[1])

@@ -1,0 +1,153 @@
+"""What `pai-scheduler` takes on its command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from pai_scheduler.monitoring import logging_setup
+
+from . import ssh_gateway
+
+DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Make the parser of the command line; the documentation is made from it too."""
+    parser = argparse.ArgumentParser(
+        prog="pai-scheduler",
+        description="The scheduler of PAI for Jupyter. As a service of JupyterHub it reads the JUPYTERHUB_… "
+        "variables that the Hub sets; alone it needs --tokens.",
+    )
+    parser.add_argument(
+        "--engine", choices=("process", "docker"), default="process", help="how tasks run (%(default)s)"
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        default=_default_data_dir(),
+        help="what must survive (%(default)s)",
+    )
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="a PostgreSQL, postgresql://USER@HOST:PORT/DATABASE, instead of a file in the data folder; "
+        "one with a password in it goes into the environment variable PAI_DATABASE_URL",
+    )
+    parser.add_argument(
+        "--start-empty",
+        action="store_true",
+        help="for one start only, where the database of a data folder that was in use is lost: begin with an "
+        "empty one; every job is forgotten, and all tasks that run are ended",
+    )
+    parser.add_argument(
+        "--new-keys",
+        action="store_true",
+        help="for one start only, where a key file of a data folder that was in use is lost: make another; "
+        "the tasks that run lose the storage, and nobody can log into them",
+    )
+    parser.add_argument("--host", help=f"address to listen at ({DEFAULT_HOST}, or as the Hub says)")
+    parser.add_argument("--port", type=int, help=f"port to listen at ({DEFAULT_PORT}, or as the Hub says)")
+    parser.add_argument(
+        "--cluster",
+        type=Path,
+        metavar="FILE",
+        help="YAML with nodes and virtual clusters (default: this machine)",
+    )
+    parser.add_argument("--tokens", type=Path, metavar="FILE", help="JSON with the users and their tokens")
+    parser.add_argument(
+        "--admin-service",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a service of the Hub that acts for users, as the spawner does; may be given several times",
+    )
+    parser.add_argument(
+        "--front-door-port",
+        type=int,
+        metavar="N",
+        help="with --engine docker: the port of this machine that containers may reach (default: the "
+        "scheduler's own; with a Hub, its proxy's)",
+    )
+    ssh_gateway.add_options(parser)
+    parser.add_argument(
+        "--storage",
+        metavar="WHERE",
+        help="where users' files are: a folder, or the name nodes of an HDFS, http://HOST:9870[;http://OTHER:"
+        "9870] (default: the folder storage within the data folder)",
+    )
+    parser.add_argument(
+        "--storage-user",
+        metavar="NAME",
+        help="who the scheduler is to an HDFS; that account must be allowed to act for users (default: who "
+        "runs it)",
+    )
+    parser.add_argument(
+        "--storage-kerberos",
+        action="store_true",
+        help="the HDFS wants Kerberos: a ticket of the scheduler's account (kinit) proves who it is",
+    )
+    parser.add_argument(
+        "--default-fs-uri",
+        metavar="URI",
+        help="what tasks get as PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
+    )
+    parser.add_argument(
+        "--metrics-token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with a token that opens /metrics and /readyz and nothing else, for Prometheus",
+    )
+    parser.add_argument(
+        "--openpai-compat",
+        action="store_true",
+        help="for clients of OpenPAI: whoever reaches this port reads all jobs, with what is in their "
+        "environment, without a token; also answers under /rest-server/api/v1 and, with a token, "
+        "/webhdfs/api/v1",
+    )
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--log-format",
+        choices=logging_setup.FORMATS,
+        default="text",
+        help="json: one object per line, for programs (%(default)s)",
+    )
+    _add_commands(parser)
+    return parser
+
+
+def _add_commands(parser: argparse.ArgumentParser) -> None:
+    """Add what is done to the database instead of running the scheduler."""
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", title="instead of running the scheduler"
+    )
+    for name, about, file in (
+        (
+            "backup",
+            "copy the database to a file, also while the scheduler runs",
+            "the file to make or replace",
+        ),
+        ("check", "read the whole database and say what is damaged, also while the scheduler runs", None),
+        ("restore", "make a backup the database; the scheduler must not run", "what backup made"),
+    ):
+        command = commands.add_parser(name, help=about, description=about)
+        if file is not None:
+            command.add_argument("file", type=Path, metavar="FILE", help=file)
+        # they may come before the command, too
+        command.add_argument(
+            "--data-dir",
+            type=Path,
+            metavar="DIR",
+            default=argparse.SUPPRESS,
+            help="the scheduler's data folder",
+        )
+        command.add_argument(
+            "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
+        )
+
+
+def _default_data_dir() -> Path:
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base) / "pai-scheduler"

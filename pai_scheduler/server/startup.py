@@ -1,0 +1,161 @@
+"""Opens what a scheduler needs before it can start: its port and its database."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+from tornado.netutil import bind_sockets
+
+from pai_scheduler.data_folder.folder import (
+    POSTGRESQL,
+    SQLITE,
+    Owner,
+    claim_folder,
+    disown_folder,
+    earlier_life,
+    refuse_other_kind,
+)
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.store.database import Trouble
+from pai_scheduler.store.lease import Lease
+from pai_scheduler.store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
+
+#: Seconds that the look for damage may take from a start.
+CHECK_SECONDS = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
+    """Give the address of the PostgreSQL to use; None: the file in the data folder."""
+    if given:
+        try:
+            password = sa.make_url(given).password
+        except ArgumentError:
+            password = None
+        if password is not None:
+            raise StartError(
+                msg(
+                    "The password of the database stands in the command line, where everybody on this "
+                    "machine can read it. Put the address into the environment variable PAI_DATABASE_URL, "
+                    "or the password into a file: --database 'postgresql://USER@HOST/DATABASE?passfile=FILE'."
+                )
+            )
+    return given or environ.get("PAI_DATABASE_URL") or None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches what listens at an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def listen(host: str, port: int) -> list[socket.socket]:
+    """Open the port; StartError with one sentence where that is impossible."""
+    try:
+        return bind_sockets(port, host)
+    except (OSError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            message = msg(
+                "Port {port} of {host} is taken. Choose another one with --port.", port=port, host=host
+            )
+        else:
+            message = msg(
+                "Listening at {host}, port {port}, is impossible: {reason}.",
+                host=host,
+                port=port,
+                reason=error,
+            )
+        raise StartError(message) from None
+
+
+def open_store(
+    folder: Path, url: str | None = None, lease: Lease | None = None, *, start_empty: bool = False
+) -> Store:
+    """Open the database to which a data folder belongs: the PostgreSQL at `url`, or the file in the folder.
+
+    StartError where that is not possible, or the folder was in use and its database is another one or empty;
+    `start_empty`: it is empty on purpose.
+    """
+    kind = SQLITE if url is None else POSTGRESQL
+    refuse_other_kind(folder, kind)
+    try:
+        try:
+            store = _open(folder, url, lease, may_be_empty=False)
+        except EmptyDatabaseError:
+            if (traces := earlier_life(folder)) and not start_empty:
+                raise _lost_database(folder, url, traces) from None
+            disown_folder(folder)
+            store = _open(folder, url, lease, may_be_empty=True)
+        else:
+            if start_empty:
+                _log.warning("the database is not empty: leave --start-empty out, it is for one start only")
+        try:
+            claim_folder(folder, Owner(kind, store.name()))
+            store.look_for_damage(CHECK_SECONDS)
+        except BaseException:
+            store.close()
+            raise
+    except (OSError, StoreError) as error:
+        raise no_database(url or folder, error) from error
+    return store
+
+
+def _open(folder: Path, url: str | None, lease: Lease | None, *, may_be_empty: bool) -> Store:
+    if url is None:
+        return Store.in_folder(folder, may_be_empty=may_be_empty)
+    return Store(url, lease, may_be_empty=may_be_empty)
+
+
+def _lost_database(folder: Path, url: str | None, traces: Sequence[str]) -> StartError:
+    database = folder / DATABASE_FILE if url is None else without_password(url)
+    return StartError(
+        msg(
+            "The data folder {folder} was in use (it has: {traces}), but its database {database} is missing "
+            "or empty: every job would be forgotten, and all tasks that run would be ended. Put the database "
+            "back, or restore a backup of it. To give all of that up, start once with --start-empty.",
+            folder=folder,
+            traces=", ".join(traces),
+            database=database,
+        )
+    )
+
+
+def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
+    """Say that a database cannot be used: the one in a data folder, or the one at an address."""
+    reason: str | Message = error.reason if isinstance(error, StoreError) else str(error)
+    if isinstance(where, Path) and isinstance(error, StoreError) and error.trouble is Trouble.DAMAGED:
+        return StartError(
+            msg(
+                "The database in {folder} is damaged: {reason}. Restore a backup (pai-scheduler restore "
+                "FILE). To give up every job, and end all tasks that run, move scheduler.sqlite away and "
+                "start once with --start-empty.",
+                folder=where,
+                reason=reason,
+            )
+        )
+    if isinstance(where, Path):
+        return StartError(
+            msg("The database in {folder} cannot be used: {reason}.", folder=where, reason=reason)
+        )
+    return StartError(
+        msg("The database {url} cannot be used: {reason}.", url=without_password(where), reason=reason)
+    )
+
+
+def without_password(url: str) -> str:
+    """Give an address without its password."""
+    try:
+        return sa.make_url(url).render_as_string(hide_password=True)
+    except ArgumentError:
+        return url

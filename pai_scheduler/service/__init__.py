@@ -1,0 +1,1 @@
+"""What the API asks for, a module per concern: admission, virtual clusters, job events, health."""

@@ -1,0 +1,227 @@
+"""Which jobs are taken: valid, under a name that is free, where the caller may, within the limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.core.events import Submitted
+from pai_scheduler.core.queries import Forecast, forecast, limit_errors
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.inputs.permissions import find_refused
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
+from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.validate import SpecError, validate
+from pai_scheduler.rest.errors import (
+    RequestError,
+    conflict,
+    forbidden,
+    invalid_parameters,
+    no_virtual_cluster,
+    storage_full,
+    too_many_jobs,
+)
+from pai_scheduler.security.principal import Caller
+from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.store.store import Store
+
+_FEW_ROLES = 8
+#: characters of a user's name, as in JupyterHub's own database
+_LONGEST_NAME = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A job that was accepted durably: its name, and what its user had better know at once."""
+
+    name: str
+    warnings: list[Message]
+
+
+class Admission:
+    """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
+
+    `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
+    being deleted, `refuses_image` why no task may have an image, `clock` gives ms since the epoch. `shortage`
+    says why there is no room for any more, `names` under which URIs the storage is known (None: there is
+    none).
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        reader: Reader,
+        writer: Writer,
+        definition: Callable[[], Definition],
+        is_leaving: Callable[[str], bool],
+        refuses_image: Callable[[str], Awaitable[Message | None]],
+        clock: Callable[[], int],
+        shortage: Callable[[], Message | None],
+        names: Callable[[], StorageNames | None],
+    ) -> None:
+        self._store = store
+        self._reader = reader
+        self._writer = writer
+        self._definition = definition
+        self._is_leaving = is_leaving
+        self._refuses_image = refuses_image
+        self._now = clock
+        self._shortage = shortage
+        self._names = names
+        #: who submits what just now, and to which virtual cluster
+        self._under_way: dict[tuple[str, str], str] = {}
+        self._last_order = 0
+
+    async def start(self) -> None:
+        """Go on counting where the store ends; StoreError where it cannot be read."""
+        self._last_order = await asyncio.to_thread(self._store.last_order)
+        # loads what validates, so that nobody's submit has to wait for it
+        await asyncio.to_thread(validate, {})
+
+    async def submit(self, caller: Caller, owner: str, config: object) -> Accepted:
+        """Accept a job durably. What of the storage it will be refused, as rights are now, is a warning:
+        they may change before it starts.
+        """
+        if not caller.may_act_for(owner):
+            raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
+        if "\0" in owner or len(owner) > _LONGEST_NAME:
+            raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
+        try:
+            spec = await _parse(config)
+        except InvalidJobError as error:
+            raise invalid_parameters(_summary(error.errors), error.errors) from None
+        assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
+        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        errors = await self._errors(spec)
+        if errors:
+            raise invalid_parameters(_summary(errors), errors)
+        if (shortage := self._shortage()) is not None:
+            raise storage_full(shortage)
+        # a caller who goes away does not undo what is being written, nor free the name before it is
+        await asyncio.shield(self._accept(owner, spec, config_of(config)))
+        # (an administrator who submits for somebody has not that user's groups at hand)
+        refused = self._refused_files(caller, spec) if caller.name == owner else []
+        return Accepted(spec.name, [error.message for error in refused])
+
+    async def validate(self, caller: Caller, config: object) -> Forecast:
+        """Say what submitting this would do."""
+        try:
+            spec = await _parse(config)
+        except InvalidJobError as error:
+            return Forecast(error.errors, "never", _summary(error.errors))
+        try:
+            self._check_virtual_cluster(caller, spec.virtual_cluster)
+        except RequestError as refusal:
+            # who writes a job sees it beside the field, like everything else that is wrong
+            return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
+        errors = [*await self._errors(spec), *self._refused_files(caller, spec)]
+        if errors:
+            return Forecast(errors, "never", _summary(errors))
+        return forecast(self._writer.core, caller.name, spec)
+
+    def _refused_files(self, caller: Caller, spec: JobSpec) -> list[SpecError]:
+        names = self._names()
+        # a job has its user's rights, never an administrator's
+        return [] if names is None else list(find_refused(spec, replace(caller, admin=False), names))
+
+    async def _errors(self, spec: JobSpec) -> list[SpecError]:
+        """Find what is wrong with a valid job on this cluster."""
+        errors = list(limit_errors(self._writer.core, spec))
+        if refusal := await self._refuses_image(spec.image):
+            errors.append(SpecError("$.image", refusal))
+        return errors
+
+    def jobs_in(self, virtual_cluster: str) -> int:
+        """Count the jobs of a virtual cluster that have not ended, and those on their way to it."""
+        under_way = sum(name == virtual_cluster for name in self._under_way.values())
+        return under_way + sum(
+            job.spec.virtual_cluster == virtual_cluster and not job.state.ended
+            for job in self._writer.core.jobs.values()
+        )
+
+    def _jobs_of(self, user: str) -> int:
+        """Count a user's jobs that have not ended, and those on their way."""
+        return len(self._writer.core.unended(user)) + sum(name == user for name, _ in self._under_way)
+
+    async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
+        key = (owner, spec.name)
+        taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
+        if key in self._under_way:
+            raise taken
+        self._under_way[key] = spec.virtual_cluster
+        try:
+            if await self._reader.read(self._store.job, owner, spec.name) is not None:
+                raise taken
+            definition = self._definition()
+            known = definition.virtual_clusters
+            if spec.virtual_cluster not in known or self._is_leaving(spec.virtual_cluster):
+                # deleted since it was found
+                raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
+            if self._jobs_of(owner) > definition.jobs_per_user:
+                raise too_many_jobs(owner, definition.jobs_per_user)
+            self._last_order += 1
+            event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
+            await self._writer.request(event, config)
+        finally:
+            del self._under_way[key]
+
+    def _check_virtual_cluster(self, caller: Caller, name: str) -> None:
+        clusters = self._definition().virtual_clusters
+        cluster = clusters.get(name)
+        if cluster is None:
+            raise no_virtual_cluster(name, sorted(clusters))
+        if not caller.may_use(cluster):
+            known = ", ".join(other.name for other in clusters.values() if caller.may_use(other))
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is not open to you. Open to you are: {known}.",
+                    name=name,
+                    known=known or "–",
+                )
+            )
+        if cluster.stopped:
+            raise forbidden(
+                msg(
+                    "Virtual cluster {name} is stopped: it takes no jobs until an administrator starts it.",
+                    name=name,
+                )
+            )
+
+
+async def _parse(config: object) -> JobSpec:
+    """Parse a job; a large one, which takes up to a second, beside everybody else's requests."""
+    if _takes_long(config):
+        return await asyncio.to_thread(parse_job, config)
+    return parse_job(config)
+
+
+def _takes_long(config: object) -> bool:
+    """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
+    if not isinstance(config, Mapping):
+        return False
+    roles = config.get("taskRoles")
+    return bool(config.get("extras")) or (isinstance(roles, list) and len(roles) > _FEW_ROLES)
+
+
+def _new_id() -> str:
+    """Make a job id: 80 random bits, in letters and digits that stand in every kind of name."""
+    return base64.b32encode(secrets.token_bytes(10)).decode("ascii").lower()
+
+
+def _summary(errors: Sequence[SpecError]) -> Message:
+    first = errors[0]
+    if len(errors) == 1:
+        return msg("The job is not valid: {path}: {error}", path=first.path, error=first.message)
+    return msg(
+        "The job is not valid, {count} errors. The first: {path}: {error}",
+        count=len(errors),
+        path=first.path,
+        error=first.message,
+    )

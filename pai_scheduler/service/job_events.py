@@ -1,0 +1,76 @@
+"""What happened to jobs: read from the store, and followed as it becomes durable."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.security.principal import Caller
+from pai_scheduler.store.store import Store, StoredStory
+
+_PAGE = 1000
+
+
+class Stories:
+    """Gives each caller the stories of the jobs that they may see, and knows who follows which."""
+
+    def __init__(self, store: Store, reader: Reader) -> None:
+        self._store = store
+        self._reader = reader
+        #: what wakes those who follow a job, by its id; None: all jobs
+        self._followers: dict[str | None, set[asyncio.Event]] = defaultdict(set)
+
+    @property
+    def followed(self) -> bool:
+        """Tell whether anybody follows anything."""
+        return bool(self._followers)
+
+    async def read(
+        self, caller: Caller, owner: str | None, name: str | None, after: int, limit: int
+    ) -> list[StoredStory]:
+        """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
+        return await self._read(caller, await self._job_id(caller, owner, name), after, limit)
+
+    async def follow(
+        self, caller: Caller, owner: str | None, name: str | None, after: int
+    ) -> AsyncIterator[StoredStory]:
+        """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
+        job_id = await self._job_id(caller, owner, name)
+        news = asyncio.Event()
+        self._followers[job_id].add(news)
+        try:
+            while True:
+                news.clear()
+                # asked before reading, and of what is durable: nothing is missed at the end
+                over = job_id is not None and await self._reader.read(self._store.is_over, job_id)
+                entries = await self._read(caller, job_id, after, _PAGE)
+                for entry in entries:
+                    after = entry.id
+                    yield entry
+                if over and not entries:
+                    return
+                if not entries:
+                    await news.wait()
+        finally:
+            self._followers[job_id].discard(news)
+            if not self._followers[job_id]:
+                del self._followers[job_id]
+
+    def wake(self, outcome: Outcome) -> None:
+        """Wake those who follow what has just become durable."""
+        changed = {entry.job_id for entry in outcome.story} | set(outcome.jobs)
+        for job_id in (*changed, None):
+            for news in self._followers.get(job_id, ()):
+                news.set()
+
+    async def _job_id(self, caller: Caller, owner: str | None, name: str | None) -> str | None:
+        if owner is None or name is None:
+            return None
+        return (await self._reader.find(caller, owner, name)).id
+
+    async def _read(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[StoredStory]:
+        user = None if caller.admin or job_id is not None else caller.name
+        return await self._reader.read(self._store.story, job_id=job_id, user=user, after=after, limit=limit)

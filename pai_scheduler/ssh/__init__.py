@@ -1,0 +1,1 @@
+"""The way into running tasks by SSH, on the server's side."""

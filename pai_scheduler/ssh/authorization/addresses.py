@@ -1,0 +1,43 @@
+"""Through which addresses the running tasks of a job are reached, and why one is not."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from pai_scheduler.core.model import Job, Task
+from pai_scheduler.engine.protocol import Engine, NoWayInError
+from pai_scheduler.job.messages import Message, msg
+
+from .task_choice import running
+
+#: tasks of which is asked at once, and the seconds after which one's answer is waited for no longer
+_AT_ONCE, _SECONDS = 16, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A task's own SSH server. `published`: where others than this machine reach it; `off`: why it is not."""
+
+    task: Task
+    published: tuple[str, int] | None = None
+    off: Message | None = None
+
+
+async def doors(engine: Engine, job: Job) -> list[Door]:
+    """List the doors of the running tasks of a job, in the order of its roles."""
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def look(task: Task) -> Door:
+        # where tasks have no machine of their own nothing is published, and to ask would start a server
+        if engine.shares_host_ports:
+            return Door(task)
+        try:
+            async with slots, asyncio.timeout(_SECONDS):
+                return Door(task, (await engine.way_in(task.ref)).published)
+        except NoWayInError as error:
+            return Door(task, off=error.message)
+        except TimeoutError:
+            return Door(task, off=msg("Nobody could say in time whether its SSH server answers."))
+
+    return list(await asyncio.gather(*(look(task) for task in running(job))))

@@ -1,0 +1,58 @@
+"""Runs one process of the gateway: `python -m pai_scheduler.ssh.gateway`, as the supervisor starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import resource
+import signal
+import socket
+import sys
+from functools import partial
+
+from pai_scheduler.monitoring import logging_setup
+
+from .server import Server
+from .settings import Settings
+
+
+def main() -> int:
+    """Run until the scheduler is gone and the last connection has ended."""
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0
+    settings = Settings.from_line(line)
+    logging_setup.set_up(settings.log_level, settings.log_format)
+    # it says each step of each login, and `info` is for what administrators read
+    logging.getLogger("asyncssh").setLevel(logging.WARNING)
+    for chatty in ("httpx", "httpcore"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    # ^C is for the scheduler, whose end we see
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(_run(settings))
+    return 0
+
+
+async def _run(settings: Settings) -> None:
+    alone = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(partial(_UntilEnd, alone), sys.stdin.buffer)
+    sockets = [socket.socket(fileno=number) for number in settings.sockets]
+    await Server(settings, sockets).run(alone)
+
+
+class _UntilEnd(asyncio.Protocol):
+    """Sees the end of the standard input: the scheduler holds its other end."""
+
+    def __init__(self, ended: asyncio.Event) -> None:
+        self._ended = ended
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """Tell that it has come."""
+        self._ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""One client who has logged in: which task is theirs, the way to it, what they did there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pai_scheduler.job.messages import Message, msg
+
+from .audit_queue import Notes
+from .login_throttle import Credential, shown
+from .messages import Held, Kind, LoginAnswer, Note, Target
+from .service import RefusedError, ServiceClient, UnavailableError
+from .upstream import UnreachableError, Upstream, reach
+
+_log = logging.getLogger(__name__)
+
+
+class NoWayError(Exception):
+    """The task cannot be reached; the text is a sentence for the person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who logged in as `login`, from the address `peer`; `credential`: login name, method, key or token."""
+
+    login: str
+    peer: str
+    answer: LoginAnswer
+    credential: Credential = field(repr=False)
+
+
+class Visit:
+    """What one client's connection does in a task."""
+
+    def __init__(self, visitor: Visitor, service: ServiceClient, notes: Notes, keepalive: float) -> None:
+        self.visitor = visitor
+        #: as the last session has it
+        self.language = "en"
+        self.target: Target | None = None
+        #: the connections to the task, by the agent that is lent to all that is opened in them
+        self._upstreams: dict[str | None, Upstream] = {}
+        self._service, self._notes = service, notes
+        self._keepalive = keepalive
+        self._opening = asyncio.Lock()
+        self._kinds: list[Kind] = []
+        self._since = 0.0
+        self._over = self._revoked = False
+
+    async def way(self, agent: str | None = None) -> tuple[Upstream, Target]:
+        """Give a connection to the task, made when first needed; NoWayError says why there is none.
+
+        `agent`: the path of the agent that the client lends to what is opened.
+        """
+        async with self._opening:
+            if self._revoked:
+                raise self._no_way(_revoked())
+            upstream = self._upstreams.get(agent)
+            if upstream is not None and upstream.usable and self.target is not None:
+                return upstream, self.target
+            self.target = await self._ask()
+            try:
+                upstream = await reach(self.target, self._lost, self._keepalive, agent)
+            except UnreachableError as error:
+                _log.warning(
+                    "the SSH server of %s of %s cannot be reached: %s",
+                    self.target["task"],
+                    self.target["job"],
+                    error,
+                    extra={"user": self.target["user"]},
+                )
+                raise self._no_way(
+                    msg(
+                        "The SSH server of {task} cannot be reached. Has the task just ended?",
+                        task=self.target["task"],
+                    )
+                ) from error
+            if self._over:
+                upstream.finish()
+                raise NoWayError("the client is gone")
+            if self._revoked:
+                upstream.ssh.abort()
+                raise self._no_way(_revoked())
+            self._upstreams[agent] = upstream
+            return upstream, self.target
+
+    def used(self, kind: Kind, detail: str = "") -> None:
+        """Have it noted that something was opened, the first time."""
+        if kind in self._kinds or self._over:
+            return
+        if not self._kinds:
+            self._since = time.monotonic()
+        self._kinds.append(kind)
+        note = self._note("opened", [kind])
+        if detail:
+            note["detail"] = detail
+        self._notes.add(note)
+        _log.info("%s opens %s", self._who(), kind, extra=self._about())
+
+    def refused(self, what: str) -> None:
+        """Log what was tried and is not allowed."""
+        _log.warning("%s: %s", self._who(), what, extra=self._about())
+
+    @property
+    def held(self) -> Held:
+        """Say who is in, and by what."""
+        login, method, credential = self.visitor.credential
+        return {
+            "login": login,
+            "passport": self.visitor.answer["passport"],
+            "method": "password" if method == "password" else "publickey",
+            "credential": credential,
+        }
+
+    def revoke(self) -> bool:
+        """Let go of the task: the key or token is good no more. False: that was known."""
+        if self._revoked or self._over:
+            return False
+        self._revoked = True
+        _log.warning("%s: %s was revoked", self._who(), self.visitor.answer["by"], extra=self._about())
+        for upstream in self._upstreams.values():
+            upstream.ssh.abort()
+        return True
+
+    def end(self) -> None:
+        """Let go of the task: the client is gone."""
+        if self._over:
+            return
+        self._over = True
+        for upstream in self._upstreams.values():
+            upstream.finish()
+        if self._kinds:
+            seconds = time.monotonic() - self._since
+            note = self._note("closed", list(self._kinds))
+            note["seconds"] = round(seconds, 3)
+            self._notes.add(note)
+            _log.info("%s is gone after %.0f s", self._who(), seconds, extra=self._about())
+
+    def lost(self) -> str:
+        """Say that the connection to the task was lost, or taken away."""
+        if self._revoked:
+            return _revoked().in_locale(self.language)
+        task = self.target["task"] if self.target else "?"
+        return msg(
+            "The connection to {task} was lost: the task has ended, or its SSH server.", task=task
+        ).in_locale(self.language)
+
+    async def _ask(self) -> Target:
+        visitor = self.visitor
+        try:
+            return await self._service.open(
+                {
+                    "login": visitor.login,
+                    "passport": visitor.answer["passport"],
+                    "language": self.language,
+                }
+            )
+        except RefusedError as error:
+            raise NoWayError(str(error)) from error
+        except UnavailableError as error:
+            _log.warning("%s", error)
+            raise self._no_way(
+                msg("The scheduler does not answer just now. What is open stays open; try again in a minute.")
+            ) from error
+
+    def _no_way(self, message: Message) -> NoWayError:
+        return NoWayError(message.in_locale(self.language))
+
+    def _lost(self) -> None:
+        if not self._over:
+            _log.info("%s: the way to the task is lost", self._who(), extra=self._about())
+
+    def _note(self, event: Literal["opened", "closed"], what: list[Kind]) -> Note:
+        visitor = self.visitor
+        return {
+            "passport": visitor.answer["passport"],
+            "login": visitor.login,
+            "peer": visitor.peer,
+            "event": event,
+            "what": what,
+        }
+
+    def _who(self) -> str:
+        visitor = self.visitor
+        return f"{shown(visitor.answer['user'])} as {shown(visitor.login)} from {visitor.peer}"
+
+    def _about(self) -> dict[str, str]:
+        target = self.target
+        user = self.visitor.answer["user"]
+        return {"user": user, **({"jobName": target["job"], "task": target["task"]} if target else {})}
+
+
+def _revoked() -> Message:
+    return msg("The key or token that you logged in with was revoked: this connection ends.")

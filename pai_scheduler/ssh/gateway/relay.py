@@ -1,0 +1,229 @@
+"""Passes SSH channels on between a client's connection and one to a task.
+
+A channel has two ends, one in each connection; what arrives at one leaves at the other. Whoever is slow is
+waited for: while one end does not take what it is sent, nothing is read at the other, whose peer may then
+send no more than the rest of its window.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Protocol
+
+import asyncssh
+
+from .flow_control import Outlet, Sock
+
+#: The biggest packet that is taken, in bytes of data. Big ones are cheaper; OpenSSH sends up to 256 KiB.
+PACKET_BYTES = 128 * 1024
+#: How much a peer may send before it is told that more is wanted, by how many channels there are: together
+#: those of one connection may fill so much memory here.
+_WINDOWS = ((8, 2 * 1024 * 1024), (64, 256 * 1024))
+_SMALL_WINDOW = 64 * 1024
+#: Bytes that wait for a peer's window before its other end is read no more, and until it is again.
+_HIGH_WATER, _LOW_WATER = 512 * 1024, 128 * 1024
+
+
+class Channel(Protocol):
+    """What is asked of a channel; all of it is asyncssh's."""
+
+    def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        """Send; OSError where nothing can be sent any more."""
+
+    def write_eof(self) -> None:
+        """Tell that no more is sent."""
+
+    def close(self) -> None:
+        """Close it, when what waits has been sent."""
+
+    def abort(self) -> None:
+        """Close it at once."""
+
+    def pause_reading(self) -> None:
+        """Deliver nothing for now."""
+
+    def resume_reading(self) -> None:
+        """Deliver again, what came meanwhile first."""
+
+    def get_write_buffer_size(self) -> int:
+        """Give how many bytes wait for the peer's window."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Set when `pause_writing` and `resume_writing` are called."""
+
+
+class Line:
+    """A connection, as its channels' ends see it: there may be so many, and sometimes it takes no more."""
+
+    def __init__(self, sock: Sock) -> None:
+        self.outlet = Outlet(sock)
+        self.ends: set[End] = set()
+
+    @property
+    def window(self) -> int:
+        """Give the window, in bytes, for one more channel."""
+        return next((size for most, size in _WINDOWS if len(self.ends) < most), _SMALL_WINDOW)
+
+    @property
+    def sent(self) -> bool:
+        """Whether all that was to be sent is on its way."""
+        return not self.outlet.full and not any(end.waiting for end in self.ends)
+
+
+class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
+    """One end of a channel that is passed on. `line`: the connection that it is in, until it is closed.
+
+    What its peer sends before the other end is ready is kept; that is no more than a piece.
+    """
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        line.ends.add(self)
+        self._channel: Channel | None = None
+        self._other: End | None = None
+        self._kept: list[tuple[bytes, asyncssh.DataType]] = []
+        self._input_ended = False
+        self._ready = self._gone = self._finishing = False
+        # why the other end is not read: the peer's window is used up; the connection takes no more
+        self._congested = self._full = False
+
+    # what asyncssh calls
+
+    def connection_made(self, chan: Any) -> None:
+        """Take the channel."""
+        self._channel = chan
+        chan.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
+
+    def session_started(self) -> None:
+        """Begin to take what comes from the other end."""
+        self._ready = True
+        if self._other is not None:
+            self._other.deliver()
+        if self._finishing:
+            self._close()
+
+    def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
+        """Pass data on."""
+        other = self._other
+        if other is not None and other._ready and not self._kept:
+            other.write(data, datatype)
+        elif not self._finishing and (other is None or not other._gone):
+            self._kept.append((data, datatype))
+            self._hold()
+
+    def eof_received(self) -> bool:
+        """Pass the end of what the peer sends on; it may be sent more."""
+        self._input_ended = True
+        if self._other is not None and self._other._ready and not self._kept:
+            self._other.end_input()
+        return True
+
+    def pause_writing(self) -> None:
+        """Read no more for a peer that does not take it."""
+        self._congested = True
+        self._hold_other()
+
+    def resume_writing(self) -> None:
+        """Read on."""
+        self._congested = False
+        if self._finishing:
+            self._close()
+        else:
+            self._release_other()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Hear that the channel is closed, or its connection."""
+        self._ready = False
+        self._gone = True
+        self.drop()
+        if self._other is not None:
+            self._other.left()
+
+    # what we do
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something that could not be sent yet."""
+        channel = self._channel
+        return channel is not None and not self._gone and channel.get_write_buffer_size() > 0
+
+    def drop(self) -> None:
+        """Be no end of the connection any more: the channel is closed, or was never opened."""
+        self._line.ends.discard(self)
+        self._line.outlet.call_off(self._room)
+
+    def join(self, other: End) -> None:
+        """Let what arrives at one leave at the other, from now on."""
+        self._other, other._other = other, self
+        for end, behind in ((self, other), (other, self)):
+            if behind._gone:
+                end.left()
+            elif behind._ready:
+                end.deliver()
+
+    def deliver(self) -> None:
+        """Pass on what was kept: the other end is ready."""
+        other = self._other
+        if other is None:
+            return
+        kept, self._kept = self._kept, []
+        for data, datatype in kept:
+            other.write(data, datatype)
+        if self._input_ended:
+            other.end_input()
+        other._release_other()
+
+    def write(self, data: bytes, datatype: asyncssh.DataType = None) -> None:
+        """Send to the peer."""
+        if self._channel is None or self._gone:
+            return
+        try:
+            self._channel.write(data, datatype)
+        except OSError:  # it is being closed
+            return
+        if self._line.outlet.full:
+            self._full = True
+            self._line.outlet.wait(self._room)
+            self._hold_other()
+
+    def end_input(self) -> None:
+        """Tell the peer that no more is sent."""
+        if self._channel is not None and not self._gone:
+            with suppress(OSError):
+                self._channel.write_eof()
+
+    def left(self) -> None:
+        """Hear that the other end is closed, and all that came from it has been passed on."""
+        self.finish()
+
+    def finish(self) -> None:
+        """Close the channel when what waits has been sent."""
+        if not self._finishing and not self._gone:
+            self._finishing = True
+            self._kept.clear()
+            if self._ready:
+                self._close()
+
+    def _close(self) -> None:
+        if self._channel is not None and not self._gone:
+            self._channel.close()
+
+    def _room(self) -> None:
+        self._full = False
+        self._release_other()
+
+    def _hold(self) -> None:
+        if self._channel is not None and not self._gone:
+            self._channel.pause_reading()
+
+    def _hold_other(self) -> None:
+        if self._other is not None:
+            self._other._hold()
+
+    def _release_other(self) -> None:
+        other = self._other
+        if other is None or self._congested or self._full or not self._ready:
+            return
+        if other._channel is not None and not other._gone:
+            # which may bring more at once, and the end of it
+            other._channel.resume_reading()

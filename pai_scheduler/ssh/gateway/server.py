@@ -1,0 +1,190 @@
+"""One process of the gateway: takes connections while the scheduler is there, keeps those that are open."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+import asyncssh
+
+from .audit_queue import Notes
+from .client_session import Visit, Visitor
+from .connection import Connection
+from .login_throttle import Credential, Guard
+from .messages import MOST_HELD, LoginAnswer
+from .pending_clients import WaitingRoom
+from .service import ServiceClient, UnavailableError
+from .settings import Settings
+
+#: Seconds for logging in; how often a client that gives none is asked for a sign of life.
+_LOGIN_SECONDS, _KEEPALIVE_TIMES = 60.0, 3
+#: Seconds until no more is taken where the system gives nothing, and between two sums in the log.
+_BREATH_SECONDS, _SUM_SECONDS = 1.0, 60.0
+#: quick ones: OpenSSH's client would else take chacha20, which costs four times as much here
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
+
+_log = logging.getLogger(__name__)
+
+
+class Server:
+    """Takes connections from `sockets`, and lets people in as the service says."""
+
+    def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+        self._sockets = list(sockets)
+        self._service = ServiceClient(settings.service, settings.token)
+        self._notes = Notes(self._service)
+        self._keepalive, self._recheck = settings.keepalive, settings.recheck
+        self._guard = Guard()
+        self._waiting = WaitingRoom()
+        self._connections: set[Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._checks: set[asyncio.Task[LoginAnswer | None]] = set()
+        self._nobody_left = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._options = asyncssh.SSHServerConnectionOptions(
+            server_host_keys=[asyncssh.import_private_key(settings.host_key)],
+            server_version="PAI",
+            encryption_algs=_CIPHERS,
+            # what is compressed grows when it is unpacked
+            compression_algs=["none"],
+            login_timeout=_LOGIN_SECONDS,
+            keepalive_interval=settings.keepalive,
+            keepalive_count_max=_KEEPALIVE_TIMES,
+            gss_host=None,
+            encoding=None,
+            line_editor=False,
+            allow_pty=True,
+            agent_forwarding=True,
+        )
+
+    async def run(self, until: asyncio.Event) -> None:
+        """Take connections until that happens, then wait for the last one's end."""
+        for listening in self._sockets:
+            listening.setblocking(False)
+            self._loop.add_reader(listening, self._accept, listening)
+        always = [asyncio.create_task(self._sum_up()), asyncio.create_task(self._look_again())]
+        await until.wait()
+        for listening in self._sockets:
+            self._loop.remove_reader(listening)
+            listening.close()
+        self._sockets.clear()
+        for connection in self._connections:
+            if connection.visit is None:
+                connection.abort()
+        if self._connections:
+            _log.info("the scheduler is gone; %d connections stay open", len(self._connections))
+            self._nobody_left.clear()
+            await self._nobody_left.wait()
+        await self._notes.close()
+        await self._service.close()
+        for task in always:
+            task.cancel()
+
+    # what connections ask
+
+    def came(self, connection: Connection) -> None:
+        """Count a newcomer; somebody else may have to make room."""
+        self._connections.add(connection)
+        self._waiting.come(connection, connection.peer)
+
+    async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
+        """Ask the service whom that proves; who guesses waits for the answer.
+
+        It is asked, and a wrong one counted, to the end, also where the client hangs up meanwhile.
+        """
+        checking = asyncio.create_task(self._check(connection, credential))
+        self._checks.add(checking)
+        checking.add_done_callback(self._checks.discard)
+        return await asyncio.shield(checking)
+
+    async def _check(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
+        peer, (login, method, secret) = connection.peer, credential
+
+        async def ask() -> LoginAnswer | None:
+            answer = await self._service.login(
+                {
+                    "login": login,
+                    "method": "password" if method == "password" else "publickey",
+                    "credential": secret,
+                    "peer": peer,
+                }
+            )
+            connection.proved = connection.proved or (answer is not None and method == "password")
+            return answer
+
+        try:
+            return await self._guard.check(peer, credential, ask)
+        except UnavailableError as error:
+            _log.warning("%s", error)
+            if connection in self._connections:
+                connection.send_auth_banner(
+                    "The scheduler does not answer just now; try again in a minute.\n"
+                )
+            return None
+
+    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
+        """Begin a visit."""
+        self._waiting.leave(connection)
+        visitor = Visitor(credential[0], connection.peer, answer, credential)
+        return Visit(visitor, self._service, self._notes, self._keepalive)
+
+    def gone(self, connection: Connection) -> None:
+        """Forget a connection."""
+        self._waiting.leave(connection)
+        self._connections.discard(connection)
+        if not self._connections:
+            self._nobody_left.set()
+
+    # how they come
+
+    def _accept(self, listening: socket.socket) -> None:
+        # one at a time: the other processes take theirs
+        try:
+            accepted, _ = listening.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                raise
+            _log.error("no more connections can be taken for now: %s", error.strerror)
+            self._loop.remove_reader(listening)
+            self._loop.call_later(_BREATH_SECONDS, self._go_on, listening)
+            return
+        accepted.setblocking(False)
+        task = self._loop.create_task(self._take(accepted))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _go_on(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            self._loop.add_reader(listening, self._accept, listening)
+
+    async def _take(self, accepted: socket.socket) -> None:
+        # who does not log in, or not in time, ends it: the guard has counted what is to be counted
+        with suppress(asyncssh.Error, OSError):
+            await asyncssh.run_server(
+                accepted, options=self._options, server_factory=lambda: Connection(self)
+            )
+
+    async def _sum_up(self) -> None:
+        while True:
+            await asyncio.sleep(_SUM_SECONDS)
+            self._guard.sum_up()
+
+    async def _look_again(self) -> None:
+        """End the connections of those whose key or token was revoked."""
+        while True:
+            await asyncio.sleep(self._recheck)
+            inside = [(each, each.visit) for each in self._connections if each.visit is not None]
+            try:
+                for start in range(0, len(inside), MOST_HELD):
+                    part = inside[start : start + MOST_HELD]
+                    for place in await self._service.still([visit.held for _, visit in part]):
+                        part[place][0].revoke()
+            except UnavailableError as error:
+                # away is not revoked
+                _log.debug("%s", error)

@@ -1,0 +1,274 @@
+"""The sessions of clients (shells, commands, SFTP), each with one in the task behind it.
+
+A client's session is taken at once; it is opened in the task when it is known what it is to start. So what
+stands in the way is said in the client's language, where a person sees it: on the error stream of what they
+start, which then ends with 255.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import asyncssh
+
+from pai_scheduler.job.messages import choose_locale
+
+from .messages import Kind
+from .relay import PACKET_BYTES, End, Line
+from .signals import Signals
+
+#: the exit code of what could not be opened, as OpenSSH's client has it
+FAILED = 255
+#: Signals that are kept until there is something that they can be sent to.
+_MOST_SIGNALS = 16
+#: Seconds for a task to take the rest of what a client sent who has closed the session.
+_LAST_SECONDS = 10.0
+_SFTP = "sftp"
+
+
+class Watcher(Protocol):
+    """The connection that a session is in, as far as the session tells it anything."""
+
+    def session_wanted(self, session: Session) -> None:
+        """Have the session opened in the task (`begin`), or say why not (`fail`)."""
+
+
+class Session(End, asyncssh.SSHServerSession[bytes]):
+    """A client's end of a session."""
+
+    def __init__(self, line: Line, watcher: Watcher) -> None:
+        super().__init__(line)
+        #: what is said when a terminal's shell has opened
+        self.notice = ""
+        #: the program in the task that sends signals to what is started; None: the task's server does
+        self.signals: str | None = None
+        #: gives the sentence for a way that was lost
+        self.lost: Callable[[], str] = lambda: "The connection to the task was lost."
+        self._watcher = watcher
+        self._session: asyncssh.SSHServerChannel[bytes]
+        self._task: TaskSession | None = None
+        self._signals: list[str] = []
+        self._said = False
+
+    # what asyncssh calls
+
+    def connection_made(self, chan: Any) -> None:
+        """Take the channel."""
+        super().connection_made(chan)
+        self._session = chan
+
+    def pty_requested(
+        self,
+        term_type: str,  # noqa: ARG002
+        term_size: tuple[int, int, int, int],  # noqa: ARG002
+        term_modes: Mapping[int, int],  # noqa: ARG002
+    ) -> bool:
+        """Let everybody have a terminal: the task's server makes it."""
+        return True
+
+    def shell_requested(self) -> bool:
+        """Let everybody have a shell."""
+        return True
+
+    def exec_requested(self, command: str) -> bool:  # noqa: ARG002
+        """Let everybody run commands."""
+        return True
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        """Let everybody have their files; tasks' servers have no other subsystem."""
+        return subsystem == _SFTP
+
+    def session_started(self) -> None:
+        """Have it opened in the task."""
+        super().session_started()
+        self._watcher.session_wanted(self)
+
+    def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
+        """Pass a size on; until then the channel knows it."""
+        if self._task is not None:
+            self._task.resize((width, height, pixwidth, pixheight))
+
+    def signal_received(self, signal: str) -> None:
+        """Pass a signal on."""
+        if self._task is not None:
+            self._task.signal(signal)
+        elif len(self._signals) < _MOST_SIGNALS:
+            self._signals.append(signal)
+
+    def break_received(self, msec: int) -> bool:
+        """Pass a break on."""
+        if self._task is not None:
+            self._task.send_break(msec)
+        return True
+
+    # what is asked for
+
+    @property
+    def language(self) -> str:
+        """The client's language, "en" or "zh_CN", as far as it has said."""
+        environment = self._session.get_environment_bytes()
+        for name in (b"LC_ALL", b"LC_MESSAGES", b"LANG"):
+            if value := environment.get(name):
+                return choose_locale(value[:64].decode("ascii", "replace"))
+        return "en"
+
+    @property
+    def agent(self) -> str | None:
+        """Where the client's agent is reached, as far as it lends it."""
+        return self._session.get_agent_path()
+
+    @property
+    def kind(self) -> Kind:
+        """What is started."""
+        if self._session.get_subsystem() is not None:
+            return "sftp"
+        return "shell" if self._session.get_command() is None else "exec"
+
+    # what comes of it
+
+    async def begin(self, connection: asyncssh.SSHClientConnection, line: Line) -> None:
+        """Open it in the task. `asyncssh.ChannelOpenError` where that cannot be, with the reason."""
+        channel = self._session
+        task = TaskSession(line, self)
+        environment = channel.get_environment_bytes()
+        if self.signals is not None and self.kind != "sftp":
+            signals = Signals(connection, self.signals, task.signal_by_server)
+            task.signals, environment = signals, {**environment, **signals.environment}
+        command, terminal = channel.get_command(), channel.get_terminal_type()
+        size = channel.get_terminal_size()
+        window = line.window
+        try:
+            await connection.create_session(
+                lambda: task,
+                # an empty one would be taken for none
+                " " if command == "" else command,
+                subsystem=channel.get_subsystem(),
+                env=list(environment.items()),
+                request_pty=False if terminal is None else "force",
+                term_type=terminal,
+                term_size=size,
+                term_modes=channel.get_terminal_modes(),
+                x11_forwarding=False,
+                encoding=None,
+                window=window,
+                max_pktsize=PACKET_BYTES,
+            )
+        except BaseException:
+            task.drop()
+            raise
+        self._task = task
+        if channel.get_terminal_size() != size:
+            task.resize(channel.get_terminal_size())
+        for signal in self._signals:
+            task.signal(signal)
+
+    def greet(self) -> None:
+        """Say what is to be known of the task, before it says anything itself."""
+        if self.notice and self.kind == "shell" and self._session.get_terminal_type() is not None:
+            self.write(self._words(self.notice))
+
+    def fail(self, words: str) -> None:
+        """Say why nothing comes of it, and end it."""
+        if not self._said:
+            self.write(self._words(words), asyncssh.EXTENDED_DATA_STDERR)
+            self.exited(FAILED)
+
+    def exited(self, status: int) -> None:
+        """Tell the exit code, and close."""
+        self._said = True
+        self._session.exit(status)
+
+    def killed(self, signal: str, core_dumped: bool, words: str, language: str) -> None:
+        """Tell the signal that ended it, and close."""
+        self._said = True
+        self._session.exit_with_signal(signal, core_dumped, words, language)
+
+    def xon_xoff(self, client_can_do: bool) -> None:
+        """Tell who is to stop and start the output."""
+        self._session.set_xon_xoff(client_can_do)
+
+    def _words(self, words: str) -> bytes:
+        ending = "\n" if self._session.get_terminal_type() is None else "\r\n"
+        return (ending.join(words.splitlines()) + ending).encode()
+
+
+class TaskSession(End, asyncssh.SSHClientSession[bytes]):
+    """The task's end of a session."""
+
+    def __init__(self, line: Line, client: Session) -> None:
+        super().__init__(line)
+        #: None: the task's server sends them
+        self.signals: Signals | None = None
+        self._client = client
+        self._session: asyncssh.SSHClientChannel[bytes]
+        self._end: Callable[[], None] | None = None
+
+    def connection_made(self, chan: Any) -> None:
+        """Take the channel."""
+        super().connection_made(chan)
+        self._session = chan
+
+    def session_started(self) -> None:
+        """Pass on from now on."""
+        self._client.greet()
+        self.join(self._client)
+        super().session_started()
+
+    def xon_xoff_requested(self, client_can_do: bool) -> None:
+        """Pass on who is to stop and start the output."""
+        self._client.xon_xoff(client_can_do)
+
+    def eof_received(self) -> bool:
+        """Tell the end of the output with the end of the session only.
+
+        A client that has sent all closes the channel then, and could not be told the exit code any more.
+        """
+        return True
+
+    def exit_status_received(self, status: int) -> None:
+        """Keep the exit code until all that was written has been passed on."""
+        self._end = lambda: self._client.exited(status)
+
+    def exit_signal_received(self, signal: str, core_dumped: bool, msg: str, lang: str) -> None:
+        """Keep the signal in the same way."""
+        self._end = lambda: self._client.killed(signal, core_dumped, msg, lang)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell how it ended: the task's server has closed the session, or the connection is lost."""
+        if self.signals is not None:
+            self.signals.close()
+        if self._end is not None:
+            self._end()
+        elif self._session.get_extra_info("socket") is None:  # of the connection
+            self._client.fail(self._client.lost())
+        super().connection_lost(exc)
+
+    def resize(self, size: tuple[int, int, int, int]) -> None:
+        """Tell a new size."""
+        self._session.change_terminal_size(*size)
+
+    def signal(self, name: str) -> None:
+        """Send a signal to what was started."""
+        if self.signals is not None:
+            self.signals.send(name)
+        else:
+            self.signal_by_server(name)
+
+    def signal_by_server(self, name: str) -> None:
+        """Have the task's server send a signal, unless it has all ended."""
+        if not self._gone:
+            self._session.send_signal(name)
+
+    def send_break(self, milliseconds: int) -> None:
+        """Send a break to what was started."""
+        self._session.send_break(milliseconds)
+
+    def _close(self) -> None:
+        if self.waiting:
+            # then `resume_writing` comes when all is sent
+            self._session.set_write_buffer_limits(0)
+            asyncio.get_running_loop().call_later(_LAST_SECONDS, self._session.abort)
+        else:
+            super()._close()

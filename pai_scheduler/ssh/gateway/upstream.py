@@ -1,0 +1,199 @@
+"""The connection to a task's own SSH server, over which the channels of one client are passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncssh
+
+from .forwarding import LOOPBACK
+from .messages import Target
+from .relay import PACKET_BYTES, End, Line
+from .settings import KEEPALIVE_SECONDS
+
+#: Seconds: until a server that does not answer is given up; for one whose task has just begun to appear.
+_CONNECT_SECONDS, _APPEAR_SECONDS, _AGAIN_SECONDS = 15.0, 5.0, 0.2
+#: Signs of life that a server may owe; seconds for what is left to send at the end, and between two looks.
+_KEEPALIVE_TIMES, _FLUSH_SECONDS, _LOOK_SECONDS = 3, 10.0, 0.05
+#: quick ones first; both sides are ours
+_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "chacha20-poly1305@openssh.com")
+
+
+class UnreachableError(Exception):
+    """The task's server cannot be reached; the text says why, for the log."""
+
+
+class Upstream(asyncssh.SSHClient):
+    """A connection to a task's server; made by `reach`. `when_lost` is called when it ends."""
+
+    def __init__(self, when_lost: Callable[[], None]) -> None:
+        self.ssh: asyncssh.SSHClientConnection
+        self.line: Line
+        self._when_lost = when_lost
+
+    # what asyncssh calls
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        """Take the connection."""
+        self.ssh = conn
+        self.line = Line(conn.get_extra_info("socket"))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        """Tell."""
+        self.line.outlet.close()
+        self._when_lost()
+
+    # what we do
+
+    @property
+    def usable(self) -> bool:
+        """Whether channels may be opened in it."""
+        # it has no socket any more as soon as it is known to be lost
+        return not self.ssh.is_closed() and self.ssh.get_extra_info("socket") is not None
+
+    def finish(self) -> None:
+        """End it, when what waits to be sent has been."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _FLUSH_SECONDS
+
+        def look() -> None:
+            # whoever takes nothing any more is cut off
+            if self.line.sent or loop.time() > deadline:
+                self.ssh.close()
+            else:
+                loop.call_later(_LOOK_SECONDS, look)
+
+        look()
+
+    async def connect(self, client: End, host: str, port: int, orig_host: str, orig_port: int) -> None:
+        """Connect to a port, for a client's channel. ChannelOpenError with the task's server's reason."""
+        end = End(self.line)
+        await self._opened(
+            end,
+            self.ssh.create_connection(
+                lambda: end,
+                host,
+                port,
+                orig_host,
+                orig_port,
+                window=self.line.window,
+                max_pktsize=PACKET_BYTES,
+            ),
+        )
+        end.join(client)
+
+    async def connect_to_path(self, client: End, path: str) -> None:
+        """Connect to a socket file in the same way."""
+        end = End(self.line)
+        await self._opened(
+            end,
+            self.ssh.create_unix_connection(
+                lambda: end, path, window=self.line.window, max_pktsize=PACKET_BYTES
+            ),
+        )
+        end.join(client)
+
+    async def listen(
+        self, port: int, open_to_client: Callable[[str, int, int], Awaitable[End]]
+    ) -> asyncssh.SSHListener:
+        """Have a port of the task's loopback listened to, 0: any. asyncssh.ChannelListenError where not.
+
+        What connects to it before the answer has been read, a moment later, is refused.
+        """
+
+        async def connected(orig_host: str, orig_port: int) -> End:
+            return await self._to_client(open_to_client(orig_host, orig_port, listener.get_port()))
+
+        listener = await self.ssh.create_server(
+            connected, LOOPBACK, port, window=self.line.window, max_pktsize=PACKET_BYTES
+        )
+        return listener
+
+    async def listen_at_path(
+        self, path: str, open_to_client: Callable[[], Awaitable[End]]
+    ) -> asyncssh.SSHListener:
+        """Have a socket file listened to in the same way."""
+        return await self.ssh.create_unix_server(
+            lambda: self._to_client(open_to_client()),
+            path,
+            window=self.line.window,
+            max_pktsize=PACKET_BYTES,
+        )
+
+    async def _to_client(self, opening: Awaitable[End]) -> End:
+        client = await opening
+        end = End(self.line)
+        end.join(client)
+        return end
+
+    @staticmethod
+    async def _opened(end: End, opening: Awaitable[object]) -> None:
+        try:
+            await opening
+        except asyncssh.ChannelOpenError:
+            end.drop()
+            raise
+        except (asyncssh.Error, OSError) as error:
+            end.drop()
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_CONNECT_FAILED, "the connection to the task is lost"
+            ) from error
+        except BaseException:
+            end.drop()
+            raise
+
+
+async def reach(
+    target: Target,
+    when_lost: Callable[[], None],
+    keepalive: float = KEEPALIVE_SECONDS,
+    agent: str | None = None,
+) -> Upstream:
+    """Connect to a task's server; UnreachableError where that cannot be done.
+
+    `keepalive`: seconds after which a silent server is asked for a sign of life. `agent`: the path of an
+    agent that is lent to all sessions of this connection.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _APPEAR_SECONDS
+    found = Upstream(when_lost)
+    options = _options(target, keepalive, agent)
+    while True:
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                await asyncssh.connect(
+                    target["host"],
+                    target["port"],
+                    # nothing of the account's own settings
+                    config=None,
+                    options=options,
+                    client_factory=lambda: found,
+                )
+            return found
+        except ConnectionRefusedError as error:
+            if loop.time() > deadline:
+                raise UnreachableError(str(error)) from error
+            await asyncio.sleep(_AGAIN_SECONDS)
+        except (OSError, TimeoutError, asyncssh.Error) as error:
+            raise UnreachableError(f"{type(error).__name__} {error}") from error
+
+
+def _options(target: Target, keepalive: float, agent: str | None) -> Any:
+    key = asyncssh.import_private_key(target["privateKey"])
+    host_key = asyncssh.import_public_key(target["hostKey"])
+    return asyncssh.SSHClientConnectionOptions(
+        # nor of its keys and agents
+        config=None,
+        agent_path=None,
+        agent_forwarding=agent or False,
+        username="root",
+        client_keys=[key],
+        known_hosts=([host_key], [], []),
+        preferred_auth="publickey",
+        encryption_algs=_CIPHERS,
+        compression_algs=["none"],
+        keepalive_interval=keepalive,
+        keepalive_count_max=_KEEPALIVE_TIMES,
+    )

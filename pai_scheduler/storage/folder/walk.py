@@ -1,0 +1,259 @@
+"""The way from a storage's root folder to what a path names: one opened folder after the other, over no link.
+
+A path is never pasted together and hoped for, so nothing can be exchanged between the check and the use.
+Everything here blocks, and is called in threads.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_scheduler.job.messages import msg
+from pai_scheduler.storage.errors import Problem, StorageError
+from pai_scheduler.storage.path import StoragePath
+from pai_scheduler.storage.protocol import FileStatus
+from pai_scheduler.storage.refusals import no_folder, no_link, not_found
+from pai_scheduler.storage.trees import Tree, tree_of
+
+from .errors import naming
+
+#: The folder at the root where files are until they are whole, and folders until they are removed.
+UPLOADS = ".uploads"
+#: Who owns what is nobody's.
+SERVICE = "pai"
+#: The permission of new files and folders, as in HDFS.
+FILE_MODE, FOLDER_MODE = 0o644, 0o755
+#: Bytes of a block, which a folder does not have: what clients of HDFS expect of a file.
+BLOCK_SIZE = 128 * 2**20
+#: What somebody wants to do with a file or folder, as bits of a permission.
+READ, WRITE, SEARCH = 4, 2, 1
+
+# O_PATH needs no right to what is opened, and waits for no pipe
+_LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+_STEP = _LOOK | os.O_DIRECTORY
+_ROOT = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder that was found: `descriptor` stands for it (O_PATH), whatever happens to its name."""
+
+    path: StoragePath
+    descriptor: int
+    stat: os.stat_result
+
+    @property
+    def is_folder(self) -> bool:
+        """Tell a folder from a file."""
+        return stat.S_ISDIR(self.stat.st_mode)
+
+    @property
+    def proc(self) -> str:
+        """Name it for calls that take no O_PATH descriptor: chmod, open."""
+        return f"/proc/self/fd/{self.descriptor}"
+
+    def permit(self, actor: str, wanted: int) -> None:
+        """Refuse (DENIED) what the file's permission does not let its user do."""
+        if not permits(tree_of(self.path), self.stat, actor, wanted):
+            raise not_permitted(self.path, self.stat, wanted)
+
+
+class Walk:
+    """Finds what is below `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def folder(self, path: StoragePath, actor: str, *, make: bool = False) -> Iterator[Entry]:
+        """Go to a folder (NOT_FOUND, NOT_A_FOLDER, DENIED); `make` it, and those above it, where it lacks."""
+        found = self._descend(path, actor, make)
+        try:
+            yield found
+        finally:
+            os.close(found.descriptor)
+
+    @contextmanager
+    def parent(self, path: StoragePath, actor: str, *, make: bool = False) -> Iterator[Entry]:
+        """Go to the folder that something is in, or is to be in."""
+        _refuse_own(path)
+        with self.folder(path.parent, actor, make=make) as parent:
+            yield parent
+
+    @contextmanager
+    def entry(self, path: StoragePath, actor: str) -> Iterator[Entry]:
+        """Go to a file or folder; NOT_FOUND also where the way leads over a file."""
+        if not path.parts:
+            with self.folder(path, actor) as root:
+                yield root
+            return
+        try:
+            with self.parent(path, actor) as parent, naming(path):
+                descriptor = os.open(path.name, _LOOK, dir_fd=parent.descriptor)
+        except StorageError as error:
+            if error.problem is Problem.NOT_A_FOLDER:
+                raise not_found(path) from error
+            raise
+        try:
+            found = Entry(path, descriptor, os.fstat(descriptor))
+            if not is_plain(found.stat):
+                raise no_link(path)
+            yield found
+        finally:
+            os.close(descriptor)
+
+    def is_folder(self, path: StoragePath, actor: str) -> bool:
+        """Tell whether a folder is there."""
+        try:
+            with self.entry(path, actor) as entry:
+                return entry.is_folder
+        except StorageError as error:
+            if error.problem is Problem.NOT_FOUND:
+                return False
+            raise
+
+    def uploads(self) -> int:
+        """Open the folder of what is not whole yet; the caller closes it."""
+        root = self._open_root()
+        try:
+            with naming(StoragePath()):
+                return os.open(UPLOADS, _STEP, dir_fd=root)
+        finally:
+            os.close(root)
+
+    def _open_root(self) -> int:
+        """Open the root; the caller closes it. UNAVAILABLE where it is another: its disk is not mounted."""
+        try:
+            root = os.open(self.root, _ROOT)
+            try:
+                os.lstat(UPLOADS, dir_fd=root)
+            except BaseException:
+                os.close(root)
+                raise
+        except OSError as error:
+            raise StorageError(
+                Problem.UNAVAILABLE,
+                msg(
+                    "The storage's folder {folder} is not there, or is another: is its disk mounted?",
+                    folder=str(self.root),
+                ),
+            ) from error
+        return root
+
+    def _descend(self, path: StoragePath, actor: str, make: bool) -> Entry:
+        _refuse_own(path)
+        descriptor = self._open_root()
+        tree = tree_of(path)
+        try:
+            for depth, name in enumerate(path.parts):
+                try:
+                    below = os.open(name, _STEP, dir_fd=descriptor)
+                except OSError as error:
+                    here = Entry(StoragePath(path.parts[:depth]), descriptor, os.fstat(descriptor))
+                    below = _step(here, name, actor, make, error)
+                os.close(descriptor)
+                descriptor = below
+                if tree is not None and depth + 1 >= len(tree.root.parts):
+                    status = os.fstat(descriptor)
+                    if not permits(tree, status, actor, SEARCH):
+                        raise not_permitted(StoragePath(path.parts[: depth + 1]), status, SEARCH)
+            return Entry(path, descriptor, os.fstat(descriptor))
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+
+def _refuse_own(path: StoragePath) -> None:
+    """Hide what is not whole yet, which is nobody's business."""
+    if path.parts[:1] == (UPLOADS,):
+        raise not_found(path)
+
+
+def _step(folder: Entry, name: str, actor: str, make: bool, error: OSError) -> int:
+    """Make and open a folder in a folder, or say why the `error` came; the caller closes what is opened."""
+    path = folder.path / name
+    with naming(path):
+        if make and isinstance(error, FileNotFoundError):
+            make_folder(folder, path, actor, FOLDER_MODE)
+            return os.open(name, _STEP, dir_fd=folder.descriptor)
+        if isinstance(error, NotADirectoryError):
+            # a link looks so too
+            there = os.lstat(name, dir_fd=folder.descriptor)
+            raise (no_folder if stat.S_ISREG(there.st_mode) else no_link)(path)
+        raise error
+
+
+def make_folder(parent: Entry, path: StoragePath, actor: str, permission: int) -> bool:
+    """Make a folder in a folder; False where something of that name is there."""
+    parent.permit(actor, WRITE)
+    try:
+        os.mkdir(path.name, 0o700, dir_fd=parent.descriptor)
+    except FileExistsError:
+        return False
+    made = os.open(path.name, _STEP, dir_fd=parent.descriptor)
+    try:
+        # mkdir's own would have the umask taken away
+        os.chmod(f"/proc/self/fd/{made}", permission)  # noqa: PTH101 - by descriptor
+    finally:
+        os.close(made)
+    return True
+
+
+def is_plain(status: os.stat_result) -> bool:
+    """Tell files and folders from links, pipes and devices."""
+    return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+
+
+def permits(tree: Tree | None, status: os.stat_result, actor: str, wanted: int) -> bool:
+    """Tell whether a permission lets `actor` do what is wanted; the service may do everything.
+
+    As who may enter a user's or group's tree stands for its owner, the owner's bits count there, elsewhere
+    those of all others. This is looked at here because a service that runs as root is refused nothing.
+    """
+    if not actor or tree is None:
+        return True
+    bits = status.st_mode >> 6 if tree.owner or tree.group else status.st_mode
+    return not wanted & ~bits
+
+
+def not_permitted(path: StoragePath, status: os.stat_result, wanted: int) -> StorageError:
+    """Say that a permission does not allow what was wanted."""
+    values = {"path": str(path), "permission": f"{status.st_mode & 0o777:03o}"}
+    if wanted & WRITE:
+        refused = msg(
+            "{path} has the permission {permission}, so it cannot be changed: give it another first.",
+            **values,
+        )
+    else:
+        refused = msg(
+            "{path} has the permission {permission}, so it cannot be read: give it another first.", **values
+        )
+    return StorageError(Problem.DENIED, refused)
+
+
+def describe(path: StoragePath, status: os.stat_result, children: int = 0) -> FileStatus:
+    """Put what the operating system knows into the storage's words. The owner is the tree's."""
+    tree = tree_of(path)
+    if is_folder := stat.S_ISDIR(status.st_mode):
+        length, replication, block_size = 0, 0, 0
+    else:
+        length, replication, block_size = status.st_size, 1, BLOCK_SIZE
+    return FileStatus(
+        path=path,
+        is_folder=is_folder,
+        length=length,
+        modified=status.st_mtime_ns // 1_000_000,
+        accessed=status.st_atime_ns // 1_000_000,
+        permission=status.st_mode & 0o777,
+        owner=(tree.owner if tree else "") or SERVICE,
+        group=(tree.group if tree else "") or SERVICE,
+        children=children,
+        replication=replication,
+        block_size=block_size,
+        file_id=status.st_ino,
+    )

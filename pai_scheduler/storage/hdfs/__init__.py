@@ -1,0 +1,1 @@
+"""An HDFS as the users' storage, over WebHDFS."""

@@ -1,0 +1,66 @@
+"""A ticket is good for one errand, for some minutes, and in one user's name; nobody's pile up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pai_scheduler.api.webhdfs.signed_urls import Errand, Tickets
+from pai_scheduler.service.service import Caller
+from pai_scheduler.storage.path import StoragePath
+
+ALICE, BOB = Caller("alice", groups=("vision",)), Caller("bob")
+ERRAND = Errand("GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")}))
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_ticket_speaks_for_who_got_it_as_often_as_it_is_shown() -> None:
+    tickets = Tickets()
+    ticket = tickets.issue(ALICE, ERRAND)
+    assert tickets.redeem(ticket, ERRAND) == tickets.redeem(ticket, ERRAND) == ALICE
+    assert tickets.redeem(ticket[:-1], ERRAND) is None
+    assert tickets.redeem("", ERRAND) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"method": "PUT"},
+        {"operation": "ARCHIVE"},
+        {"path": StoragePath(("alice", "g"))},
+        {"parameters": frozenset({("op", "OPEN")})},
+        {"parameters": frozenset({("op", "OPEN"), ("offset", "2")})},
+    ],
+)
+def test_a_ticket_is_worth_nothing_on_another_errand(other: dict[str, object]) -> None:
+    tickets = Tickets()
+    assert tickets.redeem(tickets.issue(ALICE, ERRAND), replace(ERRAND, **other)) is None  # type: ignore[arg-type]
+
+
+def test_a_ticket_expires_and_is_forgotten() -> None:
+    clock = Clock()
+    tickets = Tickets(seconds=60, clock=clock)
+    ticket = tickets.issue(ALICE, ERRAND)
+    clock.now += 60
+    assert tickets.redeem(ticket, ERRAND) == ALICE
+    clock.now += 1
+    assert tickets.redeem(ticket, ERRAND) is None
+    tickets.issue(BOB, ERRAND)
+    assert len(tickets._issued) == 1
+    assert tickets._held.keys() == {"bob"}
+
+
+def test_who_takes_many_loses_their_own_oldest_and_nobody_elses() -> None:
+    tickets = Tickets(most=3)
+    bobs = tickets.issue(BOB, ERRAND)
+    hers = [tickets.issue(ALICE, ERRAND) for _ in range(5)]
+    assert [tickets.redeem(ticket, ERRAND) is not None for ticket in hers] == [False, False, True, True, True]
+    assert tickets.redeem(bobs, ERRAND) == BOB
+    assert len(tickets._issued) == 4

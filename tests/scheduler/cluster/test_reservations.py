@@ -1,0 +1,384 @@
+from __future__ import annotations
+
+import pytest
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.reservations import Claim, Claims, Target
+from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
+from tests.scheduler.making import make_demand, make_node
+
+WHOLE = (VirtualCluster("x", 100),)
+
+
+def claim_of(*targets: Target, job_id: str = "j", within: bool = True) -> Claim:
+    return Claim(job_id, "alice", "x", targets, {}, frozenset(), within)
+
+
+def kept_for(claim: Claim) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+    return [
+        (node, part.cpus, part.memory_mb, part.storage_gb, place.gpus)
+        for node in sorted(claim.kept)
+        for part, place in claim.kept[node]
+    ]
+
+
+def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+    """Claim places for a moment; give what was booked."""
+    claims, claim = Claims(), claim_of(*targets)
+    claims.add(cluster, claim)
+    booked = kept_for(claim)
+    claims.pop(cluster, claim.job_id)
+    return booked
+
+
+# -- what is booked
+
+
+def test_of_a_place_is_kept_what_is_free_of_it() -> None:
+    cluster = Cluster([make_node(cpus=8, memory_mb=1000, storage_gb=50, gpus={"P100": 4})])
+    target = Target(make_demand(6, 700, gpus=3, storage_gb=40), "a", "P100")
+    assert kept(cluster, target) == [("a", 6, 700, 40, (0, 1, 2))]
+    cluster.occupy(make_demand(5, 600, gpus=2, storage_gb=30), on("a", 0, 2))
+    assert kept(cluster, target) == [("a", 3, 400, 20, (1, 3))]
+
+
+def test_gpus_of_another_type_are_not_kept() -> None:
+    cluster = Cluster([make_node(gpus={"K80": 2, "P100": 1})])
+    assert kept(cluster, Target(gpu(2), "a", "P100"))[0][-1] == (2,)
+    assert kept(cluster, Target(make_demand(), "a", None))[0][-1] == ()
+
+
+def test_two_tasks_of_one_claim_share_what_is_free() -> None:
+    cluster = Cluster([make_node(cpus=8, gpus={"P100": 3})])
+    target = Target(make_demand(5, gpus=2), "a", "P100")
+    assert kept(cluster, target, target) == [("a", 5, 100, 0, (0, 1)), ("a", 3, 100, 0, (2,))]
+
+
+def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
+    cluster = Cluster([make_node(gpus={"P100": 2})], shares_host_ports=True)
+    use = cluster.uses["a"]
+    claims, claim = Claims(), claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100"))
+    claims.add(cluster, claim)
+    assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
+    assert claims.pop(cluster, "j") is claim
+    assert (use.cpus, use.free_gpus, use.ports, claim.kept) == (8, 2, set(), {})
+    assert claims.pop(cluster, "j") is None
+    assert use.cpus == 8
+
+
+def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
+    cluster = Cluster([make_node()], shares_host_ports=True)
+    cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
+    claims, claim = Claims(), claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None))
+    claims.add(cluster, claim)
+    assert cluster.uses["a"].ports == {80, 81}
+    assert not claim.is_complete
+    claims.pop(cluster, "j")
+    assert cluster.uses["a"].ports == {80}
+
+
+def test_of_nodes_that_are_ill_gone_or_too_small_for_what_runs_there_nothing_is_kept() -> None:
+    cluster = Cluster([make_node("ill", healthy=False), make_node("shrunk", 2, 100, 10)])
+    cluster.occupy(make_demand(5, 700, storage_gb=20), on("shrunk"))
+    demand = make_demand(1, 100, storage_gb=1)
+    targets = [Target(demand, node, None) for node in ("ill", "gone", "shrunk")]
+    assert kept(cluster, *targets) == [("shrunk", 0, 0, 0, ())]
+    assert (cluster.uses["shrunk"].cpus, cluster.uses["ill"].cpus) == (-3, 8)
+
+
+@pytest.mark.parametrize(
+    "lack", [make_demand(1, 0), make_demand(0, 1), make_demand(0, 0, storage_gb=1), make_demand(0, 0, gpus=1)]
+)
+def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(lack: Demand) -> None:
+    nodes = [make_node(name, 4, 1000, 50, {"P100": 2}) for name in ("a", "b")]
+    cluster = Cluster(nodes)
+    target = make_demand(4, 1000, gpus=2, storage_gb=50)
+    taken = on("b", 1) if lack.gpus else on("b")
+    cluster.occupy(lack, taken)
+    claims, claim = Claims(), claim_of(*(Target(target, name, "P100") for name in ("a", "b")))
+    claims.add(cluster, claim)
+    assert not claim.is_complete
+    cluster.release(lack, taken)
+    assert not claim.is_complete
+    claims.refresh(cluster, "b")
+    assert claim.is_complete
+    assert cluster.uses["b"].cpus == 0
+
+
+def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
+    cluster = Cluster([make_node(cpus=4)])
+    claims = Claims()
+    beyond, within = (
+        claim_of(Target(make_demand(3), "a", None), job_id=name, within=name == "within")
+        for name in ("beyond", "within")
+    )
+    claims.add(cluster, beyond)
+    assert beyond.is_complete
+    claims.add(cluster, within)
+    assert (within.is_complete, beyond.is_complete) == (True, False)
+
+
+def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_guarantee() -> None:
+    cluster = Cluster([make_node(cpus=5)])
+    cluster.occupy(make_demand(2), on("a"))
+    claims = Claims()
+    beyond, first, second = (
+        claim_of(Target(make_demand(2), "a", None), job_id=name, within=within)
+        for name, within in (("beyond", False), ("first", True), ("second", True))
+    )
+    for claim in (beyond, first, second):
+        claims.add(cluster, claim)
+    assert list(claims) == [first, second, beyond]
+    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 1, 0]
+    cluster.release(make_demand(2), on("a"))
+    claims.refresh(cluster, "a")
+    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 2, 1]
+    claims.pop(cluster, "first")
+    assert [kept_for(claim)[0][1] for claim in (second, beyond)] == [2, 2]
+
+
+def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
+    cluster = Cluster([make_node(cpus=8)])
+    use = cluster.uses["a"]
+    claims = Claims()
+    first, second = (claim_of(Target(make_demand(3), "a", None), job_id=name) for name in "ab")
+    for claim in (first, second):
+        claims.add(cluster, claim)
+    with claims.suspended(cluster, claims):
+        assert use.cpus == 8
+        with claims.suspended(cluster, [first]):
+            claims.refresh(cluster, "a")
+            assert use.cpus == 8
+        assert use.cpus == 8
+        with claims.resumed(cluster, [second]):
+            assert use.cpus == 5
+        assert use.cpus == 8
+        assert (list(claims), len(claims), "a" in claims) == ([first, second], 2, True)
+    assert use.cpus == 2
+    with pytest.raises(ArithmeticError), claims.suspended(cluster, [first]):
+        raise ArithmeticError
+    assert use.cpus == 2
+
+
+def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
+    cluster = Cluster([make_node(cpus=8)])
+    claims, claim = Claims(), claim_of(Target(make_demand(3), "a", None))
+    claims.add(cluster, claim)
+    with claims.suspended(cluster, [claim]):
+        claims.pop(cluster, "j")
+    assert cluster.uses["a"].cpus == 8
+    assert (claims.get("j"), len(claims)) == (None, 0)
+
+
+# -- who gets it (with a limit of 0 whoever cannot start is due at once: things are kept for it)
+
+
+def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
+    desk = Desk(gpu_node(gpus=3), clusters=WHOLE, limit=0)
+    for number in range(3):
+        desk.hold(f"r{number}", (gpu(), on("a", number)))
+    assert desk.wait("large", gpu(3)) == []
+    assert desk.awaited("large") == {"r0", "r1", "r2"}
+    assert desk.end("r1") == []
+    awaited = desk.dispatcher.awaits("large")
+    assert awaited is not None
+    assert [holding.job_id for holding in awaited] == ["r0", "r2"]
+    assert desk.wait("small", gpu(1)) == []
+    assert desk.end("r0") == []
+    assert desk.end("r2") == ["+large"]
+    assert desk.claimed() == ["small"]
+    assert desk.end("large") == ["+small"]
+
+
+def test_others_start_beside_what_is_kept() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 1), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(), on("a", 0)))
+    desk.wait("large", gpu(2))
+    assert desk.wait("small", gpu(1)) == ["+small"]
+    assert desk.nodes_of("small") == ["b"]
+    assert desk.wait("cores", make_demand(1)) == ["+cores"]
+    assert desk.wait("another", gpu(1)) == []
+
+
+def test_who_has_a_claim_may_start_elsewhere_and_what_was_kept_is_free_then() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
+    desk.hold("first", (gpu(), on("a", 0)))
+    desk.hold("second", (gpu(), on("b", 0)))
+    desk.wait("large", gpu(2))
+    assert desk.awaited("large") == {"first"}
+    assert desk.wait("small", gpu(1)) == ["+small"]  # on b, beside `second`
+    assert desk.wait("another", gpu(1)) == []
+    assert desk.end("second", "small") == ["+large", "+another"]
+    assert desk.nodes_of("large") == ["b"]
+
+
+def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_else() -> None:
+    desk = Desk(
+        gpu_node("a", 2),
+        make_node("b", 10, gpus={"P100": 2}),
+        clusters=[VirtualCluster("x", 100), VirtualCluster("y", 0)],
+    )
+    desk.hold("first", (gpu(), on("a", 0)))
+    desk.hold("second", (gpu(), on("b", 0)))
+    desk.queue("large", gpu(2), overtaken=100)
+    assert desk.decide() == []
+    assert desk.wait("many cores", gpu(1, cpus=20), vc="y") == []
+    assert desk.end("second") == ["+large", "~many cores"]
+
+
+def test_who_stays_within_a_guarantee_comes_before_a_claim_that_goes_beyond() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    desk.hold("x1", (gpu(), on("a", 0)))
+    desk.hold("x2", (gpu(), on("b", 0)))
+    assert desk.wait("beyond", gpu(2)) == []  # x is guaranteed two, and holds them
+    assert desk.wait("within", gpu(2), vc="y") == []
+    assert sorted(desk.claimed()) == ["beyond", "within"]
+    assert desk.awaited("beyond") == desk.awaited("within") == {"x1"}
+    assert desk.end("x1") == ["+within"]
+
+
+def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_claim_beyond() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    desk.hold("x1", (gpu(), on("a", 0)))
+    desk.hold("x2", (gpu(), on("b", 0)))
+    desk.wait("beyond", gpu(2))
+    assert desk.wait("within", gpu(1), vc="y") == ["+within"]
+    assert desk.claimed() == ["beyond"]
+
+
+def test_what_is_kept_for_a_claim_beyond_is_in_nobodys_way_who_stays_within() -> None:
+    desk = Desk(limit=0)
+    desk.hold("x0", (gpu(2), on("a", 0, 1)))
+    desk.hold("y0", (gpu(1), on("a", 2)), vc="y")
+    assert desk.wait("beyond", gpu(2)) == []
+    assert desk.wait("more", gpu(1)) == []
+    assert desk.wait("within", gpu(1), vc="y") == ["+within"]
+    assert desk.claimed() == ["beyond", "more"]
+
+
+def test_a_claim_within_a_guarantee_is_respected_by_all() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    desk.hold("x1", (gpu(), on("a", 0)))
+    desk.hold("x2", (gpu(), on("b", 0)))
+    desk.wait("within", gpu(2), vc="y")
+    # (the two that y is guaranteed are kept: anything else that it gets is borrowed)
+    assert desk.wait("small", gpu(1), vc="y") == ["~small"]
+    assert desk.nodes_of("small") == ["b"]
+    assert desk.wait("more", gpu(1), vc="x") == []
+
+
+def test_a_claim_whose_jobs_have_ended_without_use_is_made_anew() -> None:
+    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    desk.hold("x1", (gpu(), on("a", 0)))
+    desk.hold("x2", (gpu(), on("b", 0)))
+    desk.wait("beyond", gpu(2))
+    desk.wait("within", gpu(2), vc="y")
+    desk.end("x1")
+    assert desk.awaited("beyond") == {"x2"}
+    assert desk.end("x2") == ["+beyond"]
+
+
+def test_a_claim_ends_when_its_job_leaves_and_others_have_what_was_kept() -> None:
+    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(), on("a", 0)))
+    desk.wait("large", gpu(2))
+    desk.wait("small", gpu(1))
+    books = desk.books()
+    assert desk.leave("large") == ["+small"]
+    assert desk.claimed() == []
+    assert desk.end("small") == []
+    assert desk.books() != books
+    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 1
+
+
+def test_a_claim_is_made_anew_when_nodes_change() -> None:
+    desk = Desk(gpu_node("a", 2), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(), on("a", 0)))
+    desk.wait("large", gpu(2))
+    desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
+    assert desk.decide() == []
+    assert desk.claimed() == ["large"]
+    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 3
+    desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
+    assert desk.decide() == ["+large"]
+    assert desk.nodes_of("large") == ["b"]
+
+
+def test_a_claim_ends_where_shares_change_and_leave_no_room_for_it() -> None:
+    desk = Desk(gpu_node("a", 4), limit=0)
+    desk.hold("r", (gpu(2), on("a", 0, 1)), vc="y")
+    desk.wait("large", gpu(3))
+    assert desk.claimed() == ["large"]
+    desk.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
+    assert desk.decide() == []
+    assert desk.claimed() == []
+    assert not desk.dispatcher.ledger.used("x")
+    assert desk.wait("small", gpu(2)) == ["+small"]
+
+
+@pytest.mark.parametrize("capacity", [50, 25])
+def test_two_claims_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: float) -> None:
+    desk = Desk(
+        gpu_node(gpus=4), clusters=[VirtualCluster("x", capacity, 50), VirtualCluster("y", 50)], limit=0
+    )
+    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    desk.wait("first", gpu(2))
+    desk.wait("second", gpu(2))
+    assert desk.claimed() == ["first", "second"]
+    assert desk.end("r") in (["+first"], ["~first"])
+    assert desk.end("first") in (["+second"], ["~second"])
+    assert desk.end("second") == []
+    assert not desk.dispatcher.ledger.used("x")
+
+
+def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> None:
+    desk = Desk(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
+    desk.hold("r0", (gpu(), on("a", 0)))
+    desk.hold("r1", (gpu(), on("a", 1)))
+    desk.wait("first", gpu(2))
+    desk.wait("second", gpu(1))
+    assert desk.end("r0") == []
+    assert desk.end("r1") == ["+first"]
+    assert desk.end("first") == ["+second"]
+
+
+def test_two_claims_of_one_users_quota_do_not_wait_for_each_other() -> None:
+    desk = Desk(gpu_node(gpus=4), clusters=[VirtualCluster("x", 100, gpus_per_user=2)], limit=0)
+    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    desk.wait("first", gpu(2))
+    desk.wait("second", gpu(2), preemptible=False)
+    assert desk.claimed() == ["first", "second"]
+    assert desk.end("r") == ["+first"]
+    assert desk.end("first") == ["+second"]
+
+
+def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> None:
+    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    for name in ("first", "second", "third"):
+        desk.queue(name, gpu(2))
+    desk.decide()
+    assert desk.claimed() == ["first"]
+    desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
+    assert desk.decide() == []
+    assert desk.claimed() == ["first"]
+    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 4
+    assert desk.end("r") == ["+first"]
+    assert desk.end("first") == ["+second"]
+    assert desk.end("second") == ["+third"]
+    assert desk.end("third") == []
+    assert not desk.dispatcher.ledger.used("x")
+
+
+def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:
+    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    desk.queue("first", gpu(2))
+    desk.queue("second", gpu(2))
+    assert desk.wait("third", gpu(2)) == []
+    assert desk.claimed() == ["first"]
+    assert desk.leave("first") == []
+    assert desk.claimed() == ["second"]
+    assert desk.end("r") == ["+second"]

@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.queries import (
+    Limits,
+    QueuedJob,
+    forecast,
+    limit_errors,
+    node_uses,
+    queued_jobs,
+    virtual_cluster_uses,
+    waiting_reason,
+)
+from tests.scheduler.core.world import World, make_node, make_role
+from tests.scheduler.making import make_spec
+
+
+def why(world: World, job_id: str = "j") -> str | None:
+    reason = waiting_reason(world.core, world.job(job_id), world.now)
+    return None if reason is None else str(reason)
+
+
+def test_a_job_that_would_fit_now_is_told_so_and_nothing_is_booked() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    spec = make_spec(make_role(gpus=2))
+    assert (forecast(world.core, "alice", spec).fits, forecast(world.core, "alice", spec).reason) == (
+        "now",
+        None,
+    )
+    assert world.is_free()
+
+
+def test_a_job_that_would_have_to_wait_is_told_for_what() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.run(make_role(gpus=1))
+    answer = forecast(world.core, "alice", make_spec(make_role(gpus=2), gpuType="P100"))
+    assert answer.fits == "later"
+    assert str(answer.reason) == "the job asks for 2 × P100, 1 free (a: 1)."
+
+
+def test_a_job_that_never_would_fit_is_told_why() -> None:
+    answer = forecast(World().core, "alice", make_spec(make_role(gpus=1), gpuType="P100"))
+    assert answer.fits == "never"
+    assert str(answer.reason) == "Never fits at present: there is no GPU of type P100; there are: none."
+
+
+def test_a_waiting_job_is_told_its_place_and_what_it_waits_for() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.run(make_role(gpus=1), id="running")
+    world.submit(make_role(gpus=2), id="first")
+    world.submit(make_role(gpus=2), id="second")
+    assert why(world, "running") is None
+    assert why(world, "first") == (
+        "Waiting in virtual cluster default, place 1 in the queue: the job asks for 2 × GPU, 1 free (a: 1). "
+        "It fits after the end of the job that runs."
+    )
+    assert "place 2 in the queue" in (why(world, "second") or "")
+
+
+def test_a_waiting_job_that_never_fits_is_told_so() -> None:
+    world = World()
+    world.submit(make_role(cpus=9))
+    assert (why(world) or "").endswith(
+        "Never fits at present: a task asks for 9 CPUs, the largest node has 8. Ask for at most 8 per task."
+    )
+
+
+def test_a_starting_job_is_told_that_it_has_its_resources() -> None:
+    world = World()
+    world.submit()
+    assert why(world) == "Has its resources; its tasks are being started."
+    world.progress(world.refs()[0], 40)
+    assert why(world) == "Has its resources; pulling the image."
+
+
+def test_a_job_between_attempts_is_told_when_the_next_begins() -> None:
+    world = World()
+    world.submit(retryCount=-1)
+    for _ in range(4):
+        world.started(*world.refs())
+        world.exited(world.refs()[0], 1)
+    failure = (
+        "The last attempt failed: Task main-0 ended with exit code 1. "
+        "Its command failed: the end of its log says why."
+    )
+    assert why(world) == f"The next attempt begins in 1 s. {failure}"
+    world.restart()
+    assert why(world) == f"The next attempt begins in 1 s. {failure}"
+
+
+def test_a_job_that_is_repeated_after_success_has_no_failure_to_tell_of() -> None:
+    world = World()
+    world.run(retryCount=-2)
+    world.exited(world.refs()[0], 0)
+    assert why(world) == "Has its resources; its tasks are being started."
+
+
+def test_a_job_whose_last_attempt_is_still_ending_is_told_so() -> None:
+    world = World()
+    first, _ = world.run(make_role(tasks=2), retryCount=1)
+    world.exited(first, 1)
+    assert (why(world) or "").startswith("The tasks of the last attempt are being stopped. The last attempt")
+
+
+def test_nodes_show_what_is_taken_and_who_has_which_gpu() -> None:
+    world = World(make_node("a", gpus={"P100": 2}), make_node("b"))
+    (task,) = world.run(make_role(cpus=3, memory_mb=500, storage_gb=7, gpus=1))
+    first, second = node_uses(world.core)
+    (gpu,) = world.task(task).assignment.gpus
+    assert (first.cpus, first.memory_mb, first.storage_gb) == (3, 500, 7)
+    assert first.gpu_jobs == {gpu: ("alice", "j")}
+    assert (second.cpus, second.gpu_jobs) == (0, {})
+
+
+def test_virtual_clusters_show_what_their_jobs_hold() -> None:
+    clusters = [VirtualCluster("default", 60), VirtualCluster("vision", 40)]
+    world = World(make_node(cpus=10, memory_mb=1000, gpus={"P100": 4}), virtual_clusters=clusters)
+    world.run(make_role(cpus=2, memory_mb=500, gpus=1), id="a", virtualCluster="vision")
+    world.submit(make_role(gpus=4), id="b", virtualCluster="vision")
+    default, vision = virtual_cluster_uses(world.core, clusters, {"vision": 5})
+    assert (default.used, default.used_capacity) == ((0, 0, 0), 0)
+    assert (default.active_jobs, default.pending_jobs, default.total_jobs) == (0, 0, 0)
+    assert vision.used == (500, 2, 1)
+    assert vision.total == (1000, 10, 4)
+    assert vision.used_capacity == 50
+    assert (vision.active_jobs, vision.pending_jobs, vision.total_jobs) == (1, 1, 5)
+    assert vision.nodes == ("a",)
+
+
+def test_a_job_is_told_beforehand_its_order_its_time_limit_and_what_is_left_of_a_quota() -> None:
+    limited = VirtualCluster("default", 100, default_run_seconds=60, max_run_seconds=100, gpus_per_user=3)
+    world = World(make_node(gpus={"P100": 4}), virtual_clusters=[limited])
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(gpus=3), id="waits")
+    limits = forecast(world.core, "alice", make_spec(make_role(gpus=1))).limits
+    assert limits is not None
+    assert (limits.priority, limits.place, limits.run_seconds) == (50, 2, 60)
+    assert (limits.gpus_per_user, limits.gpus_held) == (3, 2)
+    urgent = forecast(world.core, "bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
+    assert urgent is not None
+    assert (urgent.place, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
+
+
+def test_the_latest_time_at_which_a_job_fits_is_rounded_up_to_minutes() -> None:
+    world = World(make_node(gpus={"P100": 1}))
+    world.run(make_role(gpus=1), id="running", extras={"maxRunSeconds": 120})
+    world.submit(make_role(gpus=1))
+    assert (why(world) or "").endswith("in 2 min at the latest.")
+    world.now += 1
+    assert (why(world) or "").endswith("in 2 min at the latest.")
+    world.now += 119_998
+    assert (why(world) or "").endswith("in 1 min at the latest.")
+
+
+def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wait_is_told_of_the_wait() -> (
+    None
+):
+    clusters = [VirtualCluster("default", 50), VirtualCluster("vision", 50)]
+    world = World(make_node(cpus=100, gpus={"P100": 4}), virtual_clusters=clusters)
+    now = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    assert (now.fits, now.borrows, str(now.reason)) == (
+        "now",
+        True,
+        "It would hold more than virtual cluster default is guaranteed: it may be stopped for others, "
+        "and is queued again then.",
+    )
+    world.run(make_role(gpus=2))
+    later = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    assert (later.fits, later.borrows, str(later.reason)) == (
+        "later",
+        True,
+        "the job asks for 3 × GPU, 2 free (a: 2).",
+    )
+
+
+def test_a_forecast_tells_priority_place_and_limits() -> None:
+    clusters = [VirtualCluster("default", 100, default_run_seconds=60, gpus_per_user=3)]
+    world = World(make_node(gpus={"P100": 4}), virtual_clusters=clusters)
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(cpus=8), id="plain")
+    world.submit(make_role(cpus=8), id="urgent", extras={"priority": 80})
+    assert forecast(world.core, "alice", make_spec(extras={"priority": 80})).limits == Limits(80, 2, 60, 3, 2)
+    assert forecast(world.core, "bert", make_spec(extras={"maxRunSeconds": 9})).limits == Limits(
+        50, 3, 9, 3, 0
+    )
+
+
+def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> None:
+    world = World(make_node(gpus={"P100": 4}), settings=Settings(overtake_limit=1))
+    world.run(make_role(gpus=2), id="running")
+    world.submit(make_role(gpus=4), id="large")
+    world.run(make_role(gpus=1), id="small")
+    world.submit(make_role(gpus=2), id="urgent", extras={"priority": 60})
+    jobs = world.core.jobs
+    assert queued_jobs(world.core, "default") == [
+        QueuedJob(jobs["urgent"], 1, (jobs["urgent"].rank, "urgent"), 0, reserved=False),
+        QueuedJob(jobs["large"], 2, (jobs["large"].rank, "large"), 1, reserved=True),
+    ]
+    assert queued_jobs(world.core, "nowhere") == []
+
+
+def test_a_time_limit_is_too_long_for_a_virtual_cluster_only_beyond_the_longest_that_it_allows() -> None:
+    clusters = [VirtualCluster("default", 100, max_run_seconds=60), VirtualCluster("free", 0)]
+    core = World(virtual_clusters=clusters).core
+    assert limit_errors(core, make_spec()) == []
+    assert limit_errors(core, make_spec(extras={"maxRunSeconds": 60})) == []
+    assert limit_errors(core, make_spec(virtualCluster="free", extras={"maxRunSeconds": 61})) == []
+    assert limit_errors(core, make_spec(virtualCluster="gone", extras={"maxRunSeconds": 61})) == []
+    (error,) = limit_errors(core, make_spec(extras={"maxRunSeconds": 61}))
+    assert error.path == "$.extras.maxRunSeconds"
+    assert str(error.message) == (
+        "A job of virtual cluster default may run for 60 s at most: ask for less than 61."
+    )

@@ -1,0 +1,137 @@
+"""A user's home in containers: it stays, it is theirs alone, and whoever an image runs as may write to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+
+import aiodocker
+import pytest
+
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.home import home_volume
+from pai_scheduler.engine.protocol import Started
+from tests.scheduler.engine.docker.test_engine import make_image
+from tests.scheduler.engine.lab import PATIENCE, Lab, make_task
+from tests.testbed.homes import homes, remove_homes
+
+OpenDocker = Callable[..., Awaitable[DockerEngine]]
+
+HOME = "/home/me"
+NAMES = ("bob", "../bob", "a b", "a-b", "a_b", "张三", "李四", "Bob", "x" * 300, "x" * 301, "", ".", "a\nb")
+
+
+@pytest.fixture
+def data_dir(docker_host: str, tmp_path: Path) -> Iterator[Path]:
+    """Give the engine's folder, by which its homes are found, and removed in the end."""
+    yield tmp_path / "data"
+    remove_homes(docker_host, tmp_path / "data")
+
+
+@pytest.fixture
+async def lab(data_dir: Path, open_docker: OpenDocker, debian_image: str) -> AsyncIterator[Lab]:
+    del data_dir  # whose homes are removed when this is over
+    lab = await Lab.over(await open_docker(), debian_image)
+    yield lab
+    await lab.clean()
+
+
+@pytest.fixture
+async def not_root(docker: aiodocker.Docker, debian_image: str) -> str:
+    """Give an image of user 1000 that has the folder, with a file in it."""
+    recipe = (
+        f"FROM {debian_image}\nRUN mkdir -p {HOME} && echo hello > {HOME}/.profile && chown -R 1000 {HOME}\n"
+        "USER 1000\n"
+    )
+    await make_image(docker, "local/with-home", recipe)
+    return "local/with-home"
+
+
+def test_no_two_users_have_the_same_home_and_no_name_is_more_than_a_name() -> None:
+    names = [home_volume("0123456789abcdef", user) for user in NAMES]
+    assert len(set(names)) == len(NAMES)
+    for name in names:
+        assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+        assert len(name) < 120
+    assert home_volume("one", "bob") != home_volume("other", "bob")
+
+
+async def test_what_was_written_is_there_in_the_next_container_of_another_image(
+    lab: Lab, not_root: str, debian_image: str
+) -> None:
+    await lab.run(f"echo mine > {HOME}/file", image=not_root, home=HOME)
+    await lab.engine.release(lab.gangs.pop())
+    task, ended = await lab.run("cat /data/file /data/.profile", image=debian_image, home="/data")
+    assert (lab.output(task), ended.exit_code) == ("mine\nhello\n", 0)
+
+
+@pytest.mark.parametrize("user", ["../bob", "a b", "bob"])
+async def test_another_user_has_another_home(lab: Lab, docker_host: str, data_dir: Path, user: str) -> None:
+    await lab.run(f"echo secret > {HOME}/file", home=HOME, user="a-b")
+    task, _ = await lab.run(f"ls -A {HOME}; echo theirs > {HOME}/file", home=HOME, user=user)
+    assert lab.output(task) == ""
+    task, _ = await lab.run(f"cat {HOME}/file", home=HOME, user="a-b")
+    assert lab.output(task) == "secret\n"
+    found = homes(docker_host, data_dir)
+    assert {owner: len(names) for owner, names in found.items()} == {"a-b": 1, user: 1}
+
+
+async def test_an_image_that_runs_as_somebody_may_write_whoever_came_first(
+    lab: Lab, docker: aiodocker.Docker, not_root: str, debian_image: str
+) -> None:
+    await make_image(docker, "local/named", f"FROM {debian_image}\nRUN useradd -u 1000 me\nUSER me\n")
+    task, _ = await lab.run(f"touch {HOME}/a && stat -c %a:%u {HOME}", image=not_root, home=HOME)
+    assert lab.output(task) == "755:1000\n"  # as the image has it
+    for number, first in enumerate((debian_image, "local/named")):
+        user = f"u{number}"
+        await lab.run(f"touch {HOME}/root", image=first, home=HOME, user=user)
+        for image in (not_root, "local/named"):
+            task, _ = await lab.run(
+                f"echo x > {HOME}/mine && mv {HOME}/mine {HOME}/b && ls {HOME}",
+                image=image,
+                home=HOME,
+                user=user,
+            )
+            assert lab.output(task) == "b\nroot\n"
+
+
+async def test_all_tasks_of_a_job_share_the_home(lab: Lab) -> None:
+    job = make_task().job_id
+    command = f"touch {HOME}/$0; until [ -e {HOME}/a ] && [ -e {HOME}/b ]; do sleep 0.05; done; echo both"
+    first, second = await lab.prepare(
+        *(
+            lab.make(command.replace("$0", name), home=HOME, task=make_task(job_id=job, index=index))
+            for index, name in enumerate("ab")
+        )
+    )
+    await asyncio.gather(lab.engine.launch(first), lab.engine.launch(second))
+    for task in (first.task, second.task):
+        assert (await lab.ended(task)).exit_code == 0
+
+
+async def test_what_is_in_a_home_does_not_count_for_the_disk(lab: Lab) -> None:
+    task = await lab.start(
+        f"head -c 5000000 /dev/zero > {HOME}/file; head -c 500000 /dev/zero > here; echo ready; sleep 1000",
+        home=HOME,
+        storage_gb=0,
+    )
+    await lab.printed(task, "ready")
+    measured = 0.0
+    async with asyncio.timeout(PATIENCE):
+        while measured < 0.4:
+            usage = await lab.engine.usage(task)
+            measured = (usage.disk_mb or 0) if usage is not None else 0
+            await asyncio.sleep(0.1)
+    assert measured < 1
+    assert isinstance(lab.told(task)[-1], Started)
+
+
+async def test_a_daemon_on_another_machine_has_homes_too(
+    data_dir: Path, tcp_docker: str, open_docker: OpenDocker, not_root: str, docker_host: str
+) -> None:
+    lab = await Lab.over(await open_docker(host=tcp_docker), not_root)
+    task, ended = await lab.run(f"cat {HOME}/.profile && touch {HOME}/x", home=HOME)
+    assert (lab.output(task), ended.exit_code) == ("hello\n", 0)
+    await lab.clean()
+    assert list(homes(docker_host, data_dir)) == ["alice"]

@@ -1,0 +1,180 @@
+"""Networks of gangs, for real: who reaches whom, by which name and address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address, ip_network
+
+import aiodocker
+import pytest
+
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.protocol import EngineError, Launch
+from tests.scheduler.engine.lab import Lab, make_gang, make_task, new_job_id
+
+#: Answers with its own host name on port 8000 until everybody has asked, then asks everybody itself.
+TALK = r"""
+import os, socket, sys, time
+def serve():
+    server = socket.create_server(("", 8000))
+    while True:
+        peer, _ = server.accept()
+        peer.sendall(socket.gethostname().encode())
+        peer.close()
+def ask(where):
+    for _ in range(600):
+        try:
+            with socket.create_connection((where, 8000), timeout=5) as peer:
+                return peer.recv(100).decode()
+        except OSError:
+            time.sleep(0.1)
+    raise SystemExit(f"{where} cannot be reached")
+if os.fork() == 0:
+    serve()
+for pair in os.environ["PEERS"].split(","):
+    name, address = pair.split("=")
+    answers = ask(name), ask(address)
+    assert answers == (name, name), answers
+print("reached", len(os.environ["PEERS"].split(",")), flush=True)
+time.sleep(100000)
+"""
+
+
+async def gang_of_four(lab: Lab) -> list[Launch]:
+    job = new_job_id()
+    tasks = [make_task(role, index, job_id=job) for role in ("ps_server", "work~er") for index in range(2)]
+    command = f"exec python3 - <<'END'\n{TALK}\nEND"
+    launches = await lab.prepare(*(lab.make(command, task=task, memory_mb=100) for task in tasks))
+    peers = ",".join(f"{launch.task.hostname}={launch.address}" for launch in launches)
+    return [
+        lab.make(command, task=launch.task, address=launch.address, hosts=launch.hosts, env={"PEERS": peers})
+        for launch in launches
+    ]
+
+
+async def test_two_roles_of_two_tasks_reach_each_other_by_name_and_by_address(docker_lab: Lab) -> None:
+    launches = await gang_of_four(docker_lab)
+    for launch in launches:
+        await docker_lab.engine.launch(launch)
+    for launch in launches:
+        await docker_lab.printed(launch.task, "reached 4")
+        assert (await docker_lab.started(launch.task)).address == launch.address
+
+
+async def test_docker_itself_knows_the_tasks_by_name(docker_lab: Lab) -> None:
+    job = new_job_id()
+    first, second = await docker_lab.prepare(
+        docker_lab.make("exec sleep 100000", task=make_task("a", 0, job_id=job)),
+        docker_lab.make("exec sleep 100000", task=make_task("b", 0, job_id=job)),
+    )
+    await docker_lab.engine.launch(first)
+    await docker_lab.started(first.task)
+    await docker_lab.engine.launch(
+        docker_lab.make(
+            "getent hosts a-0; exec sleep 100000", task=second.task, address=second.address, hosts={}
+        )
+    )
+    await docker_lab.printed(second.task, first.address)
+
+
+async def test_two_gangs_cannot_reach_each_other(docker_lab: Lab) -> None:
+    serve = "import socket; s = socket.create_server(('', 8000)); print('up', flush=True); s.accept()"
+    server = await docker_lab.start(f'exec python3 -c "{serve}"')
+    await docker_lab.printed(server, "up")
+    address = (await docker_lab.started(server)).address
+    knock = f"""python3 -c "
+import socket
+try:
+    socket.create_connection(('{address}', 8000), timeout=3)
+    print('open')
+except OSError as error:
+    print('closed')
+" """
+    stranger, _ = await docker_lab.run(knock)
+    assert docker_lab.output(stranger) == "closed\n"
+
+
+async def test_a_gang_larger_than_the_smallest_block_gets_a_larger_one(docker_lab: Lab) -> None:
+    job = new_job_id()
+    gang = make_gang(*(docker_lab.make("true", task=make_task("w", n, job_id=job)) for n in range(30)))
+    addresses = await docker_lab.engine.prepare(gang)
+    await docker_lab.engine.release(gang)
+    assert len(set(addresses.values())) == 30
+    assert all(ip_address(address) in ip_network("10.201.0.0/16") for address in addresses.values())
+
+
+async def test_gangs_prepared_at_once_get_networks_of_their_own(docker_lab: Lab) -> None:
+    launches = await asyncio.gather(*(docker_lab.prepare(docker_lab.make("true")) for _ in range(5)))
+    assert len({launch.address for (launch,) in launches}) == 5
+
+
+async def test_a_gangs_addresses_are_the_same_after_a_restart(
+    docker_lab: Lab, open_docker: Callable[..., Awaitable[DockerEngine]]
+) -> None:
+    (launch,) = await docker_lab.prepare(docker_lab.make("true"))
+    gang = docker_lab.gangs.pop()
+    later = await open_docker()
+    assert await later.prepare(gang) == {launch.task: launch.address}
+    await later.release(gang)
+
+
+async def twins(docker: aiodocker.Docker, name: str, first_third_octet: int) -> list[str]:
+    """Make two networks of one name, as a killed service and the next one may; give their ids."""
+    made = []
+    for number in range(2):
+        subnet = f"10.214.{first_third_octet + number}.0/29"
+        config = {"Name": name, "CheckDuplicate": False, "IPAM": {"Config": [{"Subnet": subnet}]}}
+        made.append(str((await docker.networks.create(config)).id))
+    return made
+
+
+async def networks_of(docker: aiodocker.Docker, name: str) -> list[str]:
+    return [str(found["Id"]) for found in await docker.networks.list(filters={"name": name})]
+
+
+async def test_of_two_networks_of_one_name_the_gang_gets_the_older_and_nothing_is_left(
+    docker_lab: Lab, docker: aiodocker.Docker
+) -> None:
+    launch = docker_lab.make("true")
+    name = f"pai-{launch.task.job_id}-{launch.task.attempt}"
+    older, _ = await twins(docker, name, 0)
+    (prepared,) = await docker_lab.prepare(launch)
+    assert await networks_of(docker, name) == [older]
+    assert prepared.address == "10.214.0.2"
+    await docker_lab.engine.launch(prepared)
+    assert (await docker_lab.ended(launch.task)).exit_code == 0
+    await docker_lab.engine.release(docker_lab.gangs.pop())
+    assert await networks_of(docker, name) == []
+
+
+async def test_two_networks_of_one_name_are_both_removed(docker_lab: Lab, docker: aiodocker.Docker) -> None:
+    gang = make_gang(docker_lab.make("true"))
+    name = f"pai-{gang.job_id}-{gang.attempt}"
+    await twins(docker, name, 2)
+    await docker_lab.engine.release(gang)
+    assert await networks_of(docker, name) == []
+
+
+@pytest.fixture
+async def taken(docker: aiodocker.Docker) -> object:
+    network = await docker.networks.create(
+        {"Name": "pai-test-taken", "IPAM": {"Config": [{"Subnet": "10.213.0.0/29"}]}}
+    )
+    yield network
+    await network.delete()
+
+
+@pytest.mark.usefixtures("taken")
+async def test_a_block_that_somebody_else_has_is_passed_over_and_a_full_pool_is_said_to_be_full(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str
+) -> None:
+    lab = await Lab.over(await open_docker(subnet_pool="10.213.0.0/28"), debian_image)
+    try:
+        (launch,) = await lab.prepare(lab.make("true"))
+        assert launch.address == "10.213.0.10"
+        with pytest.raises(EngineError, match=r"No network of 8 addresses is free in 10\.213\.0\.0/28"):
+            await lab.prepare(lab.make("true"))
+        lab.gangs.pop()
+    finally:
+        await lab.clean()

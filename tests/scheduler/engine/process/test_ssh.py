@@ -1,0 +1,234 @@
+"""The SSH server of a task: started when somebody wants in, found again, gone with the task."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.engine.process import procfs, ssh_server
+from pai_scheduler.engine.protocol import EndCause, NoWayInError, WayIn
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.ssh.keys.task_files import own_port, ssh_files
+from tests.scheduler.engine.conformance import FOREVER, Reopen
+from tests.scheduler.engine.lab import Lab, eventually, processes_with
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture
+def with_ssh(free_port: int) -> dict[str, Any]:
+    """Give what a launch has of an SSH server."""
+    keys = JobKeys(b"secret")
+    files = {**ssh_files(keys.identity("job"), keys.host("job"), {}), **own_port(free_port)}
+    return {"files": files, "ssh_port": free_port}
+
+
+def servers(data_dir: Path, task: TaskRef) -> list[int]:
+    """Find the servers of a task."""
+    folder = str(data_dir / "tasks" / task.name)
+    return [pid for pid in processes_with(folder) if "access.local" in _command(pid)]
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def greets(way: WayIn) -> bool:
+    """Tell whether an SSH server answers there."""
+    try:
+        with socket.create_connection((way.host, way.port), timeout=10) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+async def test_a_task_that_runs_has_a_server_once_somebody_asks(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    assert not servers(data_dir, task)
+    way = await lab.engine.way_in(task)
+    assert way == WayIn("127.0.0.1", with_ssh["ssh_port"], isolated=False)
+    assert await asyncio.to_thread(greets, way)
+
+
+async def test_who_asks_at_the_same_time_gets_the_same_server(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    ways = await asyncio.gather(*(lab.engine.way_in(task) for _ in range(20)))
+    assert len(set(ways)) == 1
+    (server,) = servers(data_dir, task)
+    assert await lab.engine.way_in(task) == ways[0]
+    assert servers(data_dir, task) == [server]
+
+
+async def test_the_server_is_found_again_after_a_restart_of_the_service(
+    lab: Lab, reopen: Reopen, image: str, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    way = await lab.engine.way_in(task)
+    found = servers(data_dir, task)
+    await lab.stop_listening()
+    later = await Lab.over(await reopen(), image)
+    later.gangs, lab.gangs = lab.gangs, []
+    await later.adopt([task])
+    await later.started(task)
+    assert await later.engine.way_in(task) == way
+    assert servers(data_dir, task) == found
+    await later.clean()
+
+
+async def test_a_server_that_was_killed_is_started_again_and_the_task_runs_on(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    way = await lab.engine.way_in(task)
+    (first,) = servers(data_dir, task)
+    os.kill(first, signal.SIGKILL)
+    folder = data_dir / "tasks" / task.name
+    await eventually(lambda: not ssh_server.look(folder).alive, "the server is dead")
+    assert await lab.engine.way_in(task) == way
+    assert await asyncio.to_thread(greets, way)
+    assert servers(data_dir, task) != [first]
+    assert await lab.engine.usage(task) is not None
+
+
+@pytest.mark.usefixtures("cgroups_or_none")
+async def test_the_server_ends_with_the_task(lab: Lab, with_ssh: dict[str, Any], data_dir: Path) -> None:
+    task = await lab.start("read line < fifo || mkfifo fifo; read line < fifo; exit 5", **with_ssh)
+    await lab.started(task)
+    way = await lab.engine.way_in(task)
+    fifo = data_dir / "tasks" / task.name / "work" / "fifo"
+    await eventually(fifo.exists, "the command waits")
+    fifo.write_text("go\n")
+    ended = await lab.ended(task)
+    assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 5)
+    assert not servers(data_dir, task)
+    assert not greets(way)
+    with pytest.raises(NoWayInError, match="does not run"):
+        await lab.engine.way_in(task)
+
+
+async def test_the_server_does_not_outlive_a_supervisor_that_is_killed(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    started = await lab.started(task)
+    await lab.engine.way_in(task)
+    command = procfs.process(int(started.container_id))
+    assert command is not None
+    os.kill(command.parent, signal.SIGKILL)
+    assert (await lab.ended(task)).cause is EndCause.LOST
+    await eventually(lambda: not servers(data_dir, task), "the server is gone too")
+
+
+async def test_a_held_task_can_be_entered(lab: Lab, with_ssh: dict[str, Any]) -> None:
+    task = await lab.start("exit 3", hold_on_failure=True, **with_ssh)
+    await lab.held(task)
+    assert await asyncio.to_thread(greets, await lab.engine.way_in(task))
+
+
+async def test_a_released_task_leaves_nothing_of_its_server(
+    lab: Lab, with_ssh: dict[str, Any], data_dir: Path
+) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    await lab.engine.way_in(task)
+    await lab.engine.kill(task, 0)
+    await lab.ended(task)
+    await lab.engine.release(lab.gangs[0])
+    left = {entry.name for entry in (data_dir / "ended" / task.name).iterdir()}
+    assert left == {"exit.json", "lock", "log"}
+
+
+# no way in
+
+
+@pytest.fixture
+def occupied(free_port: int) -> Iterator[int]:
+    """Give the port to another program."""
+    with socket.create_server(("127.0.0.1", free_port)):
+        yield free_port
+
+
+async def test_a_port_that_another_program_has_is_named_and_is_no_failure_of_the_task(
+    lab: Lab, with_ssh: dict[str, Any], occupied: int, data_dir: Path
+) -> None:
+    launch = lab.make(FOREVER, **with_ssh)
+    task = launch.task
+    # it is among those that the scheduler gave the task
+    await lab.prepare(launch, ports={task: {"ssh": (occupied,)}})
+    await lab.engine.launch(launch)
+    await lab.started(task)
+    with pytest.raises(NoWayInError, match=rf"Port {occupied} of this machine, .* is taken by another"):
+        await lab.engine.way_in(task)
+    assert not servers(data_dir, task)
+    assert await lab.engine.usage(task) is not None
+
+
+async def test_a_port_that_was_taken_is_tried_again(lab: Lab, with_ssh: dict[str, Any]) -> None:
+    task = await lab.start(FOREVER, **with_ssh)
+    await lab.started(task)
+    with socket.create_server(("127.0.0.1", with_ssh["ssh_port"])), pytest.raises(NoWayInError):
+        await lab.engine.way_in(task)
+    assert await asyncio.to_thread(greets, await lab.engine.way_in(task))
+
+
+async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str, Any]) -> None:
+    files = {**with_ssh["files"], "ssh_host_key": b"no key"}
+    task = await lab.start(FOREVER, **{**with_ssh, "files": files})
+    await lab.started(task)
+    with pytest.raises(NoWayInError, match=r"cannot work: .*[Kk]ey"):
+        await lab.engine.way_in(task)
+
+
+async def test_a_task_that_was_started_without_a_port_has_no_way_in(lab: Lab) -> None:
+    task = await lab.start(FOREVER)
+    await lab.started(task)
+    with pytest.raises(NoWayInError, match="without an SSH server"):
+        await lab.engine.way_in(task)
+
+
+async def test_a_task_that_never_ran_has_no_way_in(lab: Lab, with_ssh: dict[str, Any]) -> None:
+    launch = lab.make(FOREVER, **with_ssh)
+    with pytest.raises(NoWayInError, match="does not run"):
+        await lab.engine.way_in(launch.task)
+
+
+async def test_a_server_that_cannot_start_is_given_up_in_the_end(
+    lab: Lab, with_ssh: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.process.ssh._PATIENCE", 0.5)
+    task = await lab.start(FOREVER, **with_ssh)
+    started = await lab.started(task)
+    command = procfs.process(int(started.container_id))
+    assert command is not None
+    # a supervisor that obeys nobody
+    os.kill(command.parent, signal.SIGSTOP)
+    try:
+        with pytest.raises(NoWayInError, match="did not start within"):
+            await lab.engine.way_in(task)
+    finally:
+        os.kill(command.parent, signal.SIGCONT)

@@ -1,0 +1,110 @@
+"""In whose name a job's token speaks: its user, as the authenticator knew that user not long ago."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pai_scheduler.core.model import SubState
+from pai_scheduler.inputs import identity
+from pai_scheduler.inputs.identity import JobFiles, storage_uris
+from pai_scheduler.job.messages import msg
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.security.principal import Caller
+from pai_scheduler.storage.folder.storage import FolderStorage
+
+UNREACHABLE = RequestError(503, "HubUnreachableError", msg("This scheduler has no storage for files."))
+
+
+class Hub:
+    """Knows users, unless it is down; counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.users: dict[str, Caller] = {"alice": Caller("alice", admin=True, groups=("vision",))}
+        self.down = False
+        self.asked = 0
+
+    async def find(self, name: str) -> Caller | None:
+        self.asked += 1
+        if self.down:
+            raise UNREACHABLE
+        return self.users.get(name)
+
+
+@pytest.fixture
+def hub() -> Hub:
+    return Hub()
+
+
+@pytest.fixture
+def files(hub: Hub, tmp_path: Path) -> JobFiles:
+    return JobFiles(FolderStorage(tmp_path / "files"), tmp_path, hub.find)
+
+
+def job(user: str = "alice", **fields: Any) -> Any:
+    return SimpleNamespace(id=f"job-of-{user}", user=user, sub_state=SubState.RUNNING, **fields)
+
+
+async def holder(files: JobFiles, one: Any) -> Caller | None:
+    return await files.holder(files.token(one), {one.id: one}.get)
+
+
+async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administrator(files: JobFiles) -> None:
+    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
+    assert await holder(files, job("gone")) == Caller("gone", is_job=True)
+    assert await files.holder("paijob-x-y", {}.get) is None
+
+
+async def test_it_is_dead_with_the_job_at_once(files: JobFiles) -> None:
+    one = job()
+    assert await holder(files, one) is not None
+    one.sub_state = SubState.ENDED
+    assert await holder(files, one) is None
+    assert await files.holder(files.token(one), {}.get) is None
+
+
+async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
+    files: JobFiles, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):
+        await holder(files, job())
+    assert hub.asked == 1
+    monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
+    files._users.clear()
+    await holder(files, job())
+    hub.users["alice"] = Caller("alice")
+    assert await holder(files, job()) == Caller("alice", is_job=True)
+
+
+async def test_tasks_go_on_while_the_hub_is_down(
+    files: JobFiles, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
+    await holder(files, job())
+    hub.down = True
+    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
+    with pytest.raises(RequestError):
+        await holder(files, job("bob"))
+
+
+@pytest.mark.parametrize(
+    ("door", "name", "expected"),
+    [
+        (None, None, ["http://127.0.0.1:9186/pai/"]),
+        (None, "127.80.65.73", ["http://127.80.65.73:9186/pai/", "http://127.0.0.1:9186/pai/"]),
+        (
+            "http://172.17.0.1:8000/",
+            "pai-storage",
+            ["http://pai-storage:8000/pai/", "http://172.17.0.1:8000/pai/", "http://127.0.0.1:9186/pai/"],
+        ),
+    ],
+)
+def test_tasks_know_the_storage_by_a_host_name_of_its_own_and_older_uris_go_on_meaning_it(
+    door: str | None, name: str | None, expected: list[str]
+) -> None:
+    engine: Any = SimpleNamespace(front_door_url=door, storage_host=name)
+    assert storage_uris("", "http://127.0.0.1:9186/pai/", engine) == expected
+    assert storage_uris("hdfs://fs", "http://127.0.0.1:9186/pai/", engine) == ["hdfs://fs", *expected]

@@ -1,0 +1,39 @@
+"""Whom somebody may act for, and which virtual clusters are open to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.security.principal import Caller
+
+ALICE, ROOT = Caller("alice", groups=("vision", "speech")), Caller("root", admin=True)
+
+
+def test_users_act_for_themselves_and_admins_for_everybody() -> None:
+    assert ALICE.may_act_for("alice")
+    assert not ALICE.may_act_for("bob")
+    assert not ALICE.may_act_for("root")
+    assert ROOT.may_act_for("alice")
+
+
+@pytest.mark.parametrize(
+    ("users", "groups", "open_to_alice"),
+    [
+        ((), (), True),
+        (("alice", "bob"), (), True),
+        (("bob",), (), False),
+        ((), ("speech",), True),
+        ((), ("robots",), False),
+        (("bob",), ("vision",), True),
+        (("alice",), ("robots",), True),
+        # a group is no user, a user no group
+        (("vision",), ("alice",), False),
+    ],
+)
+def test_a_virtual_cluster_is_open_to_those_it_names_and_to_all_where_it_names_nobody(
+    users: tuple[str, ...], groups: tuple[str, ...], open_to_alice: bool
+) -> None:
+    cluster = VirtualCluster("vc", 10, users=users, groups=groups)
+    assert ALICE.may_use(cluster) == open_to_alice
+    assert ROOT.may_use(cluster)

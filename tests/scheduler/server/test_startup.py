@@ -1,0 +1,170 @@
+"""What keeps a scheduler from starting is one sentence, and no password is in it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.server.startup import database_url, no_database, open_store
+from pai_scheduler.store.lease import Lease
+from pai_scheduler.store.store import StoreError
+from tests.scheduler.store.first_version import make_first_version
+from tests.testbed.scheduler import PROGRAM, clean_environ
+
+
+def in_use(folder: Path) -> Path:
+    """Make a data folder in which a scheduler has worked; give its database."""
+    open_store(folder).close()
+    (folder / "tasks" / "pai-j-0-main-0").mkdir(parents=True)
+    return folder / "scheduler.sqlite"
+
+
+def test_a_new_folder_gets_a_database_and_keeps_it(tmp_path: Path) -> None:
+    names = set()
+    for _ in range(2):
+        store = open_store(tmp_path)
+        names.add(store.name())
+        store.close()
+    assert len(names) == 1
+
+
+@pytest.mark.parametrize("lost", ["removed", "empty", "without tables"])
+def test_a_folder_that_was_in_use_is_not_given_to_an_empty_database(tmp_path: Path, lost: str) -> None:
+    database = in_use(tmp_path)
+    database.unlink()
+    if lost == "empty":
+        database.touch()
+    if lost == "without tables":
+        connection = sqlite3.connect(database)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+    was = database.stat().st_size if database.exists() else None
+    with pytest.raises(StartError, match="--start-empty") as caught:
+        open_store(tmp_path)
+    assert str(database) in str(caught.value)
+    assert "tasks" in str(caught.value)
+    assert (database.stat().st_size if database.exists() else None) == was
+    for _ in range(2):
+        open_store(tmp_path, start_empty=True).close()
+    open_store(tmp_path).close()
+
+
+def test_what_is_in_the_log_of_a_lost_database_is_not_thrown_away(tmp_path: Path) -> None:
+    database = in_use(tmp_path)
+    log = database.with_name("scheduler.sqlite-wal")
+    log.write_bytes(b"what was committed last")
+    os.truncate(database, 0)
+    with pytest.raises(StartError):
+        open_store(tmp_path)
+    assert log.read_bytes() == b"what was committed last"
+
+
+def test_a_folder_is_not_given_to_another_database(tmp_path: Path) -> None:
+    database = in_use(tmp_path / "one")
+    in_use(tmp_path / "other").replace(database)
+    for start_empty in (False, True):
+        with pytest.raises(StartError, match="not the one to which the data folder"):
+            open_store(tmp_path / "one", start_empty=start_empty)
+
+
+def test_the_folder_and_the_database_of_an_earlier_scheduler_are_taken(tmp_path: Path) -> None:
+    make_first_version(f"sqlite:///{tmp_path}/scheduler.sqlite")
+    (tmp_path / "tasks" / "pai-live-0-main-0").mkdir(parents=True)
+    for _ in range(2):
+        store = open_store(tmp_path)
+        assert store.jobs()
+        store.close()
+
+
+def test_a_folder_that_was_in_use_is_not_given_to_an_empty_postgresql(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    (tmp_path / "database").write_text("the name of another")
+    with pytest.raises(StartError, match="--start-empty") as caught:
+        open_store(tmp_path, postgres_url)
+    assert "secret" not in str(caught.value)
+    open_store(tmp_path, postgres_url, start_empty=True).close()
+    open_store(tmp_path, postgres_url).close()
+
+
+def test_a_postgresql_keeps_the_name_under_which_folders_know_it(tmp_path: Path, postgres_url: str) -> None:
+    make_first_version(postgres_url)
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute("CREATE TABLE leader (id integer PRIMARY KEY, name varchar(32) NOT NULL)")
+        connection.execute("INSERT INTO leader VALUES (1, 'f00d')")
+    (tmp_path / "database").write_text("f00d")
+    store = open_store(tmp_path, postgres_url)
+    assert store.name() == "f00d"
+    store.close()
+
+
+def test_the_database_is_the_one_given_or_that_of_the_environment_or_the_folders() -> None:
+    there, here = "postgresql://pai@there/pai", "postgresql://pai:secret@here/pai"
+    assert database_url(there, {"PAI_DATABASE_URL": here}) == there
+    assert database_url(None, {"PAI_DATABASE_URL": here}) == here
+    assert database_url(None, {"PAI_DATABASE_URL": ""}) is None
+    assert database_url(None, {}) is None
+
+
+def test_a_password_in_the_command_line_is_refused() -> None:
+    with pytest.raises(StartError, match="PAI_DATABASE_URL") as caught:
+        database_url("postgresql://pai:secret@127.0.0.1/pai", {})
+    assert "secret" not in str(caught.value)
+
+
+def test_a_password_is_never_shown() -> None:
+    error = no_database("postgresql://pai:secret@127.0.0.1/pai", StoreError("gone"))
+    assert str(error) == "The database postgresql://pai:***@127.0.0.1/pai cannot be used: gone."
+    assert "nonsense" in str(no_database("nonsense", StoreError("gone")))
+
+
+def start(tmp_path: Path, *options: str, **environ: str) -> str:
+    """Start the program where it cannot; give its one sentence."""
+    tokens = tmp_path / "tokens.json"
+    tokens.write_text("{}")
+    tokens.chmod(0o600)
+    done = subprocess.run(
+        [PROGRAM, "--data-dir", tmp_path / "data", "--tokens", tokens, "--port", "0", *options],
+        env=clean_environ(environ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    (sentence,) = [line for line in done.stderr.splitlines() if " INFO " not in line]
+    assert sentence.startswith("pai-scheduler: ")
+    return sentence
+
+
+def test_a_database_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    sentence = start(tmp_path, PAI_DATABASE_URL=f"postgresql://pai:secret@127.0.0.1:{port}/pai")
+    assert str(port) in sentence
+    assert "refused" in sentence
+    assert "secret" not in sentence
+
+
+def test_a_wrong_password_is_one_sentence(tmp_path: Path, postgres_url: str) -> None:
+    place = urlsplit(postgres_url)
+    address = f"postgresql://pai:wrong-one@127.0.0.1:{place.port}{place.path}"
+    sentence = start(tmp_path, PAI_DATABASE_URL=address)
+    assert "password authentication failed" in sentence
+    assert "wrong-one" not in sentence
+
+
+def test_who_cannot_start_leaves_the_lead_to_others(tmp_path: Path, postgres_url: str) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "database").write_text("another")
+    assert "--start-empty" in start(tmp_path, PAI_DATABASE_URL=postgres_url)
+    lease = Lease(postgres_url, "here", lambda: None)
+    assert lease.look().vacant
+    lease.close()

@@ -1,0 +1,50 @@
+"""The doors of a job's tasks, asked of an engine whose tasks have machines of their own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.ssh.authorization import addresses as module
+from pai_scheduler.ssh.authorization.addresses import doors
+from tests.scheduler.ssh.authorization.house import House
+
+
+async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await house.begin("gang", tasks=3)
+
+    async def way_in(task: TaskRef) -> WayIn:
+        if task.index == 0:
+            await asyncio.Event().wait()
+        if task.index == 1:
+            raise NoWayInError(msg("{reason}", reason="no runtime"))
+        return WayIn("172.17.0.2", 22, ("192.0.2.1", 40000))
+
+    monkeypatch.setattr(house.engine, "way_in", way_in)
+    monkeypatch.setattr(house.engine, "shares_host_ports", False)
+    monkeypatch.setattr(module, "_SECONDS", 0.2)
+    silent, refused, open_ = await doors(house.engine, job)
+    assert str(silent.off) == "Nobody could say in time whether its SSH server answers."
+    assert str(refused.off) == "no runtime"
+    assert (open_.published, open_.off) == (("192.0.2.1", 40000), None)
+
+
+async def test_to_list_the_doors_of_processes_starts_no_servers(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await house.begin("gang", tasks=3)
+    asked: list[TaskRef] = []
+
+    async def way_in(task: TaskRef) -> WayIn:
+        asked.append(task)
+        return WayIn("127.0.0.1", 1)
+
+    monkeypatch.setattr(house.engine, "way_in", way_in)
+    assert len(await doors(house.engine, job)) == 3
+    assert asked == []

@@ -1,0 +1,102 @@
+"""One container of each difficult kind, in one job, for all tests of the runtime; they leave it as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.scheduler.ssh.runtime.container.boxes import (
+    Box,
+    Boxes,
+    Setting,
+    eventually,
+    listens,
+    runtime_volume,
+)
+from tests.testbed.fixtures import provide
+from tests.testbed.images import DEBIAN
+from tests.testbed.machine import apt_install
+from tests.testbed.odd_images import BARE, MUSL, NAMELESS, OWN_SERVER, odd_images
+
+KINDS = {
+    "debian": Setting(DEBIAN),
+    "bare": Setting(BARE),
+    "musl": Setting(MUSL),
+    "nameless": Setting(NAMELESS),
+    "read-only": Setting(DEBIAN, host={"ReadonlyRootfs": True}),
+    "least": Setting(NAMELESS, host={"ReadonlyRootfs": True, "CapDrop": ["ALL"]}),
+    "own-server": Setting(OWN_SERVER, "/usr/sbin/sshd -p 22; exec sleep 1000000"),
+}
+#: Clients that nobody here wrote.
+PROGRAMS = {
+    "ssh": "openssh-client",
+    "rsync": "rsync",
+    "plink": "putty-tools",
+    "psftp": "putty-tools",
+    "puttygen": "putty-tools",
+    "lftp": "lftp",
+}
+
+
+@pytest.fixture(scope="session")
+def ssh_clients() -> None:
+    """Have the clients on this machine."""
+    provide(lambda: apt_install(PROGRAMS))
+
+
+@pytest.fixture(scope="session")
+def volume(docker_host: str, runtime_image: str) -> Iterator[str]:
+    """Give a volume with the runtime."""
+    with runtime_volume(docker_host, runtime_image) as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def odd(docker_host: str, runtime_image: str) -> None:
+    """Have the images that make it hard."""
+    provide(lambda: odd_images(docker_host, runtime_image))
+
+
+@pytest.fixture(scope="session")
+def boxes(
+    docker_host: str,
+    volume: str,
+    ssh_clients: None,
+    odd: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, Box]]:
+    """Run one container of each kind, all of the same job."""
+    del ssh_clients, odd
+    maker = Boxes(docker_host, volume, tmp_path_factory.mktemp("boxes"))
+    try:
+        made = maker.make(KINDS)
+        for box in made.values():
+            eventually(lambda box=box: listens(box.address))
+        yield made
+    finally:
+        maker.remove()
+
+
+@pytest.fixture(params=KINDS)
+def box(request: pytest.FixtureRequest, boxes: dict[str, Box]) -> Box:
+    """Give the containers one after the other."""
+    return boxes[request.param]
+
+
+@pytest.fixture
+def debian(boxes: dict[str, Box]) -> Box:
+    """Give the usual one."""
+    return boxes["debian"]
+
+
+@pytest.fixture
+def more_boxes(
+    docker_host: str, volume: str, debian_image: str, ssh_clients: None, tmp_path: Path
+) -> Iterator[Boxes]:
+    """Make containers for one test."""
+    del debian_image, ssh_clients
+    maker = Boxes(docker_host, volume, tmp_path / "boxes")
+    yield maker
+    maker.remove()

@@ -1,0 +1,137 @@
+"""A running task of the process engine, and OpenSSH's programs that log into it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+
+from pai_scheduler.engine.process import procfs
+from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.engine.process.task_folder import TaskFolder
+from pai_scheduler.engine.protocol import WayIn
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS
+from tests.scheduler.engine.conformance import FOREVER
+from tests.scheduler.engine.lab import Lab, processes_with
+from tests.scheduler.engine.ssh_tasks import KEYS, log_in, with_ssh
+from tests.testbed.machine import apt_install
+
+#: Seconds that no program here takes.
+PATIENCE = 60
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clients() -> None:
+    """Have the programs that log in."""
+    apt_install({"ssh": "openssh-client", "ssh-agent": "openssh-client", "rsync": "rsync"})
+
+
+@dataclass
+class Entered:
+    """A task that can be entered: its folder, where its server is, and the options of OpenSSH's clients."""
+
+    lab: Lab
+    task: TaskRef
+    folder: Path
+    way: WayIn
+    keys: Path
+    running: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def work(self) -> Path:
+        return self.folder / "work"
+
+    def server(self) -> int:
+        """Find its SSH server, not what that is about to start."""
+        _, record = TaskFolder(self.folder).read()
+        (found,) = (
+            pid
+            for pid in processes_with(str(self.folder))
+            if (process := procfs.process(pid)) and process.parent == record["supervisor"]
+        )
+        return found
+
+    @property
+    def options(self) -> list[str]:
+        return [
+            *("-F", "none", "-i", str(self.keys / "identity")),
+            *("-o", f"UserKnownHostsFile={self.keys / 'known'}", "-o", f"HostKeyAlias={HOST_KEY_ALIAS}"),
+            *("-o", "StrictHostKeyChecking=yes", "-o", "IdentitiesOnly=yes"),
+            *("-o", "BatchMode=yes"),
+        ]
+
+    def line(self, *arguments: str, options: Sequence[str] = (), user: str = "root") -> list[str]:
+        """Give the command line of `ssh` with a command to run."""
+        port = ("-p", str(self.way.port))
+        return ["ssh", *self.options, *port, *options, f"{user}@{self.way.host}", *arguments]
+
+    async def ssh(
+        self, *arguments: str, options: Sequence[str] = (), user: str = "root", **run: Any
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `ssh` to its end."""
+        return await self.run(*self.line(*arguments, options=options, user=user), **run)
+
+    async def run(self, *argv: str, **run: Any) -> subprocess.CompletedProcess[bytes]:
+        """Run a client to its end."""
+        given = {"capture_output": True, "timeout": PATIENCE, **run}
+        if "input" not in given and "stdin" not in given:
+            given["stdin"] = subprocess.DEVNULL
+        return await asyncio.to_thread(subprocess.run, argv, **given)
+
+    async def connect(self, **options: Any) -> asyncssh.SSHClientConnection:
+        """Log in with asyncssh, which tells apart what `ssh` does not."""
+        return await log_in(self.way, self.task.job_id, **options)
+
+    def begin(self, *argv: str, **options: Any) -> subprocess.Popen[bytes]:
+        """Start a client; the test's end ends it."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        self.running.append(subprocess.Popen(argv, **{**pipes, **options}))
+        return self.running[-1]
+
+
+#: Launches a task and asks for its way in.
+Enter = Callable[..., Awaitable[Entered]]
+
+
+@pytest.fixture
+async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
+    engine = ProcessEngine(tmp_path / "data", rescan_seconds=0.2)
+    await engine.start()
+    lab = await Lab.over(engine, "any-image")
+    all_entered: list[Entered] = []
+
+    async def enter(command: str = FOREVER, **fields: Any) -> Entered:
+        ports = fields.pop("ports", {})
+        launch = lab.make(command, **fields)
+        prepared = await lab.prepare(launch, ports={launch.task: ports})
+        (launch,) = with_ssh(*prepared)
+        await engine.launch(launch)
+        await lab.started(launch.task)
+        keys = tmp_path / launch.task.name
+        keys.mkdir()
+        (keys / "identity").touch(0o600)
+        (keys / "identity").write_bytes(KEYS.identity(launch.task.job_id).private)
+        (keys / "known").write_text(f"{HOST_KEY_ALIAS} {KEYS.host(launch.task.job_id).public}\n")
+        folder = tmp_path / "data" / "tasks" / launch.task.name
+        all_entered.append(Entered(lab, launch.task, folder, await engine.way_in(launch.task), keys))
+        return all_entered[-1]
+
+    yield enter
+    for entered in all_entered:
+        for process in entered.running:
+            process.kill()
+            process.communicate()
+    await lab.clean()
+    await engine.close()
+
+
+@pytest.fixture
+async def entered(enter: Enter) -> Entered:
+    return await enter()
