@@ -76,7 +76,7 @@ class _Task:
     #: held by whoever asks for its SSH server
     door: asyncio.Lock = field(default_factory=asyncio.Lock)
     launch: Launch | None = None
-    #: the zygote that was asked to supervise it
+    #: the fork server that was asked to supervise it
     generation: int = 0
     rung: bool = False
     started: bool = False
@@ -131,7 +131,7 @@ class ProcessEngine:
         self._ports: dict[TaskRef, tuple[int, ...]] = {}
         self._events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._errands: set[asyncio.Task[None]] = set()
-        self._spawner = Spawner(self._folders, self._doorbell, self._on_zygote_death)
+        self._spawner = Spawner(self._folders, self._doorbell, self._on_fork_server_death)
         self._cgroups = Cgroups(None, (), {}, "")
         self._shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
         self._storage_gb = 0
@@ -458,7 +458,7 @@ class ProcessEngine:
             task.rung = True
             self._spawn(self._follow(task))
 
-    def _on_zygote_death(self) -> None:
+    def _on_fork_server_death(self) -> None:
         for task in self._tasks.values():
             if task.launch is not None and not task.started and not task.ended:
                 self._look_soon(task)

@@ -1,4 +1,4 @@
-"""The service's end of the zygote: hand it the names of tasks to supervise, start another when it dies."""
+"""The service's end of the fork server: hand it the names of tasks to supervise, start another when it dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EARLY_SECONDS, _EARLY_DEATHS = 2.0, 5
 
 
 class Spawner:
-    """Starts supervisors. `generation` grows with each zygote's death: what it was asked may be undone."""
+    """Starts supervisors. `generation` grows with each fork server's death: what it was asked may be undone."""
 
     def __init__(self, tasks: Path, doorbell: Path, on_death: Callable[[], None]) -> None:
         self._tasks, self._doorbell, self._on_death = tasks, doorbell, on_death
@@ -40,7 +40,7 @@ class Spawner:
         self._early_deaths = 0
 
     async def start(self) -> asyncio.subprocess.Process:
-        """Make sure that a zygote runs, and give it; EngineError where none can be started."""
+        """Make sure that a fork server runs, and give it; EngineError where none can be started."""
         async with self._starting:
             if self._process is not None:
                 return self._process
@@ -69,17 +69,17 @@ class Spawner:
 
     async def request(self, task_name: str) -> int:
         """Have the prepared task supervised (harmless if it already is); give the generation asked."""
-        zygote = (await self.start()).stdin
+        fork_server = (await self.start()).stdin
         generation = self.generation
         # one that is gone says so by its end, and everything is asked again of the next
-        if zygote is not None:
+        if fork_server is not None:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                zygote.write(task_name.encode() + b"\n")
-                await zygote.drain()
+                fork_server.write(task_name.encode() + b"\n")
+                await fork_server.drain()
         return generation
 
     async def close(self) -> None:
-        """Let the zygote finish what it was asked, and go."""
+        """Let the fork server finish what it was asked, and go."""
         if self._watcher:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)

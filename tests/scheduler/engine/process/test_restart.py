@@ -90,15 +90,15 @@ async def test_supervisors_and_commands_have_sessions_of_their_own(lab: Lab) -> 
 
 
 async def test_tasks_can_be_launched_after_the_process_that_forks_supervisors_was_killed(lab: Lab) -> None:
-    zygotes = set(processes_with("process_zygote")).intersection(procfs.children(os.getpid()))
-    assert zygotes
+    fork_servers = set(processes_with("process.fork_server")).intersection(procfs.children(os.getpid()))
+    assert fork_servers
     job = new_job_id()
     launches = await lab.prepare(
         *(lab.make("true", task=make_task(index=index, job_id=job)) for index in range(20))
     )
     await asyncio.gather(*(lab.engine.launch(launch) for launch in launches[:10]))
-    for zygote in zygotes:
-        os.kill(zygote, signal.SIGKILL)
+    for fork_server in fork_servers:
+        os.kill(fork_server, signal.SIGKILL)
     await asyncio.gather(*(lab.engine.launch(launch) for launch in launches[10:]))
     for launch in launches:
         assert (await lab.ended(launch.task)).exit_code == 0
@@ -106,13 +106,13 @@ async def test_tasks_can_be_launched_after_the_process_that_forks_supervisors_wa
 
 
 async def test_a_task_that_was_asked_for_in_vain_is_asked_for_again(lab: Lab) -> None:
-    zygotes = set(processes_with("process_zygote")).intersection(procfs.children(os.getpid()))
-    for zygote in zygotes:
-        os.kill(zygote, signal.SIGSTOP)
+    fork_servers = set(processes_with("process.fork_server")).intersection(procfs.children(os.getpid()))
+    for fork_server in fork_servers:
+        os.kill(fork_server, signal.SIGSTOP)
     task = await lab.start("true")
     assert lab.told(task) == []
-    for zygote in zygotes:
-        os.kill(zygote, signal.SIGKILL)
+    for fork_server in fork_servers:
+        os.kill(fork_server, signal.SIGKILL)
     assert (await lab.ended(task)).exit_code == 0
 
 

@@ -1,4 +1,4 @@
-"""The supervisor by itself: prepared by hand, started by the zygote, without an engine."""
+"""The supervisor by itself: prepared by hand, started by the fork server, without an engine."""
 
 from __future__ import annotations
 
