@@ -1,4 +1,4 @@
-"""The service's end of the fork server: hand it the names of tasks to supervise, start another when it dies."""
+"""The service's end of the fork server: names the tasks to supervise, starts another when it dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EARLY_SECONDS, _EARLY_DEATHS = 2.0, 5
 
 
 class Spawner:
-    """Starts supervisors. `generation` grows with each fork server's death: what it was asked may be undone."""
+    """Starts supervisors. `generation` grows when a fork server dies: what it was asked may be undone."""
 
     def __init__(self, tasks: Path, doorbell: Path, on_death: Callable[[], None]) -> None:
         self._tasks, self._doorbell, self._on_death = tasks, doorbell, on_death
