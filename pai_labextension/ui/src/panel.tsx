@@ -9,6 +9,7 @@ import * as React from 'react';
 import { JobPorts } from './access/jobPorts';
 import { JobPortsView } from './access/jobPortsView';
 import { IJob } from './api';
+import { TextButton } from './buttons';
 import { isActive, isOpen, key } from './jobs';
 import { IJobsModel } from './model';
 import { IQueueModel } from './queue';
@@ -111,19 +112,12 @@ function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void
           <PageButton shown={page === 'jobs'} label={trans.__('My jobs')} onClick={() => onPage('jobs')} />
           <PageButton shown={page === 'queue'} label={trans.__('Queue')} onClick={() => onPage('queue')} />
         </div>
-        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={onNewJob}>
-          <addIcon.react tag="span" />
+        <TextButton icon={addIcon} onClick={onNewJob}>
           {trans.__('New PAI job')}
-        </button>
-        <button
-          type="button"
-          className="jp-Button jp-mod-styled pai-Button"
-          disabled={busy}
-          onClick={() => void refresh()}
-        >
-          <refreshIcon.react tag="span" />
+        </TextButton>
+        <TextButton icon={refreshIcon} disabled={busy} onClick={() => void refresh()}>
           {trans.__('Refresh')}
-        </button>
+        </TextButton>
       </header>
       {page === 'jobs' ? <JobsPage {...props} /> : <QueueView queue={queue} trans={trans} />}
     </>
@@ -132,14 +126,9 @@ function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void
 
 function PageButton(props: { shown: boolean; label: string; onClick: () => void }): React.ReactElement {
   return (
-    <button
-      type="button"
-      className={`jp-Button jp-mod-styled pai-Button${props.shown ? ' jp-mod-accept' : ''}`}
-      aria-pressed={props.shown}
-      onClick={props.onClick}
-    >
+    <TextButton accept={props.shown} aria-pressed={props.shown} onClick={props.onClick}>
       {props.label}
-    </button>
+    </TextButton>
   );
 }
 
@@ -234,46 +223,37 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
   const { job, model, trans, onWatch, onTerminal, onConnect } = props;
   return (
     <span className="pai-Jobs-actions">
-      <button
-        type="button"
-        className="jp-Button jp-mod-styled pai-Button"
+      <TextButton
+        small
         aria-label={trans.__('Show “%1”', job.name)}
         title={trans.__('Its attempts, logs and what it uses, in a notebook')}
         onClick={() => onWatch(job)}
       >
         {trans.__('Show')}
-      </button>
+      </TextButton>
       {isOpen(job) && (
         <>
-          <button
-            type="button"
-            className="jp-Button jp-mod-styled pai-Button"
+          <TextButton
+            small
+            icon={terminalIcon}
             aria-label={trans.__('Open a terminal in “%1”', job.name)}
             title={trans.__('Open a terminal in “%1”', job.name)}
             onClick={() => onTerminal(job)}
-          >
-            <terminalIcon.react tag="span" />
-          </button>
-          <button
-            type="button"
-            className="jp-Button jp-mod-styled pai-Button"
+          />
+          <TextButton
+            small
             aria-label={trans.__('Connect to “%1”', job.name)}
             title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
             onClick={() => onConnect(job)}
           >
             {trans.__('Connect')}
-          </button>
+          </TextButton>
         </>
       )}
       {isActive(job) && (
-        <button
-          type="button"
-          className="jp-Button jp-mod-styled pai-Button"
-          aria-label={trans.__('Stop “%1”', job.name)}
-          onClick={() => void stop(job, model, trans)}
-        >
+        <TextButton small aria-label={trans.__('Stop “%1”', job.name)} onClick={() => void stop(job, model, trans)}>
           {trans.__('Stop')}
-        </button>
+        </TextButton>
       )}
     </span>
   );

@@ -1,10 +1,11 @@
 // The queues: who waits in which order; one's own jobs can be moved and given another priority.
 
 import { TranslationBundle } from '@jupyterlab/translation';
-import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
+import { caretDownIcon, caretUpIcon, InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IQueueEntry } from './api';
+import { IconButton } from './buttons';
 import { IQueueModel } from './queue';
 
 interface IQueueProps {
@@ -113,15 +114,15 @@ function PriorityInput({
     }
   };
   return (
-    <input
+    <InputGroup
       type="number"
       min={0}
       max={100}
-      className="jp-mod-styled pai-Queue-priority"
+      className="pai-Queue-priority"
       aria-label={trans.__('Priority of “%1”', name)}
       title={trans.__('0 to 100, higher comes first')}
       value={typed ?? entry.priority}
-      onChange={event => setTyped(event.target.value)}
+      onChange={event => setTyped(event.currentTarget.value)}
       onKeyDown={event => {
         if (event.key === 'Enter') {
           void finish();
@@ -141,12 +142,12 @@ function MoveButtons({
   entry,
   name
 }: IQueueProps & { virtualCluster: string; entry: IQueueEntry; name: string }): React.ReactElement | null {
-  const buttons = React.useRef<Partial<Record<Direction, HTMLButtonElement | null>>>({});
+  const buttons = React.useRef<HTMLSpanElement>(null);
   const [moved, setMoved] = React.useState<{ direction: Direction } | null>(null);
   React.useEffect(() => {
     if (moved) {
       // the row has gone elsewhere, or can go no further: whoever uses the keyboard goes with it
-      const { up, down } = buttons.current;
+      const [up, down] = buttons.current?.querySelectorAll('button') ?? [];
       const [pressed, other] = moved.direction === 'up' ? [up, down] : [down, up];
       (pressed?.disabled ? other : pressed)?.focus();
     }
@@ -162,29 +163,19 @@ function MoveButtons({
     }
   };
   return (
-    <span className="pai-Queue-moves">
-      <button
-        type="button"
-        ref={button => (buttons.current.up = button)}
-        className="jp-Button jp-mod-styled pai-Button"
-        aria-label={trans.__('Move “%1” up', name)}
-        title={trans.__('Move “%1” up', name)}
+    <span ref={buttons} className="pai-Queue-moves">
+      <IconButton
+        icon={caretUpIcon}
+        label={trans.__('Move “%1” up', name)}
         disabled={moves.up === undefined}
         onClick={() => void move('up')}
-      >
-        <caretUpIcon.react tag="span" />
-      </button>
-      <button
-        type="button"
-        ref={button => (buttons.current.down = button)}
-        className="jp-Button jp-mod-styled pai-Button"
-        aria-label={trans.__('Move “%1” down', name)}
-        title={trans.__('Move “%1” down', name)}
+      />
+      <IconButton
+        icon={caretDownIcon}
+        label={trans.__('Move “%1” down', name)}
         disabled={moves.down === undefined}
         onClick={() => void move('down')}
-      >
-        <caretDownIcon.react tag="span" />
-      </button>
+      />
     </span>
   );
 }

@@ -5,6 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon, terminalIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { TextButton } from '../buttons';
 import { ConnectModel } from './connectModel';
 import { IConnect } from './door';
 import {
@@ -58,22 +59,15 @@ function ConnectView(props: IPanelProps): React.ReactElement {
     <>
       <header className="pai-Page-header">
         <h2>{trans.__('Connect to %1 of “%2”', task.task, task.job)}</h2>
-        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={onTerminal}>
-          <terminalIcon.react tag="span" />
+        <TextButton icon={terminalIcon} onClick={onTerminal}>
           {trans.__('Open a terminal')}
-        </button>
-        <button
-          type="button"
-          className="jp-Button jp-mod-styled pai-Button"
-          disabled={model.isChecking}
-          onClick={() => void model.check()}
-        >
+        </TextButton>
+        <TextButton disabled={model.isChecking} onClick={() => void model.check()}>
           {trans.__('Check the connection')}
-        </button>
-        <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => void model.refresh()}>
-          <refreshIcon.react tag="span" />
+        </TextButton>
+        <TextButton icon={refreshIcon} onClick={() => void model.refresh()}>
           {trans.__('Refresh')}
-        </button>
+        </TextButton>
       </header>
       <p role="status" className="pai-Connect-checked" data-ok={checked?.ok}>
         {model.isChecking

@@ -3,6 +3,7 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { TextButton } from '../buttons';
 import { ConnectModel } from './connectModel';
 import { IConnect } from './door';
 import { CopyText, DownloadButton, Row, ValueTable } from './parts';
@@ -161,14 +162,9 @@ function CodeServer({ model, trans }: Pick<IGuideProps, 'model' | 'trans'>): Rea
   };
   return (
     <p className="pai-Guide-buttons">
-      <button
-        type="button"
-        className="jp-Button jp-mod-styled pai-Button"
-        disabled={state.busy ?? false}
-        onClick={() => void open()}
-      >
+      <TextButton disabled={state.busy ?? false} onClick={() => void open()}>
         {trans.__('Open code-server')}
-      </button>
+      </TextButton>
       <span role={state.error ? 'alert' : 'status'}>
         {state.busy && trans.__('Starting code-server …')}
         {state.error}

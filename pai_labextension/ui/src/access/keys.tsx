@@ -4,6 +4,7 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { TextButton } from '../buttons';
 import { LocalTime } from '../times';
 import { ConnectModel } from './connectModel';
 import { IPublicKey } from './door';
@@ -56,14 +57,13 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
                   </span>
                 </td>
                 <td>
-                  <button
-                    type="button"
-                    className="jp-Button jp-mod-styled pai-Button"
+                  <TextButton
+                    small
                     aria-label={trans.__('Remove “%1”', key.comment || key.fingerprint)}
                     onClick={() => void remove(key, model, trans)}
                   >
                     {trans.__('Remove')}
-                  </button>
+                  </TextButton>
                 </td>
               </tr>
             ))}
@@ -82,13 +82,9 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
             onChange={event => setTyped(event.target.value)}
           />
         </label>
-        <button
-          type="submit"
-          className="jp-Button jp-mod-styled jp-mod-accept pai-Button"
-          disabled={busy || typed.trim() === ''}
-        >
+        <TextButton type="submit" accept disabled={busy || typed.trim() === ''}>
           {trans.__('Register')}
-        </button>
+        </TextButton>
       </form>
     </>
   );

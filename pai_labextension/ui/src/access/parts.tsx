@@ -5,6 +5,8 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { checkIcon, copyIcon, downloadIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { IconButton, TextButton } from '../buttons';
+
 /** ms for which a button says that it has copied. */
 const SAID = 2_000;
 
@@ -18,20 +20,16 @@ export function CopyButton(props: { text: string; label: string; trans: Translat
     const timer = window.setTimeout(() => setCopied(false), SAID);
     return () => window.clearTimeout(timer);
   }, [copied]);
-  const Icon = copied ? checkIcon : copyIcon;
   return (
-    <button
-      type="button"
-      className="pai-IconButton"
-      aria-label={copied ? props.trans.__('Copied') : props.label}
+    <IconButton
+      icon={copied ? checkIcon : copyIcon}
+      label={copied ? props.trans.__('Copied') : props.label}
       title={copied ? props.trans.__('Copied') : props.trans.__('Copy')}
       onClick={() => {
         Clipboard.copyToSystem(props.text);
         setCopied(true);
       }}
-    >
-      <Icon.react tag="span" />
-    </button>
+    />
   );
 }
 
@@ -97,10 +95,9 @@ export function DownloadButton(props: { label: string; name: string; read: () =>
   };
   return (
     <>
-      <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => void download()}>
-        <downloadIcon.react tag="span" />
+      <TextButton icon={downloadIcon} onClick={() => void download()}>
         {props.label}
-      </button>
+      </TextButton>
       {error && <span role="alert">{error}</span>}
     </>
   );

@@ -11,6 +11,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 import { PanelLayout, Widget } from '@lumino/widgets';
 import * as React from 'react';
 
+import { TextButton } from '../buttons';
 import { KeptConnection } from './connection';
 import { ITask, titleOf } from './tasks';
 import { ITaskShells, TaskTerminals } from './terminals';
@@ -221,13 +222,9 @@ class ShellBar extends ReactWidget {
   protected render(): React.ReactElement {
     const { view, trans } = this;
     const button = (label: string, onClick: () => void, accept = false) => (
-      <button
-        type="button"
-        className={`jp-Button jp-mod-styled pai-Button${accept ? ' jp-mod-accept' : ''}`}
-        onClick={onClick}
-      >
+      <TextButton accept={accept} onClick={onClick}>
         {label}
-      </button>
+      </TextButton>
     );
     const words: Record<ShellState, string> = {
       opening: trans.__('Opening a terminal in %1 …', view.task.task),

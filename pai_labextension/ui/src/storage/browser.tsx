@@ -24,6 +24,7 @@ import { chosenFiles, droppedFiles, IChosen } from './dropped';
 import { StorageModel } from './model';
 import { uploadFolderIcon } from '../icon';
 import { parentOf } from './paths';
+import { IconButton } from '../buttons';
 import { reason, UploadsPanel } from './uploadsView';
 import { Uploads } from './uploads';
 
@@ -279,27 +280,19 @@ class PagesView extends ReactWidget {
     }
     return (
       <nav aria-label={trans.__('Parts of this folder')}>
-        <button
-          type="button"
-          className="pai-IconButton"
-          aria-label={trans.__('Those before')}
-          title={trans.__('Those before')}
+        <IconButton
+          icon={caretLeftIcon}
+          label={trans.__('Those before')}
           disabled={first === 1}
           onClick={() => this.onTurn(-1)}
-        >
-          <caretLeftIcon.react tag="span" />
-        </button>
+        />
         <span role="status">{trans.__('%1–%2 of %3', number(first), number(last), number(model.total))}</span>
-        <button
-          type="button"
-          className="pai-IconButton"
-          aria-label={trans.__('Those after')}
-          title={trans.__('Those after')}
+        <IconButton
+          icon={caretRightIcon}
+          label={trans.__('Those after')}
           disabled={last === model.total}
           onClick={() => this.onTurn(1)}
-        >
-          <caretRightIcon.react tag="span" />
-        </button>
+        />
       </nav>
     );
   }

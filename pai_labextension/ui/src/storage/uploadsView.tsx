@@ -5,6 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { closeIcon, refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
+import { IconButton, TextButton } from '../buttons';
 import { StorageError } from './door';
 import { bytesText, durationText } from './quantities';
 import { UnreadableError } from './sending';
@@ -49,14 +50,14 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
               : trans.__('Uploaded: %1', totals.filesOver)}
         </strong>
         {failed.length > 0 && (
-          <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => uploads.retry(failed)}>
+          <TextButton small onClick={() => uploads.retry(failed)}>
             {trans.__('Try again')}
-          </button>
+          </TextButton>
         )}
         {active ? (
-          <button type="button" className="jp-Button jp-mod-styled pai-Button" onClick={() => uploads.cancelAll()}>
+          <TextButton small onClick={() => uploads.cancelAll()}>
             {trans.__('Cancel all')}
-          </button>
+          </TextButton>
         ) : (
           <IconButton icon={closeIcon} label={trans.__('Close the list of uploads')} onClick={() => uploads.clear()} />
         )}
@@ -110,20 +111,6 @@ function Row({ item, uploads, trans }: IUploadsProps & { item: IUpload }): React
 
 function Bar({ value, max, label }: { value: number; max: number; label: string }): React.ReactElement {
   return <progress aria-label={label} value={max === 0 ? 1 : value} max={max === 0 ? 1 : max} />;
-}
-
-function IconButton(props: { icon: typeof closeIcon; label: string; onClick: () => void }): React.ReactElement {
-  return (
-    <button
-      type="button"
-      className="pai-IconButton"
-      aria-label={props.label}
-      title={props.label}
-      onClick={props.onClick}
-    >
-      <props.icon.react tag="span" />
-    </button>
-  );
 }
 
 function share(sent: number, size: number): string {
