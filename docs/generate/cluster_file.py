@@ -36,7 +36,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             f"{{maxMBPerTask: {LogKeeping().max_mb_per_task}, keepDays: {LogKeeping().keep_days}}}",
             "how much of a task's log is kept, and for how many days after its end",
         ),
-        "streamsPerUser": (DEFAULT_STREAMS_PER_USER, "logs and stories that one user may follow at once"),
+        "streamsPerUser": (DEFAULT_STREAMS_PER_USER, "logs and events that one user may follow at once"),
         "jobsPerUser": (
             DEFAULT_JOBS_PER_USER,
             "jobs of one user that have not ended; beyond it none is accepted",

@@ -1,0 +1,77 @@
+"""Every place in the code that the contributors' pages name is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.test_blocks import PAGES, ROOT
+
+#: `[`module::function`](file)`
+_STOP = re.compile(r"\[`[^`\n]+::([\w.]+)`\]\(([^)\s]+)\)")
+#: a file or folder of the repository between backquotes
+_PATH = re.compile(
+    r"`((?:pai_scheduler|pai_spawner|pai_labextension|hub_config|tests|docs|notebooks)/[\w./-]*)`"
+)
+
+STOPS = [
+    (page, (page.parent / match[2]).resolve(), match[1])
+    for page in PAGES
+    for match in _STOP.finditer(page.read_text(encoding="utf-8"))
+]
+FILES = [(page, match[1]) for page in PAGES for match in _PATH.finditer(page.read_text(encoding="utf-8"))]
+
+
+@cache
+def defined(file: Path) -> frozenset[str]:
+    """Return what a Python module defines: functions, classes, constants, and what is in classes."""
+    return frozenset(_names(ast.parse(file.read_text(encoding="utf-8")).body, ""))
+
+
+def _names(body: list[ast.stmt], before: str) -> list[str]:
+    found = []
+    for statement in body:
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.append(before + statement.name)
+            if isinstance(statement, ast.ClassDef):
+                found += _names(statement.body, f"{before}{statement.name}.")
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            found += [before + target.id for target in targets if isinstance(target, ast.Name)]
+    return found
+
+
+def is_there(file: Path, name: str) -> bool:
+    """Tell whether a file defines a name: a Python module exactly, another one by the word."""
+    if file.suffix == ".py":
+        return name in defined(file)
+    text = file.read_text(encoding="utf-8")
+    return all(re.search(rf"\b{re.escape(part)}\b", text) for part in name.split("."))
+
+
+@pytest.mark.parametrize(
+    ("page", "file", "name"), STOPS, ids=lambda value: str(value).removeprefix(str(ROOT))
+)
+def test_a_function_or_class_that_a_page_names_exists(page: Path, file: Path, name: str) -> None:
+    assert file.is_file(), f"{page.name} names {file}"
+    assert is_there(file, name), f"{page.name}: {file.relative_to(ROOT)} has no {name}"
+
+
+def test_the_walks_name_places_in_the_code() -> None:
+    assert len([page for page, _, _ in STOPS if page.name == "walks.md"]) > 50
+
+
+def test_a_place_that_is_gone_would_be_noticed() -> None:
+    assert is_there(Path(__file__), "is_there")
+    assert not is_there(Path(__file__), "is_gone")
+
+
+@pytest.mark.parametrize(("page", "path"), FILES, ids=lambda value: str(value).removeprefix(str(ROOT)))
+def test_a_file_of_the_repository_that_a_page_names_exists(page: Path, path: str) -> None:
+    # what is made by `make` is not in a clone
+    if not path.startswith("pai_labextension/labextension"):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
