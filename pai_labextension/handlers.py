@@ -23,7 +23,7 @@ from .upstream import Answer, BodyPipe, SchedulerUnreachableError, Upstream
 
 AUTH_RESOURCE = "pai"
 
-#: The contract's names for what this door itself refuses.
+#: The job contract's names for what is refused here already.
 _CODES = {
     HTTPStatus.BAD_REQUEST: "InvalidParametersError",
     HTTPStatus.UNAUTHORIZED: "UnauthorizedUserError",

@@ -76,7 +76,7 @@ def _resource(path: str, methods: str = "GET", parameters: str = "") -> _Resourc
 
 _JOB = "user/{name}/jobs/{name}"
 _TASK = f"{_JOB}/taskRoles/{{name}}/tasks/{{index}}"
-#: Section 4 of the job contract, less `/token`, which takes a password.
+#: job-contract.md, section 4, less `/token`, which takes a password.
 _RESOURCES = (
     _resource("user"),
     _resource("user/{name}"),

@@ -60,7 +60,7 @@ class Desk:
 class ApiHandler(RequestHandler):
     """One address of the API. Every call needs a token unless the class says `anonymous`."""
 
-    #: True: answers without a token (contract, section 4, names which).
+    #: True: answers without a token (job-contract.md, section 4, names which).
     anonymous = False
     #: True: OpenPAI let anybody read it, and so do we for its clients' sake where we are told to.
     public_in_openpai = False

@@ -1,4 +1,4 @@
-"""The scheduler's objects as the JSON of the REST API (section 4 of the job contract), for one reader."""
+"""The scheduler's objects as the JSON of the REST API (job-contract.md, section 4), for one reader."""
 
 from __future__ import annotations
 

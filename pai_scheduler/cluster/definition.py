@@ -1,4 +1,4 @@
-"""The cluster file: declared nodes, defaults and virtual clusters (contract, section 5)."""
+"""The cluster file: declared nodes, defaults and virtual clusters (job-contract.md, section 5)."""
 
 from __future__ import annotations
 

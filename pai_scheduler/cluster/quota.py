@@ -1,7 +1,7 @@
 """Who holds how much, and how much they may: the shares of virtual clusters, and users' quotas.
 
 A virtual cluster is guaranteed `capacity` per cent of every resource, rounded down, and may hold up to
-`maxCapacity` per cent of it; a hundred per cent is no limit at all (contract, section 3).
+`maxCapacity` per cent of it; a hundred per cent is no limit at all (job-contract.md, section 3).
 """
 
 from __future__ import annotations

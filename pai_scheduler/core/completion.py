@@ -1,4 +1,4 @@
-"""When an attempt is over, and how: the completion policy of each role (contract, section 3)."""
+"""When an attempt is over, and how: the completion policy of each role (job-contract.md, section 3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the scheduler knows of a job: its state, its attempts, their tasks, and its story.
 
-States and their meaning: section 3 of the job contract. Times are ms since the epoch.
+States and their meaning: job-contract.md, section 3. Times are ms since the epoch.
 """
 
 from __future__ import annotations

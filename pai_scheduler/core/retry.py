@@ -1,4 +1,4 @@
-"""Whether an attempt is followed by another, and when: by the exit table (contract, section 3)."""
+"""Whether an attempt is followed by another, and when: by the exit table (job-contract.md, section 3)."""
 
 from __future__ import annotations
 

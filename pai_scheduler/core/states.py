@@ -1,4 +1,4 @@
-"""The states of a job, and which may follow which: section 3 of the job contract."""
+"""The states of a job, and which may follow which: job-contract.md, section 3."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The environment of a task: everything it is told about itself, its job and its gang.
 
-Section 2 of the job contract: the variables of the SCM manual, of OpenPAI's job tutorial, and those that
+job-contract.md, section 2: the variables of the SCM manual, of OpenPAI's job tutorial, and those that
 old examples and clients still read. Linux hands no program a variable longer than 128 KiB: roles of more
 than some 5,000 tasks cannot have their PAI_TASK_ROLE_R_HOST_LIST, and it is left out for them.
 """

@@ -11,7 +11,7 @@ from importlib import resources
 
 
 class Behavior(StrEnum):
-    """Whether an attempt that ended so is tried again (section 3 of the job contract)."""
+    """Whether an attempt that ended so is tried again (job-contract.md, section 3)."""
 
     TRANSIENT_NORMAL = "TRANSIENT_NORMAL"  # again at once, not counted
     TRANSIENT_CONFLICT = "TRANSIENT_CONFLICT"  # again after a random back-off, not counted

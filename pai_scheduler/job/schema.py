@@ -11,7 +11,7 @@ from typing import Any
 
 @cache
 def job_schema() -> Mapping[str, Any]:
-    """Give the schema (draft 2020-12) of section 1 of the job contract; read once, not to be changed."""
+    """Give the schema (draft 2020-12) of job-contract.md, section 1; read once, not to be changed."""
     text = (resources.files(__package__) / "schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema

@@ -1,6 +1,6 @@
 """A job as the scheduler understands it: the validated job JSON with defaults filled in.
 
-Field meanings: section 1 of the job contract (OpenPAI v0.14's job JSON and SCM's additions).
+Field meanings: job-contract.md, section 1 (OpenPAI v0.14's job JSON and SCM's additions).
 """
 
 from __future__ import annotations

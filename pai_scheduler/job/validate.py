@@ -32,7 +32,7 @@ class SpecError:
 
 
 def validate(config: object) -> list[SpecError]:
-    """Find everything wrong with a job JSON (section 1 of the job contract); empty: it is valid.
+    """Find everything wrong with a job JSON (job-contract.md, section 1); empty: it is valid.
 
     Takes any JSON value and never raises.
     """

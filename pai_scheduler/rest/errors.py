@@ -10,7 +10,7 @@ from pai_scheduler.job.validate import SpecError
 
 
 class RequestError(Exception):
-    """A request that is refused. Codes and statuses: section 4 of the job contract."""
+    """A request that is refused. Codes and statuses: job-contract.md, section 4."""
 
     def __init__(self, status: int, code: str, message: Message, errors: Sequence[SpecError] = ()) -> None:
         super().__init__(str(message))

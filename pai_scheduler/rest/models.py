@@ -1,6 +1,6 @@
 """The JSON of REST API version 1 as types: the API writes them, the client reads them.
 
-Names and meanings: section 4 of the job contract. Times are ms since the epoch.
+Names and meanings: job-contract.md, section 4. Times are ms since the epoch.
 """
 
 from __future__ import annotations

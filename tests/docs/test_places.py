@@ -75,3 +75,17 @@ def test_a_file_of_the_repository_that_a_page_names_exists(page: Path, path: str
     # what is made by `make` is not in a clone
     if not path.startswith("pai_labextension/labextension"):
         assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_every_section_of_the_job_contract_that_the_code_cites_is_on_its_page() -> None:
+    text = (ROOT / "docs" / "contributors" / "job-contract.md").read_text(encoding="utf-8")
+    sections = set(re.findall(r"^## (\d)\. ", text, re.MULTILINE))
+    cited = [
+        (file, match[1])
+        for package in ("pai_scheduler", "pai_labextension", "tests")
+        for file in (ROOT / package).rglob("*.py")
+        if "node_modules" not in file.parts
+        for match in re.finditer(r"job-contract\.md, section (\d)", file.read_text(encoding="utf-8"))
+    ]
+    assert len(cited) > 10
+    assert [(file, section) for file, section in cited if section not in sections] == []

@@ -1,4 +1,4 @@
-// The scheduler's API, as the notebook server forwards it; names and meanings: section 4 of the job contract.
+// The scheduler's API, as the notebook server forwards it; names and meanings: job-contract.md, section 4.
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';

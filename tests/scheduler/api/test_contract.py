@@ -1,4 +1,4 @@
-"""The table of the contract's section 4, row by row, on a real scheduler: statuses, bodies, headers, codes.
+"""The tables of job-contract.md, section 4, row by row: statuses, bodies, headers, codes of a real scheduler.
 
 A row is what is asked and what must come back; `…` in a body stands for anything. One scheduler answers all
 rows, in this order; what each needs is there before the first.

@@ -56,7 +56,7 @@ class Known:
 
 
 class Rules:
-    """The contract's section on virtual clusters, once more, the slow way."""
+    """What job-contract.md, section 3, says of virtual clusters, once more, the slow way."""
 
     def __init__(self, nodes: list[Any], clusters: list[VirtualCluster]) -> None:
         self.nodes = {node.name: node for node in nodes}

@@ -14,7 +14,7 @@ export interface IRunningTask extends ITask {
   readonly ports: readonly string[];
 }
 
-/** What we read of a job in full: section 4 of the job contract. */
+/** What we read of a job in full: job-contract.md, section 4. */
 export interface IJobDetail {
   readonly taskRoles: Record<
     string,
