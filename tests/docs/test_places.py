@@ -89,3 +89,10 @@ def test_every_section_of_the_job_contract_that_the_code_cites_is_on_its_page() 
     ]
     assert len(cited) > 10
     assert [(file, section) for file, section in cited if section not in sections] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_says_to_make_can_be_made(page: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for target in re.findall(r"(?:^|[`;] ?)make ([a-z-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        assert target in targets, f"{page.name}: make {target}"
