@@ -11,8 +11,9 @@ import pytest
 
 from tests.docs.test_blocks import PAGES, ROOT
 
-#: `[`module::function`](file)`
-_STOP = re.compile(r"\[`[^`\n]+::([\w.]+)`\]\(([^)\s]+)\)")
+#: a place as it stands in the text, and where it is, at the page's end: "[`module::function`]: file"
+_PLACE = re.compile(r"\[`([^`\n]+)`\](?![:(])")
+_STOP = re.compile(r"^\[`[^`\n]+::([\w.]+)`\]: (\S+)$", re.MULTILINE)
 #: a file or folder of the repository between backquotes
 _PATH = re.compile(
     r"`((?:pai_scheduler|pai_spawner|pai_labextension|hub_config|tests|docs|notebooks)/[\w./-]*)`"
@@ -61,8 +62,13 @@ def test_a_function_or_class_that_a_page_names_exists(page: Path, file: Path, na
     assert is_there(file, name), f"{page.name}: {file.relative_to(ROOT)} has no {name}"
 
 
-def test_the_walks_name_places_in_the_code() -> None:
-    assert len([page for page, _, _ in STOPS if page.name == "walks.md"]) > 50
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_each_place_in_a_text_is_a_link(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    named = set(_PLACE.findall(text))
+    assert named == set(re.findall(r"^\[`([^`\n]+)`\]: ", text, re.MULTILINE))
+    if page.name == "walks.md":
+        assert len(named) > 50
 
 
 def test_a_place_that_is_gone_would_be_noticed() -> None:
