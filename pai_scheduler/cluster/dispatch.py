@@ -22,7 +22,7 @@ from .preemption import Holding, WhatIf
 from .queue import Line, Standing
 from .quota import Bound, Excess
 from .reservations import Claim, Target
-from .state import Books, Shape
+from .state import SchedulerState, Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Preempt:
 Decision = Start | Preempt
 
 
-class Dispatcher(Books):
+class Dispatcher(SchedulerState):
     """Makes the decisions, each of them once."""
 
     def __init__(

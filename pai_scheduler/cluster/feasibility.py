@@ -12,7 +12,7 @@ from .amounts import describe
 from .demand import Demand
 from .diagnosis import missing, never_fits
 from .quota import Bound, Excess
-from .state import Books, Shape
+from .state import SchedulerState, Shape
 
 
 class Fits(StrEnum):
@@ -38,7 +38,7 @@ class Prospect:
 
 
 def prospect(
-    dispatcher: Books, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
+    dispatcher: SchedulerState, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
 ) -> Prospect:
     """Say what would happen to a job that came now."""
     shape = dispatcher.shape(user, cluster, gang, preemptible)
@@ -57,13 +57,15 @@ def prospect(
     return replace(found, reason=text)
 
 
-def obstacle(dispatcher: Books, job_id: str) -> Prospect:
+def obstacle(dispatcher: SchedulerState, job_id: str) -> Prospect:
     """Say what a job waits for that is in line."""
     user, cluster = dispatcher.whose(job_id)
     return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
 
 
-def _look(dispatcher: Books, user: str, cluster: str, shape: Shape, job_id: str | None = None) -> Prospect:
+def _look(
+    dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, job_id: str | None = None
+) -> Prospect:
     closed = _closed(dispatcher, cluster)
     if closed is not None:
         return Prospect(Fits.LATER, closed)
@@ -94,7 +96,7 @@ def _look(dispatcher: Books, user: str, cluster: str, shape: Shape, job_id: str 
         )
 
 
-def _closed(dispatcher: Books, cluster: str) -> Message | None:
+def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
     known = dispatcher.ledger.clusters.get(cluster)
     if known is None:
         return msg("there is no virtual cluster {vc} any more.", vc=cluster)
@@ -103,7 +105,9 @@ def _closed(dispatcher: Books, cluster: str) -> Message | None:
     return None
 
 
-def _never(dispatcher: Books, user: str, cluster: str, shape: Shape, bound: Bound) -> Prospect | None:
+def _never(
+    dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, bound: Bound
+) -> Prospect | None:
     reason = never_fits(dispatcher.cluster, shape.gang)
     if reason is not None:
         return Prospect(Fits.NEVER, reason)
@@ -118,7 +122,7 @@ def _never(dispatcher: Books, user: str, cluster: str, shape: Shape, bound: Boun
     return Prospect(Fits.NEVER, reason, excess=excess)
 
 
-def _beyond(dispatcher: Books, excess: Excess) -> Message:
+def _beyond(dispatcher: SchedulerState, excess: Excess) -> Message:
     asked = describe(excess.resource, excess.asked)
     limit = describe(excess.resource, excess.limit)
     values = {"vc": excess.virtual_cluster, "asked": asked, "limit": limit, "used": excess.used}

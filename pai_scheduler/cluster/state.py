@@ -37,7 +37,7 @@ class _Waiting:
     virtual_cluster: str
 
 
-class Books:
+class SchedulerState:
     """The cluster, its shares, the queue, and what every job holds or has a claim on.
 
     Memory is kept for waiting and holding jobs only. Times are ms since the epoch and only compared.

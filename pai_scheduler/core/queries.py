@@ -100,14 +100,14 @@ def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
             "and is queued again then.",
             vc=spec.virtual_cluster,
         )
-    books = core.dispatcher
-    cluster = books.ledger.clusters.get(spec.virtual_cluster)
+    scheduler_state = core.dispatcher
+    cluster = scheduler_state.ledger.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
-        books.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
+        scheduler_state.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
         core.run_seconds(spec),
         cluster.gpus_per_user if cluster is not None else None,
-        books.ledger.user_gpus(spec.virtual_cluster, user),
+        scheduler_state.ledger.user_gpus(spec.virtual_cluster, user),
     )
     return Forecast((), found.fits.value, reason, found.borrows, limits)
 

@@ -130,7 +130,7 @@ class Desk:
     def nodes_of(self, job_id: str) -> list[str]:
         return [assignment.node for _, assignment, _ in self.dispatcher.holdings[job_id].tasks.values()]
 
-    def books(self) -> object:
+    def scheduler_state(self) -> object:
         """Give everything that is counted, to see that nothing was left behind."""
         dispatcher = self.dispatcher
         return (

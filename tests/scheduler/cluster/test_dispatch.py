@@ -532,7 +532,7 @@ def test_asking_books_nothing() -> None:
     desk = Desk(limit=0)
     desk.hold("r", (gpu(1), on("a", 0)), vc="y")
     desk.wait("large", gpu(4))
-    before = desk.books()
+    before = desk.scheduler_state()
     dispatcher = desk.dispatcher
     shape = dispatcher.shape("alice", "x", [gpu(3)], preemptible=True)
     assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is False
@@ -541,7 +541,7 @@ def test_asking_books_nothing() -> None:
     assert dispatcher.ever_fits("x", shape, Bound.MAXIMUM)
     assert not dispatcher.ever_fits("x", shape, Bound.GUARANTEE)
     assert dispatcher.awaits("large") == [dispatcher.holdings["r"]]
-    assert desk.books() == before
+    assert desk.scheduler_state() == before
 
 
 def test_jobs_are_equal_to_the_queue_whoever_they_are_of_unless_there_is_a_quota() -> None:

@@ -14,16 +14,16 @@ def asked(
     desk: Desk, *gang: Demand, vc: str = "x", user: str = "alice", preemptible: bool = True
 ) -> Prospect:
     """Ask what would happen to a job, and see that asking changes nothing."""
-    before = desk.books()
+    before = desk.scheduler_state()
     found = prospect(desk.dispatcher, user, vc, gang, preemptible=preemptible)
-    assert desk.books() == before
+    assert desk.scheduler_state() == before
     return found
 
 
 def waits(desk: Desk, job_id: str) -> Prospect:
-    before = desk.books()
+    before = desk.scheduler_state()
     found = obstacle(desk.dispatcher, job_id)
-    assert desk.books() == before
+    assert desk.scheduler_state() == before
     return found
 
 

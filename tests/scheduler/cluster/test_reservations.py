@@ -285,11 +285,11 @@ def test_a_claim_ends_when_its_job_leaves_and_others_have_what_was_kept() -> Non
     desk.hold("r", (gpu(), on("a", 0)))
     desk.wait("large", gpu(2))
     desk.wait("small", gpu(1))
-    books = desk.books()
+    scheduler_state = desk.scheduler_state()
     assert desk.leave("large") == ["+small"]
     assert desk.claimed() == []
     assert desk.end("small") == []
-    assert desk.books() != books
+    assert desk.scheduler_state() != scheduler_state
     assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 1
 
 
