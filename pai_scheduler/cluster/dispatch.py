@@ -82,7 +82,7 @@ class Dispatcher(SchedulerState):
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
         """Look through claims and queue once; tell whether a claim came to its end."""
-        before = {claim.job_id for claim in self.claims}
+        before = {claim.job_id for claim in self.reservations}
         self._serve_claims(now, decisions, within=True)
         with ExitStack() as borrowing:
             for job_id in self.queue.candidates():
@@ -90,14 +90,14 @@ class Dispatcher(SchedulerState):
         self._serve_claims(now, decisions, within=False)
         for job_id in self.queue.deferred():
             self._second_round(job_id, now, decisions)
-        return any(job_id not in self.claims for job_id in before)
+        return any(job_id not in self.reservations for job_id in before)
 
     def _first_round(self, job_id: str, now: int, decisions: list[Decision], borrowing: ExitStack) -> None:
         """Try a job within its guarantee; `borrowing` takes claims that go beyond theirs out of its way."""
         shape = self.queue.shape(job_id)
         found = self._place(job_id, Bound.GUARANTEE)
         if found is None and (beyond := self._claims_beyond()):
-            borrowing.enter_context(self.claims.suspended(self.cluster, beyond))
+            borrowing.enter_context(self.reservations.suspended(self.cluster, beyond))
             found = self._place(job_id, Bound.GUARANTEE)
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=False)
@@ -181,7 +181,7 @@ class Dispatcher(SchedulerState):
         if (waiting.virtual_cluster, shape) in self._hopeless:
             return False
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
-        others = list(self.claims)
+        others = list(self.reservations)
         for claim in others:
             self._unbook(claim)
         try:
@@ -202,7 +202,7 @@ class Dispatcher(SchedulerState):
         targets: list[Assignment] = []
 
         def look() -> bool:
-            with self.claims.resumed(self.cluster, kept):
+            with self.reservations.resumed(self.cluster, kept):
                 placed = self._try(user, cluster, shape, bound)
                 if isinstance(placed, list):
                     targets[:] = placed
@@ -226,7 +226,7 @@ class Dispatcher(SchedulerState):
             self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
         self._book(claim)
-        self.claims.add(self.cluster, claim)
+        self.reservations.add(self.cluster, claim)
         self.queue.set_aside(job_id)
         return needed
 
@@ -234,7 +234,7 @@ class Dispatcher(SchedulerState):
         """Start the jobs with claims that fit by now."""
         if not self._stirred:
             return
-        for claim in self.claims:
+        for claim in self.reservations:
             if claim.within is within and self._is_worth_serving(claim):
                 self._serve(claim, now, decisions)
 
@@ -254,7 +254,7 @@ class Dispatcher(SchedulerState):
         those behind will take are not counted.
         """
         job_id = claim.job_id
-        order = list(self.claims)
+        order = list(self.reservations)
         place = order.index(claim)
         behind = [other for other in order[place:] if other.virtual_cluster == claim.virtual_cluster]
         bounds = [Bound.GUARANTEE]
@@ -262,7 +262,7 @@ class Dispatcher(SchedulerState):
             bounds.append(Bound.MAXIMUM)
         for other in behind:
             self._unbook(other)
-        with self.claims.suspended(self.cluster, [claim]):
+        with self.reservations.suspended(self.cluster, [claim]):
             for bound in bounds:
                 found = self._place(job_id, bound)
                 if isinstance(found, list):
@@ -272,7 +272,7 @@ class Dispatcher(SchedulerState):
         claim.beyond_limit = isinstance(found, Excess)
         if isinstance(found, list):
             self._unbook(claim)
-            self.claims.pop(self.cluster, job_id)
+            self.reservations.pop(self.cluster, job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
         elif not place and not claim.awaits & self.holdings.keys():
             self._drop_claim(job_id)
@@ -287,7 +287,7 @@ class Dispatcher(SchedulerState):
         return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless
 
     def _claims_within(self) -> list[Claim]:
-        return [claim for claim in self.claims if claim.within]
+        return [claim for claim in self.reservations if claim.within]
 
     def _type_of(self, place: Assignment) -> str | None:
         if not place.gpus:

@@ -59,39 +59,39 @@ class Claim:
         self.nodes = frozenset(target.node for target in self.targets)
 
 
-class Claims:
+class Reservations:
     """All claims: those that stay within a guarantee come first, then the older before the younger.
 
     What is free of their places is booked on the cluster; `refresh` a node where something became free.
     """
 
     def __init__(self) -> None:
-        self._claims: dict[str, Claim] = {}
+        self._reservations: dict[str, Claim] = {}
         self._on_node: dict[str, dict[str, Claim]] = {}
 
     def __len__(self) -> int:
-        return len(self._claims)
+        return len(self._reservations)
 
     def __iter__(self) -> Iterator[Claim]:
-        return iter(_ordered(self._claims.values()))
+        return iter(_ordered(self._reservations.values()))
 
     def __contains__(self, job_id: str) -> bool:
-        return job_id in self._claims
+        return job_id in self._reservations
 
     def get(self, job_id: str) -> Claim | None:
         """Find the claim of a job."""
-        return self._claims.get(job_id)
+        return self._reservations.get(job_id)
 
     def add(self, cluster: Cluster, claim: Claim) -> None:
         """Take a claim, and book what is free of its places and not kept for those before it."""
-        self._claims[claim.job_id] = claim
+        self._reservations[claim.job_id] = claim
         for node in claim.nodes:
             self._on_node.setdefault(node, {})[claim.job_id] = claim
             self.refresh(cluster, node)
 
     def pop(self, cluster: Cluster, job_id: str) -> Claim | None:
         """Drop a claim; what was booked for it may be kept for others."""
-        claim = self._claims.pop(job_id, None)
+        claim = self._reservations.pop(job_id, None)
         if claim is None:
             return None
         for node in claim.nodes:
@@ -104,10 +104,10 @@ class Claims:
 
     def refresh(self, cluster: Cluster, node: str) -> None:
         """Book what is free on a node for those who have places there, first come first."""
-        claims = _ordered(self._on_node.get(node, {}).values())
-        for claim in claims:
+        reservations = _ordered(self._on_node.get(node, {}).values())
+        for claim in reservations:
             _let_go(cluster, claim, node)
-        for claim in claims:
+        for claim in reservations:
             if not claim.suspended:
                 _keep(cluster, claim, node)
 
@@ -124,7 +124,9 @@ class Claims:
         finally:
             for claim in some:
                 claim.suspended -= 1
-            for node in {node for claim in some if claim.job_id in self._claims for node in claim.nodes}:
+            for node in {
+                node for claim in some if claim.job_id in self._reservations for node in claim.nodes
+            }:
                 self.refresh(cluster, node)
 
     @contextmanager
@@ -142,9 +144,9 @@ class Claims:
                     _let_go(cluster, claim, node)
 
 
-def _ordered(claims: Iterable[Claim]) -> list[Claim]:
+def _ordered(reservations: Iterable[Claim]) -> list[Claim]:
     # (a dictionary keeps the order in which they came)
-    return sorted(claims, key=lambda claim: not claim.within)
+    return sorted(reservations, key=lambda claim: not claim.within)
 
 
 def _keep(cluster: Cluster, claim: Claim, node: str) -> None:

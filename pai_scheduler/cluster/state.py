@@ -18,7 +18,7 @@ from .placement import Cluster
 from .preemption import Holding, WhatIf
 from .queue import Line, Queue, Rank
 from .quota import Bound, Excess, Ledger
-from .reservations import Claim, Claims
+from .reservations import Claim, Reservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class SchedulerState:
         self.ledger = Ledger(cluster.nodes, clusters)
         self.queue: Queue[Shape] = Queue()
         self.holdings: dict[str, Holding] = {}
-        self.claims = Claims()
+        self.reservations = Reservations()
         self._waiting: dict[str, _Waiting] = {}
         self._by_cluster: dict[str, dict[str, Holding]] = {}
         self._ending: dict[str, Holding] = {}
@@ -148,7 +148,7 @@ class SchedulerState:
             return use is not None and any(use.could_take(demand) for demand in set(gang))
 
         self.queue.reopen(worth)
-        self.claims.refresh(self.cluster, assignment.node)
+        self.reservations.refresh(self.cluster, assignment.node)
 
     def give_other_ports(self, job_id: str, taken: Collection[int]) -> dict[int, Assignment] | None:
         """Other programs have those ports: choose others for a job's tasks, where these had chosen ones.
@@ -220,8 +220,14 @@ class SchedulerState:
         self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
     ) -> Excess | bool:
         """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
-        out = self.claims if not beside_claims else self._claims_beyond() if bound is Bound.GUARANTEE else ()
-        with self.claims.suspended(self.cluster, out):
+        out = (
+            self.reservations
+            if not beside_claims
+            else self._claims_beyond()
+            if bound is Bound.GUARANTEE
+            else ()
+        )
+        with self.reservations.suspended(self.cluster, out):
             placed = self._try(user, cluster, shape, bound)
             if isinstance(placed, list):
                 self._unplace(shape, placed)
@@ -241,13 +247,13 @@ class SchedulerState:
     @contextmanager
     def without_claim(self, job_id: str | None) -> Iterator[None]:
         """Look at things as if nothing were kept for a job itself, nor for those behind it."""
-        claims = list(self.claims)
-        place = next((i for i, claim in enumerate(claims) if claim.job_id == job_id), len(claims))
-        behind = claims[place:]
+        reservations = list(self.reservations)
+        place = next((i for i, claim in enumerate(reservations) if claim.job_id == job_id), len(reservations))
+        behind = reservations[place:]
         for claim in behind:
             self._unbook(claim)
         try:
-            with self.claims.suspended(self.cluster, behind):
+            with self.reservations.suspended(self.cluster, behind):
                 yield
         finally:
             for claim in behind:
@@ -256,7 +262,7 @@ class SchedulerState:
     @contextmanager
     def unclaimed(self) -> Iterator[None]:
         """Look at what is really free, kept or not."""
-        with self.claims.suspended(self.cluster, self.claims):
+        with self.reservations.suspended(self.cluster, self.reservations):
             yield
 
     def awaits(self, job_id: str) -> list[Holding] | None:
@@ -264,7 +270,7 @@ class SchedulerState:
 
         Of all possibilities the one that is expected first; what is kept for others is not looked at.
         """
-        claim = self.claims.get(job_id)
+        claim = self.reservations.get(job_id)
         if claim is not None:
             return [self.holdings[other] for other in sorted(claim.awaits) if other in self.holdings]
         user, cluster = self.whose(job_id)
@@ -363,7 +369,7 @@ class SchedulerState:
 
     def _drop_claim(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
-        claim = self.claims.pop(self.cluster, job_id)
+        claim = self.reservations.pop(self.cluster, job_id)
         if claim is None:
             return False
         self._unbook(claim)
@@ -374,11 +380,11 @@ class SchedulerState:
         return True
 
     def _drop_claims(self) -> None:
-        for claim in self.claims:
+        for claim in self.reservations:
             self._drop_claim(claim.job_id)
 
     def _claims_beyond(self) -> list[Claim]:
-        return [claim for claim in self.claims if not claim.within and not claim.suspended]
+        return [claim for claim in self.reservations if not claim.within and not claim.suspended]
 
     def _start_over(self) -> None:
         self._hopeless.clear()

@@ -156,7 +156,7 @@ def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[
 def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
     queue = core.queue
     position = (queue.rank(job_id), job_id)
-    reserved = job_id in core.dispatcher.claims
+    reserved = job_id in core.dispatcher.reservations
     return QueuedJob(core.jobs[job_id], place, position, queue.overtaken(job_id), reserved)
 
 
@@ -201,7 +201,7 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
     if found.fits is Fits.NEVER:
         return reason
     ends = core.dispatcher.awaits(job.id)
-    if job.id in core.dispatcher.claims:
+    if job.id in core.dispatcher.reservations:
         return counted(
             "{reason} It is next: what becomes free is kept for it, until {count} more job has ended.",
             "{reason} It is next: what becomes free is kept for it, until {count} more jobs have ended.",

@@ -119,11 +119,11 @@ class Desk:
     # -- what is known
 
     def claimed(self) -> list[str]:
-        return [claim.job_id for claim in self.dispatcher.claims]
+        return [claim.job_id for claim in self.dispatcher.reservations]
 
     def awaited(self, job_id: str) -> set[str]:
         """Give the jobs that a claim waits for."""
-        claim = self.dispatcher.claims.get(job_id)
+        claim = self.dispatcher.reservations.get(job_id)
         assert claim is not None, f"nothing is kept for {job_id}"
         return set(claim.awaits)
 

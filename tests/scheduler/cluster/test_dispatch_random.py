@@ -300,7 +300,7 @@ class RandomDispatch(RuleBasedStateMachine):
                         else None
                     )
                     free[assignment.node].change(other.gang[place], kind, -1)
-        for claim in self.dispatcher.claims:
+        for claim in self.dispatcher.reservations:
             if claim.job_id == job.id or not claim.within:
                 continue
             for target in claim.targets:
@@ -344,7 +344,7 @@ class RandomDispatch(RuleBasedStateMachine):
     def the_accounts_are_right(self) -> None:
         for name in ("x", "y"):
             expected = self.rules.used(list(self.holding.values()), name)
-            for claim in self.dispatcher.claims:
+            for claim in self.dispatcher.reservations:
                 if claim.virtual_cluster == name:
                     expected["cpus"] += claim.amounts["cpus"]
             assert self.dispatcher.ledger.used(name).get("cpus", 0) == expected["cpus"]
@@ -359,7 +359,7 @@ class RandomDispatch(RuleBasedStateMachine):
             found = obstacle(dispatcher, job.id)
             assert found.fits is not Fits.NOW, (job, found)
             assert found.reason is not None
-            if not len(dispatcher.claims):
+            if not len(dispatcher.reservations):
                 assert not found.behind
                 assert (
                     not self.would_fit(job, list(self.holding.values()))
@@ -372,7 +372,7 @@ class RandomDispatch(RuleBasedStateMachine):
     def a_limit_in_the_way_is_told_with_its_numbers(self) -> None:
         for job in self.waiting.values():
             excess = obstacle(self.dispatcher, job.id).excess
-            if excess is None or len(self.dispatcher.claims):
+            if excess is None or len(self.dispatcher.reservations):
                 continue
             cluster = self.rules.clusters[job.cluster]
             mine = [other for other in self.holding.values() if other.cluster == job.cluster]
@@ -407,12 +407,12 @@ class RandomDispatch(RuleBasedStateMachine):
     def what_would_free_it_is_told_truly(self) -> None:
         for job_id, job in self.waiting.items():
             if (
-                job_id in self.dispatcher.claims
+                job_id in self.dispatcher.reservations
                 or self.rules.clusters[job.cluster].stopped
                 or job.preemptible
             ):
                 continue
-            if len(self.dispatcher.claims):
+            if len(self.dispatcher.reservations):
                 continue
             ends = self.dispatcher.awaits(job_id)
             gone = {holding.job_id for holding in ends or ()}
@@ -440,7 +440,7 @@ class RandomDispatch(RuleBasedStateMachine):
             assert found.fits is Fits.NEVER or self.rules.clusters[self.waiting[job_id].cluster].stopped, (
                 found
             )
-        assert not list(self.dispatcher.claims)
+        assert not list(self.dispatcher.reservations)
         assert not any(self.dispatcher.ledger.used(name) for name in ("x", "y"))
 
 

@@ -5,7 +5,7 @@ import pytest
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.reservations import Claim, Claims, Target
+from pai_scheduler.cluster.reservations import Claim, Reservations, Target
 from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
@@ -26,10 +26,10 @@ def kept_for(claim: Claim) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
 
 def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
     """Claim places for a moment; give what was booked."""
-    claims, claim = Claims(), claim_of(*targets)
-    claims.add(cluster, claim)
+    reservations, claim = Reservations(), claim_of(*targets)
+    reservations.add(cluster, claim)
     booked = kept_for(claim)
-    claims.pop(cluster, claim.job_id)
+    reservations.pop(cluster, claim.job_id)
     return booked
 
 
@@ -59,23 +59,26 @@ def test_two_tasks_of_one_claim_share_what_is_free() -> None:
 def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
     cluster = Cluster([make_node(gpus={"P100": 2})], shares_host_ports=True)
     use = cluster.uses["a"]
-    claims, claim = Claims(), claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100"))
-    claims.add(cluster, claim)
+    reservations, claim = (
+        Reservations(),
+        claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
+    )
+    reservations.add(cluster, claim)
     assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
-    assert claims.pop(cluster, "j") is claim
+    assert reservations.pop(cluster, "j") is claim
     assert (use.cpus, use.free_gpus, use.ports, claim.kept) == (8, 2, set(), {})
-    assert claims.pop(cluster, "j") is None
+    assert reservations.pop(cluster, "j") is None
     assert use.cpus == 8
 
 
 def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
     cluster = Cluster([make_node()], shares_host_ports=True)
     cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
-    claims, claim = Claims(), claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None))
-    claims.add(cluster, claim)
+    reservations, claim = Reservations(), claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None))
+    reservations.add(cluster, claim)
     assert cluster.uses["a"].ports == {80, 81}
     assert not claim.is_complete
-    claims.pop(cluster, "j")
+    reservations.pop(cluster, "j")
     assert cluster.uses["a"].ports == {80}
 
 
@@ -97,79 +100,79 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     target = make_demand(4, 1000, gpus=2, storage_gb=50)
     taken = on("b", 1) if lack.gpus else on("b")
     cluster.occupy(lack, taken)
-    claims, claim = Claims(), claim_of(*(Target(target, name, "P100") for name in ("a", "b")))
-    claims.add(cluster, claim)
+    reservations, claim = Reservations(), claim_of(*(Target(target, name, "P100") for name in ("a", "b")))
+    reservations.add(cluster, claim)
     assert not claim.is_complete
     cluster.release(lack, taken)
     assert not claim.is_complete
-    claims.refresh(cluster, "b")
+    reservations.refresh(cluster, "b")
     assert claim.is_complete
     assert cluster.uses["b"].cpus == 0
 
 
 def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
     cluster = Cluster([make_node(cpus=4)])
-    claims = Claims()
+    reservations = Reservations()
     beyond, within = (
         claim_of(Target(make_demand(3), "a", None), job_id=name, within=name == "within")
         for name in ("beyond", "within")
     )
-    claims.add(cluster, beyond)
+    reservations.add(cluster, beyond)
     assert beyond.is_complete
-    claims.add(cluster, within)
+    reservations.add(cluster, within)
     assert (within.is_complete, beyond.is_complete) == (True, False)
 
 
 def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_guarantee() -> None:
     cluster = Cluster([make_node(cpus=5)])
     cluster.occupy(make_demand(2), on("a"))
-    claims = Claims()
+    reservations = Reservations()
     beyond, first, second = (
         claim_of(Target(make_demand(2), "a", None), job_id=name, within=within)
         for name, within in (("beyond", False), ("first", True), ("second", True))
     )
     for claim in (beyond, first, second):
-        claims.add(cluster, claim)
-    assert list(claims) == [first, second, beyond]
+        reservations.add(cluster, claim)
+    assert list(reservations) == [first, second, beyond]
     assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 1, 0]
     cluster.release(make_demand(2), on("a"))
-    claims.refresh(cluster, "a")
+    reservations.refresh(cluster, "a")
     assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 2, 1]
-    claims.pop(cluster, "first")
+    reservations.pop(cluster, "first")
     assert [kept_for(claim)[0][1] for claim in (second, beyond)] == [2, 2]
 
 
 def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
     cluster = Cluster([make_node(cpus=8)])
     use = cluster.uses["a"]
-    claims = Claims()
+    reservations = Reservations()
     first, second = (claim_of(Target(make_demand(3), "a", None), job_id=name) for name in "ab")
     for claim in (first, second):
-        claims.add(cluster, claim)
-    with claims.suspended(cluster, claims):
+        reservations.add(cluster, claim)
+    with reservations.suspended(cluster, reservations):
         assert use.cpus == 8
-        with claims.suspended(cluster, [first]):
-            claims.refresh(cluster, "a")
+        with reservations.suspended(cluster, [first]):
+            reservations.refresh(cluster, "a")
             assert use.cpus == 8
         assert use.cpus == 8
-        with claims.resumed(cluster, [second]):
+        with reservations.resumed(cluster, [second]):
             assert use.cpus == 5
         assert use.cpus == 8
-        assert (list(claims), len(claims), "a" in claims) == ([first, second], 2, True)
+        assert (list(reservations), len(reservations), "a" in reservations) == ([first, second], 2, True)
     assert use.cpus == 2
-    with pytest.raises(ArithmeticError), claims.suspended(cluster, [first]):
+    with pytest.raises(ArithmeticError), reservations.suspended(cluster, [first]):
         raise ArithmeticError
     assert use.cpus == 2
 
 
 def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
     cluster = Cluster([make_node(cpus=8)])
-    claims, claim = Claims(), claim_of(Target(make_demand(3), "a", None))
-    claims.add(cluster, claim)
-    with claims.suspended(cluster, [claim]):
-        claims.pop(cluster, "j")
+    reservations, claim = Reservations(), claim_of(Target(make_demand(3), "a", None))
+    reservations.add(cluster, claim)
+    with reservations.suspended(cluster, [claim]):
+        reservations.pop(cluster, "j")
     assert cluster.uses["a"].cpus == 8
-    assert (claims.get("j"), len(claims)) == (None, 0)
+    assert (reservations.get("j"), len(reservations)) == (None, 0)
 
 
 # -- who gets it (with a limit of 0 whoever cannot start is due at once: things are kept for it)
