@@ -21,7 +21,7 @@ from .placement import Cluster
 from .preemption import Holding, WhatIf
 from .queue import Line, Standing
 from .quota import Bound, Excess
-from .reservations import Claim, Target
+from .reservations import Reservation, Target
 from .state import SchedulerState, Shape
 
 
@@ -82,7 +82,7 @@ class Dispatcher(SchedulerState):
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
         """Look through claims and queue once; tell whether a claim came to its end."""
-        before = {claim.job_id for claim in self.reservations}
+        before = {reservation.job_id for reservation in self.reservations}
         self._serve_claims(now, decisions, within=True)
         with ExitStack() as borrowing:
             for job_id in self.queue.candidates():
@@ -182,19 +182,19 @@ class Dispatcher(SchedulerState):
             return False
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
         others = list(self.reservations)
-        for claim in others:
-            self._unbook(claim)
+        for reservation in others:
+            self._unbook(reservation)
         try:
             needed = self._plan(job_id, bound, self._by_expected_end(), ())
         finally:
-            for claim in others:
-                self._book(claim)
+            for reservation in others:
+                self._book(reservation)
         if needed is None:
             self._hopeless.add((waiting.virtual_cluster, shape))
         return needed is not None
 
     def _plan(
-        self, job_id: str, bound: Bound, ends: Sequence[Holding], kept: Sequence[Claim]
+        self, job_id: str, bound: Bound, ends: Sequence[Holding], kept: Sequence[Reservation]
     ) -> list[Holding] | None:
         """Find which of `ends` must end for a job to fit beside what is `kept`; claim its places then."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
@@ -216,7 +216,7 @@ class Dispatcher(SchedulerState):
             return None
         pairs = list(zip(shape.gang, targets, strict=True))
         amounts = sum((of_task(demand, place, self._nodes) for demand, place in pairs), Counter[str]())
-        claim = Claim(
+        reservation = Reservation(
             job_id,
             user,
             cluster,
@@ -225,8 +225,8 @@ class Dispatcher(SchedulerState):
             frozenset(holding.job_id for holding in needed),
             self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
-        self._book(claim)
-        self.reservations.add(self.cluster, claim)
+        self._book(reservation)
+        self.reservations.add(self.cluster, reservation)
         self.queue.set_aside(job_id)
         return needed
 
@@ -234,47 +234,47 @@ class Dispatcher(SchedulerState):
         """Start the jobs with claims that fit by now."""
         if not self._stirred:
             return
-        for claim in self.reservations:
-            if claim.within is within and self._is_worth_serving(claim):
-                self._serve(claim, now, decisions)
+        for reservation in self.reservations:
+            if reservation.within is within and self._is_worth_serving(reservation):
+                self._serve(reservation, now, decisions)
 
-    def _is_worth_serving(self, claim: Claim) -> bool:
+    def _is_worth_serving(self, reservation: Reservation) -> bool:
         """Tell whether what became free may matter to a claim."""
-        if not self._freed or claim.is_complete or not claim.awaits & self.holdings.keys():
+        if not self._freed or reservation.is_complete or not reservation.awaits & self.holdings.keys():
             return True
-        if claim.beyond_limit:
-            return claim.virtual_cluster in self._freed_clusters
+        if reservation.beyond_limit:
+            return reservation.virtual_cluster in self._freed_clusters
         freed = [use for use in map(self.cluster.uses.get, self._freed) if use is not None]
-        return any(use.could_take(demand) for demand in claim.demands for use in freed)
+        return any(use.could_take(demand) for demand in reservation.demands for use in freed)
 
-    def _serve(self, claim: Claim, now: int, decisions: list[Decision]) -> None:
+    def _serve(self, reservation: Reservation, now: int, decisions: list[Decision]) -> None:
         """Start a job that has a claim, or try it as any other again where its claim is of no use.
 
         Nobody is held up by a claim behind: on the nodes of its places it comes first, and the shares that
         those behind will take are not counted.
         """
-        job_id = claim.job_id
+        job_id = reservation.job_id
         order = list(self.reservations)
-        place = order.index(claim)
-        behind = [other for other in order[place:] if other.virtual_cluster == claim.virtual_cluster]
+        place = order.index(reservation)
+        behind = [other for other in order[place:] if other.virtual_cluster == reservation.virtual_cluster]
         bounds = [Bound.GUARANTEE]
         if self.queue.shape(job_id).preemptible:
             bounds.append(Bound.MAXIMUM)
         for other in behind:
             self._unbook(other)
-        with self.reservations.suspended(self.cluster, [claim]):
+        with self.reservations.suspended(self.cluster, [reservation]):
             for bound in bounds:
                 found = self._place(job_id, bound)
                 if isinstance(found, list):
                     break
         for other in behind:
             self._book(other)
-        claim.beyond_limit = isinstance(found, Excess)
+        reservation.beyond_limit = isinstance(found, Excess)
         if isinstance(found, list):
-            self._unbook(claim)
+            self._unbook(reservation)
             self.reservations.pop(self.cluster, job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
-        elif not place and not claim.awaits & self.holdings.keys():
+        elif not place and not reservation.awaits & self.holdings.keys():
             self._drop_claim(job_id)
 
     def _is_due(self, job_id: str) -> bool:
@@ -286,8 +286,8 @@ class Dispatcher(SchedulerState):
             return False
         return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless
 
-    def _claims_within(self) -> list[Claim]:
-        return [claim for claim in self.reservations if claim.within]
+    def _claims_within(self) -> list[Reservation]:
+        return [reservation for reservation in self.reservations if reservation.within]
 
     def _type_of(self, place: Assignment) -> str | None:
         if not place.gpus:

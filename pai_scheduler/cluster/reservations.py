@@ -21,7 +21,7 @@ class Target:
 
 
 @dataclass(slots=True)
-class Claim:
+class Reservation:
     """One waiting job's places. `within`: it stays within its guaranteed share.
 
     `awaits`: the jobs that have to end before it fits; `amounts`: what it will hold.
@@ -66,95 +66,98 @@ class Reservations:
     """
 
     def __init__(self) -> None:
-        self._reservations: dict[str, Claim] = {}
-        self._on_node: dict[str, dict[str, Claim]] = {}
+        self._reservations: dict[str, Reservation] = {}
+        self._on_node: dict[str, dict[str, Reservation]] = {}
 
     def __len__(self) -> int:
         return len(self._reservations)
 
-    def __iter__(self) -> Iterator[Claim]:
+    def __iter__(self) -> Iterator[Reservation]:
         return iter(_ordered(self._reservations.values()))
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._reservations
 
-    def get(self, job_id: str) -> Claim | None:
+    def get(self, job_id: str) -> Reservation | None:
         """Find the claim of a job."""
         return self._reservations.get(job_id)
 
-    def add(self, cluster: Cluster, claim: Claim) -> None:
+    def add(self, cluster: Cluster, reservation: Reservation) -> None:
         """Take a claim, and book what is free of its places and not kept for those before it."""
-        self._reservations[claim.job_id] = claim
-        for node in claim.nodes:
-            self._on_node.setdefault(node, {})[claim.job_id] = claim
+        self._reservations[reservation.job_id] = reservation
+        for node in reservation.nodes:
+            self._on_node.setdefault(node, {})[reservation.job_id] = reservation
             self.refresh(cluster, node)
 
-    def pop(self, cluster: Cluster, job_id: str) -> Claim | None:
+    def pop(self, cluster: Cluster, job_id: str) -> Reservation | None:
         """Drop a claim; what was booked for it may be kept for others."""
-        claim = self._reservations.pop(job_id, None)
-        if claim is None:
+        reservation = self._reservations.pop(job_id, None)
+        if reservation is None:
             return None
-        for node in claim.nodes:
-            _let_go(cluster, claim, node)
+        for node in reservation.nodes:
+            _let_go(cluster, reservation, node)
             del self._on_node[node][job_id]
             if not self._on_node[node]:
                 del self._on_node[node]
             self.refresh(cluster, node)
-        return claim
+        return reservation
 
     def refresh(self, cluster: Cluster, node: str) -> None:
         """Book what is free on a node for those who have places there, first come first."""
         reservations = _ordered(self._on_node.get(node, {}).values())
-        for claim in reservations:
-            _let_go(cluster, claim, node)
-        for claim in reservations:
-            if not claim.suspended:
-                _keep(cluster, claim, node)
+        for reservation in reservations:
+            _let_go(cluster, reservation, node)
+        for reservation in reservations:
+            if not reservation.suspended:
+                _keep(cluster, reservation, node)
 
     @contextmanager
-    def suspended(self, cluster: Cluster, some: Iterable[Claim]) -> Iterator[None]:
+    def suspended(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[None]:
         """Look at things as if nothing were kept for some; they keep their places in the order."""
         some = list(some)
-        for claim in some:
-            claim.suspended += 1
-            for node in list(claim.kept):
-                _let_go(cluster, claim, node)
+        for reservation in some:
+            reservation.suspended += 1
+            for node in list(reservation.kept):
+                _let_go(cluster, reservation, node)
         try:
             yield
         finally:
-            for claim in some:
-                claim.suspended -= 1
+            for reservation in some:
+                reservation.suspended -= 1
             for node in {
-                node for claim in some if claim.job_id in self._reservations for node in claim.nodes
+                node
+                for reservation in some
+                if reservation.job_id in self._reservations
+                for node in reservation.nodes
             }:
                 self.refresh(cluster, node)
 
     @contextmanager
-    def resumed(self, cluster: Cluster, some: Iterable[Claim]) -> Iterator[None]:
+    def resumed(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[None]:
         """Within `suspended`: keep some things all the same, of what is free now."""
         some = list(some)
-        for claim in some:
-            for node in claim.nodes:
-                _keep(cluster, claim, node)
+        for reservation in some:
+            for node in reservation.nodes:
+                _keep(cluster, reservation, node)
         try:
             yield
         finally:
-            for claim in some:
-                for node in claim.nodes:
-                    _let_go(cluster, claim, node)
+            for reservation in some:
+                for node in reservation.nodes:
+                    _let_go(cluster, reservation, node)
 
 
-def _ordered(reservations: Iterable[Claim]) -> list[Claim]:
+def _ordered(reservations: Iterable[Reservation]) -> list[Reservation]:
     # (a dictionary keeps the order in which they came)
-    return sorted(reservations, key=lambda claim: not claim.within)
+    return sorted(reservations, key=lambda reservation: not reservation.within)
 
 
-def _keep(cluster: Cluster, claim: Claim, node: str) -> None:
+def _keep(cluster: Cluster, reservation: Reservation, node: str) -> None:
     use = cluster.uses.get(node)
     if use is None or not use.node.healthy:
         return
     kept, complete = [], True
-    for target in claim.targets:
+    for target in reservation.targets:
         if target.node != node:
             continue
         demand = target.demand
@@ -176,12 +179,12 @@ def _keep(cluster: Cluster, claim: Claim, node: str) -> None:
             == (demand.cpus, demand.memory_mb, demand.storage_gb, demand.gpus)
             and len(ports) == sum(1 for _ in fixed_ports(demand.ports))
         )
-    claim.kept[node] = kept
+    reservation.kept[node] = kept
     if complete:
-        claim.complete.add(node)
+        reservation.complete.add(node)
 
 
-def _let_go(cluster: Cluster, claim: Claim, node: str) -> None:
-    for part, assignment in claim.kept.pop(node, ()):
+def _let_go(cluster: Cluster, reservation: Reservation, node: str) -> None:
+    for part, assignment in reservation.kept.pop(node, ()):
         cluster.release(part, assignment)
-    claim.complete.discard(node)
+    reservation.complete.discard(node)

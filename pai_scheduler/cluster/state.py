@@ -18,7 +18,7 @@ from .placement import Cluster
 from .preemption import Holding, WhatIf
 from .queue import Line, Queue, Rank
 from .quota import Bound, Excess, Ledger
-from .reservations import Claim, Reservations
+from .reservations import Reservation, Reservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +248,19 @@ class SchedulerState:
     def without_claim(self, job_id: str | None) -> Iterator[None]:
         """Look at things as if nothing were kept for a job itself, nor for those behind it."""
         reservations = list(self.reservations)
-        place = next((i for i, claim in enumerate(reservations) if claim.job_id == job_id), len(reservations))
+        place = next(
+            (i for i, reservation in enumerate(reservations) if reservation.job_id == job_id),
+            len(reservations),
+        )
         behind = reservations[place:]
-        for claim in behind:
-            self._unbook(claim)
+        for reservation in behind:
+            self._unbook(reservation)
         try:
             with self.reservations.suspended(self.cluster, behind):
                 yield
         finally:
-            for claim in behind:
-                self._book(claim)
+            for reservation in behind:
+                self._book(reservation)
 
     @contextmanager
     def unclaimed(self) -> Iterator[None]:
@@ -270,9 +273,9 @@ class SchedulerState:
 
         Of all possibilities the one that is expected first; what is kept for others is not looked at.
         """
-        claim = self.reservations.get(job_id)
-        if claim is not None:
-            return [self.holdings[other] for other in sorted(claim.awaits) if other in self.holdings]
+        reservation = self.reservations.get(job_id)
+        if reservation is not None:
+            return [self.holdings[other] for other in sorted(reservation.awaits) if other in self.holdings]
         user, cluster = self.whose(job_id)
         shape = self.queue.shape(job_id)
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
@@ -361,18 +364,18 @@ class SchedulerState:
             if holding.ending:
                 self._ending[holding.job_id] = holding
 
-    def _book(self, claim: Claim) -> None:
-        self.ledger.book(claim.virtual_cluster, claim.user, claim.amounts)
+    def _book(self, reservation: Reservation) -> None:
+        self.ledger.book(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
-    def _unbook(self, claim: Claim) -> None:
-        self.ledger.unbook(claim.virtual_cluster, claim.user, claim.amounts)
+    def _unbook(self, reservation: Reservation) -> None:
+        self.ledger.unbook(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
     def _drop_claim(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
-        claim = self.reservations.pop(self.cluster, job_id)
-        if claim is None:
+        reservation = self.reservations.pop(self.cluster, job_id)
+        if reservation is None:
             return False
-        self._unbook(claim)
+        self._unbook(reservation)
         self._freed.clear()
         self._stirred = True
         if job_id in self.queue:
@@ -380,11 +383,15 @@ class SchedulerState:
         return True
 
     def _drop_claims(self) -> None:
-        for claim in self.reservations:
-            self._drop_claim(claim.job_id)
+        for reservation in self.reservations:
+            self._drop_claim(reservation.job_id)
 
-    def _claims_beyond(self) -> list[Claim]:
-        return [claim for claim in self.reservations if not claim.within and not claim.suspended]
+    def _claims_beyond(self) -> list[Reservation]:
+        return [
+            reservation
+            for reservation in self.reservations
+            if not reservation.within and not reservation.suspended
+        ]
 
     def _start_over(self) -> None:
         self._hopeless.clear()

@@ -119,13 +119,13 @@ class Desk:
     # -- what is known
 
     def claimed(self) -> list[str]:
-        return [claim.job_id for claim in self.dispatcher.reservations]
+        return [reservation.job_id for reservation in self.dispatcher.reservations]
 
     def awaited(self, job_id: str) -> set[str]:
         """Give the jobs that a claim waits for."""
-        claim = self.dispatcher.reservations.get(job_id)
-        assert claim is not None, f"nothing is kept for {job_id}"
-        return set(claim.awaits)
+        reservation = self.dispatcher.reservations.get(job_id)
+        assert reservation is not None, f"nothing is kept for {job_id}"
+        return set(reservation.awaits)
 
     def nodes_of(self, job_id: str) -> list[str]:
         return [assignment.node for _, assignment, _ in self.dispatcher.holdings[job_id].tasks.values()]

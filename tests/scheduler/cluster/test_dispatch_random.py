@@ -300,10 +300,10 @@ class RandomDispatch(RuleBasedStateMachine):
                         else None
                     )
                     free[assignment.node].change(other.gang[place], kind, -1)
-        for claim in self.dispatcher.reservations:
-            if claim.job_id == job.id or not claim.within:
+        for reservation in self.dispatcher.reservations:
+            if reservation.job_id == job.id or not reservation.within:
                 continue
-            for target in claim.targets:
+            for target in reservation.targets:
                 if target.node in free:
                     free[target.node].change(target.demand, target.gpu_type, -1)
         room = {kind: int(limits[kind] - used[kind]) for kind in TYPES}
@@ -344,9 +344,9 @@ class RandomDispatch(RuleBasedStateMachine):
     def the_accounts_are_right(self) -> None:
         for name in ("x", "y"):
             expected = self.rules.used(list(self.holding.values()), name)
-            for claim in self.dispatcher.reservations:
-                if claim.virtual_cluster == name:
-                    expected["cpus"] += claim.amounts["cpus"]
+            for reservation in self.dispatcher.reservations:
+                if reservation.virtual_cluster == name:
+                    expected["cpus"] += reservation.amounts["cpus"]
             assert self.dispatcher.ledger.used(name).get("cpus", 0) == expected["cpus"]
 
     @invariant()

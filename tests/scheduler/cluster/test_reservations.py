@@ -5,31 +5,31 @@ import pytest
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.reservations import Claim, Reservations, Target
+from pai_scheduler.cluster.reservations import Reservation, Reservations, Target
 from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
 WHOLE = (VirtualCluster("x", 100),)
 
 
-def claim_of(*targets: Target, job_id: str = "j", within: bool = True) -> Claim:
-    return Claim(job_id, "alice", "x", targets, {}, frozenset(), within)
+def claim_of(*targets: Target, job_id: str = "j", within: bool = True) -> Reservation:
+    return Reservation(job_id, "alice", "x", targets, {}, frozenset(), within)
 
 
-def kept_for(claim: Claim) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+def kept_for(reservation: Reservation) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
     return [
         (node, part.cpus, part.memory_mb, part.storage_gb, place.gpus)
-        for node in sorted(claim.kept)
-        for part, place in claim.kept[node]
+        for node in sorted(reservation.kept)
+        for part, place in reservation.kept[node]
     ]
 
 
 def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
     """Claim places for a moment; give what was booked."""
-    reservations, claim = Reservations(), claim_of(*targets)
-    reservations.add(cluster, claim)
-    booked = kept_for(claim)
-    reservations.pop(cluster, claim.job_id)
+    reservations, reservation = Reservations(), claim_of(*targets)
+    reservations.add(cluster, reservation)
+    booked = kept_for(reservation)
+    reservations.pop(cluster, reservation.job_id)
     return booked
 
 
@@ -59,14 +59,14 @@ def test_two_tasks_of_one_claim_share_what_is_free() -> None:
 def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
     cluster = Cluster([make_node(gpus={"P100": 2})], shares_host_ports=True)
     use = cluster.uses["a"]
-    reservations, claim = (
+    reservations, reservation = (
         Reservations(),
         claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
     )
-    reservations.add(cluster, claim)
+    reservations.add(cluster, reservation)
     assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
-    assert reservations.pop(cluster, "j") is claim
-    assert (use.cpus, use.free_gpus, use.ports, claim.kept) == (8, 2, set(), {})
+    assert reservations.pop(cluster, "j") is reservation
+    assert (use.cpus, use.free_gpus, use.ports, reservation.kept) == (8, 2, set(), {})
     assert reservations.pop(cluster, "j") is None
     assert use.cpus == 8
 
@@ -74,10 +74,13 @@ def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
 def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
     cluster = Cluster([make_node()], shares_host_ports=True)
     cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
-    reservations, claim = Reservations(), claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None))
-    reservations.add(cluster, claim)
+    reservations, reservation = (
+        Reservations(),
+        claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None)),
+    )
+    reservations.add(cluster, reservation)
     assert cluster.uses["a"].ports == {80, 81}
-    assert not claim.is_complete
+    assert not reservation.is_complete
     reservations.pop(cluster, "j")
     assert cluster.uses["a"].ports == {80}
 
@@ -100,13 +103,16 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     target = make_demand(4, 1000, gpus=2, storage_gb=50)
     taken = on("b", 1) if lack.gpus else on("b")
     cluster.occupy(lack, taken)
-    reservations, claim = Reservations(), claim_of(*(Target(target, name, "P100") for name in ("a", "b")))
-    reservations.add(cluster, claim)
-    assert not claim.is_complete
+    reservations, reservation = (
+        Reservations(),
+        claim_of(*(Target(target, name, "P100") for name in ("a", "b"))),
+    )
+    reservations.add(cluster, reservation)
+    assert not reservation.is_complete
     cluster.release(lack, taken)
-    assert not claim.is_complete
+    assert not reservation.is_complete
     reservations.refresh(cluster, "b")
-    assert claim.is_complete
+    assert reservation.is_complete
     assert cluster.uses["b"].cpus == 0
 
 
@@ -131,15 +137,15 @@ def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_g
         claim_of(Target(make_demand(2), "a", None), job_id=name, within=within)
         for name, within in (("beyond", False), ("first", True), ("second", True))
     )
-    for claim in (beyond, first, second):
-        reservations.add(cluster, claim)
+    for reservation in (beyond, first, second):
+        reservations.add(cluster, reservation)
     assert list(reservations) == [first, second, beyond]
-    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 1, 0]
+    assert [kept_for(reservation)[0][1] for reservation in (first, second, beyond)] == [2, 1, 0]
     cluster.release(make_demand(2), on("a"))
     reservations.refresh(cluster, "a")
-    assert [kept_for(claim)[0][1] for claim in (first, second, beyond)] == [2, 2, 1]
+    assert [kept_for(reservation)[0][1] for reservation in (first, second, beyond)] == [2, 2, 1]
     reservations.pop(cluster, "first")
-    assert [kept_for(claim)[0][1] for claim in (second, beyond)] == [2, 2]
+    assert [kept_for(reservation)[0][1] for reservation in (second, beyond)] == [2, 2]
 
 
 def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
@@ -147,8 +153,8 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
     use = cluster.uses["a"]
     reservations = Reservations()
     first, second = (claim_of(Target(make_demand(3), "a", None), job_id=name) for name in "ab")
-    for claim in (first, second):
-        reservations.add(cluster, claim)
+    for reservation in (first, second):
+        reservations.add(cluster, reservation)
     with reservations.suspended(cluster, reservations):
         assert use.cpus == 8
         with reservations.suspended(cluster, [first]):
@@ -167,9 +173,9 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
 
 def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
     cluster = Cluster([make_node(cpus=8)])
-    reservations, claim = Reservations(), claim_of(Target(make_demand(3), "a", None))
-    reservations.add(cluster, claim)
-    with reservations.suspended(cluster, [claim]):
+    reservations, reservation = Reservations(), claim_of(Target(make_demand(3), "a", None))
+    reservations.add(cluster, reservation)
+    with reservations.suspended(cluster, [reservation]):
         reservations.pop(cluster, "j")
     assert cluster.uses["a"].cpus == 8
     assert (reservations.get("j"), len(reservations)) == (None, 0)
