@@ -21,7 +21,7 @@ from .placement import Cluster
 from .preemption import Holding, WhatIf
 from .queue import Line, Standing
 from .quota import Bound, Excess
-from .reservations import Reservation, Target
+from .reservations import Reservation, ReservedPlace
 from .state import SchedulerState, Shape
 
 
@@ -220,7 +220,7 @@ class Dispatcher(SchedulerState):
             job_id,
             user,
             cluster,
-            [Target(demand, place.node, self._type_of(place)) for demand, place in pairs],
+            [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs],
             amounts,
             frozenset(holding.job_id for holding in needed),
             self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,

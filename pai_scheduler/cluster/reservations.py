@@ -12,7 +12,7 @@ from .placement import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ReservedPlace:
     """Where a task of a waiting job will run, and on GPUs of which type."""
 
     demand: Demand
@@ -30,7 +30,7 @@ class Reservation:
     job_id: str
     user: str
     virtual_cluster: str
-    targets: Sequence[Target]
+    targets: Sequence[ReservedPlace]
     amounts: Amounts
     awaits: frozenset[str]
     within: bool

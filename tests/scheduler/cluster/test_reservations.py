@@ -5,14 +5,14 @@ import pytest
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.reservations import Reservation, Reservations, Target
+from pai_scheduler.cluster.reservations import Reservation, Reservations, ReservedPlace
 from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
 WHOLE = (VirtualCluster("x", 100),)
 
 
-def claim_of(*targets: Target, job_id: str = "j", within: bool = True) -> Reservation:
+def claim_of(*targets: ReservedPlace, job_id: str = "j", within: bool = True) -> Reservation:
     return Reservation(job_id, "alice", "x", targets, {}, frozenset(), within)
 
 
@@ -24,7 +24,7 @@ def kept_for(reservation: Reservation) -> list[tuple[str, int, int, int, tuple[i
     ]
 
 
-def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
+def kept(cluster: Cluster, *targets: ReservedPlace) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
     """Claim places for a moment; give what was booked."""
     reservations, reservation = Reservations(), claim_of(*targets)
     reservations.add(cluster, reservation)
@@ -38,7 +38,7 @@ def kept(cluster: Cluster, *targets: Target) -> list[tuple[str, int, int, int, t
 
 def test_of_a_place_is_kept_what_is_free_of_it() -> None:
     cluster = Cluster([make_node(cpus=8, memory_mb=1000, storage_gb=50, gpus={"P100": 4})])
-    target = Target(make_demand(6, 700, gpus=3, storage_gb=40), "a", "P100")
+    target = ReservedPlace(make_demand(6, 700, gpus=3, storage_gb=40), "a", "P100")
     assert kept(cluster, target) == [("a", 6, 700, 40, (0, 1, 2))]
     cluster.occupy(make_demand(5, 600, gpus=2, storage_gb=30), on("a", 0, 2))
     assert kept(cluster, target) == [("a", 3, 400, 20, (1, 3))]
@@ -46,13 +46,13 @@ def test_of_a_place_is_kept_what_is_free_of_it() -> None:
 
 def test_gpus_of_another_type_are_not_kept() -> None:
     cluster = Cluster([make_node(gpus={"K80": 2, "P100": 1})])
-    assert kept(cluster, Target(gpu(2), "a", "P100"))[0][-1] == (2,)
-    assert kept(cluster, Target(make_demand(), "a", None))[0][-1] == ()
+    assert kept(cluster, ReservedPlace(gpu(2), "a", "P100"))[0][-1] == (2,)
+    assert kept(cluster, ReservedPlace(make_demand(), "a", None))[0][-1] == ()
 
 
 def test_two_tasks_of_one_claim_share_what_is_free() -> None:
     cluster = Cluster([make_node(cpus=8, gpus={"P100": 3})])
-    target = Target(make_demand(5, gpus=2), "a", "P100")
+    target = ReservedPlace(make_demand(5, gpus=2), "a", "P100")
     assert kept(cluster, target, target) == [("a", 5, 100, 0, (0, 1)), ("a", 3, 100, 0, (2,))]
 
 
@@ -61,7 +61,7 @@ def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
     use = cluster.uses["a"]
     reservations, reservation = (
         Reservations(),
-        claim_of(Target(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
+        claim_of(ReservedPlace(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
     )
     reservations.add(cluster, reservation)
     assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
@@ -76,7 +76,7 @@ def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
     cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
     reservations, reservation = (
         Reservations(),
-        claim_of(Target(make_demand(ports=[port(80), port(81)]), "a", None)),
+        claim_of(ReservedPlace(make_demand(ports=[port(80), port(81)]), "a", None)),
     )
     reservations.add(cluster, reservation)
     assert cluster.uses["a"].ports == {80, 81}
@@ -89,7 +89,7 @@ def test_of_nodes_that_are_ill_gone_or_too_small_for_what_runs_there_nothing_is_
     cluster = Cluster([make_node("ill", healthy=False), make_node("shrunk", 2, 100, 10)])
     cluster.occupy(make_demand(5, 700, storage_gb=20), on("shrunk"))
     demand = make_demand(1, 100, storage_gb=1)
-    targets = [Target(demand, node, None) for node in ("ill", "gone", "shrunk")]
+    targets = [ReservedPlace(demand, node, None) for node in ("ill", "gone", "shrunk")]
     assert kept(cluster, *targets) == [("shrunk", 0, 0, 0, ())]
     assert (cluster.uses["shrunk"].cpus, cluster.uses["ill"].cpus) == (-3, 8)
 
@@ -105,7 +105,7 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     cluster.occupy(lack, taken)
     reservations, reservation = (
         Reservations(),
-        claim_of(*(Target(target, name, "P100") for name in ("a", "b"))),
+        claim_of(*(ReservedPlace(target, name, "P100") for name in ("a", "b"))),
     )
     reservations.add(cluster, reservation)
     assert not reservation.is_complete
@@ -120,7 +120,7 @@ def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
     cluster = Cluster([make_node(cpus=4)])
     reservations = Reservations()
     beyond, within = (
-        claim_of(Target(make_demand(3), "a", None), job_id=name, within=name == "within")
+        claim_of(ReservedPlace(make_demand(3), "a", None), job_id=name, within=name == "within")
         for name in ("beyond", "within")
     )
     reservations.add(cluster, beyond)
@@ -134,7 +134,7 @@ def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_g
     cluster.occupy(make_demand(2), on("a"))
     reservations = Reservations()
     beyond, first, second = (
-        claim_of(Target(make_demand(2), "a", None), job_id=name, within=within)
+        claim_of(ReservedPlace(make_demand(2), "a", None), job_id=name, within=within)
         for name, within in (("beyond", False), ("first", True), ("second", True))
     )
     for reservation in (beyond, first, second):
@@ -152,7 +152,7 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
     cluster = Cluster([make_node(cpus=8)])
     use = cluster.uses["a"]
     reservations = Reservations()
-    first, second = (claim_of(Target(make_demand(3), "a", None), job_id=name) for name in "ab")
+    first, second = (claim_of(ReservedPlace(make_demand(3), "a", None), job_id=name) for name in "ab")
     for reservation in (first, second):
         reservations.add(cluster, reservation)
     with reservations.suspended(cluster, reservations):
@@ -173,7 +173,7 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
 
 def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
     cluster = Cluster([make_node(cpus=8)])
-    reservations, reservation = Reservations(), claim_of(Target(make_demand(3), "a", None))
+    reservations, reservation = Reservations(), claim_of(ReservedPlace(make_demand(3), "a", None))
     reservations.add(cluster, reservation)
     with reservations.suspended(cluster, [reservation]):
         reservations.pop(cluster, "j")
