@@ -18,7 +18,7 @@ from .amounts import ANY_GPU, of_task
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
 from .placement import Cluster
-from .preemption import Holding, WhatIf
+from .preemption import Holding, PreemptionPlanner
 from .queue import Line, Standing
 from .quota import Bound, Excess
 from .reservations import Reservation, ReservedPlace
@@ -211,7 +211,7 @@ class Dispatcher(SchedulerState):
 
         with self.unclaimed():
             # (the last look that succeeded was the one at what is needed)
-            needed = WhatIf(self.cluster, self.ledger).needed(look, ends)
+            needed = PreemptionPlanner(self.cluster, self.ledger).needed(look, ends)
         if needed is None:
             return None
         pairs = list(zip(shape.gang, targets, strict=True))

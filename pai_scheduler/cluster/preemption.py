@@ -38,7 +38,7 @@ class Holding:
         return total
 
 
-class WhatIf:
+class PreemptionPlanner:
     """Lifts jobs off the cluster and its accounts, and puts them back exactly as they were."""
 
     def __init__(self, cluster: Cluster, ledger: Ledger) -> None:

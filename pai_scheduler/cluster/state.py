@@ -15,7 +15,7 @@ from .definition import VirtualCluster
 from .demand import Assignment, Demand
 from .node import Node
 from .placement import Cluster
-from .preemption import Holding, WhatIf
+from .preemption import Holding, PreemptionPlanner
 from .queue import Line, Queue, Rank
 from .quota import Bound, Excess, Ledger
 from .reservations import Reservation, Reservations
@@ -284,7 +284,7 @@ class SchedulerState:
             return self.fits(user, cluster, shape, bound, beside_claims=False) is True
 
         with self.unclaimed():
-            return WhatIf(self.cluster, self.ledger).needed(look, self._by_expected_end())
+            return PreemptionPlanner(self.cluster, self.ledger).needed(look, self._by_expected_end())
 
     def borrowing_elsewhere(self, cluster: str) -> list[Holding]:
         """List the jobs of all other virtual clusters that borrow, youngest first."""
@@ -304,7 +304,7 @@ class SchedulerState:
             return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
 
         ends = [*self._ending.values(), *self.borrowing_elsewhere(cluster)]
-        needed = WhatIf(self.cluster, self.ledger).needed(look, ends)
+        needed = PreemptionPlanner(self.cluster, self.ledger).needed(look, ends)
         return 0 if needed is None else sum(not holding.ending for holding in needed)
 
     def borrowing(self, cluster: str) -> list[Holding]:

@@ -10,7 +10,7 @@ from pai_scheduler.cluster.amounts import of_task
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.preemption import Holding, WhatIf
+from pai_scheduler.cluster.preemption import Holding, PreemptionPlanner
 from pai_scheduler.cluster.quota import Bound, Ledger
 from tests.scheduler.cluster.desk import port
 from tests.scheduler.making import make_demand, make_node
@@ -24,7 +24,7 @@ class Table:
     def __init__(self) -> None:
         self.cluster = Cluster(NODES, shares_host_ports=True)
         self.ledger = Ledger(NODES, [VirtualCluster("x", 50, gpus_per_user=2)])
-        self.what_if = WhatIf(self.cluster, self.ledger)
+        self.what_if = PreemptionPlanner(self.cluster, self.ledger)
         self.nodes = {node.name: node for node in NODES}
 
     def hold(self, job_id: str, *tasks: tuple[Demand, Assignment], vc: str = "x") -> Holding:
@@ -177,7 +177,7 @@ def test_none_of_those_found_can_be_left_out(sizes: list[int], wanted: int) -> N
         holding.tasks[0] = (demand, assignment, {"cpus": size})
         ends.append(holding)
     free = 60 - sum(sizes)
-    found = WhatIf(cluster, ledger).needed(lambda: cluster.uses["a"].cpus >= wanted, ends)
+    found = PreemptionPlanner(cluster, ledger).needed(lambda: cluster.uses["a"].cpus >= wanted, ends)
     assert found is not None
     freed = [sizes[int(holding.job_id)] for holding in found]
     assert free + sum(freed) >= wanted
