@@ -18,7 +18,7 @@ from .amounts import ANY_GPU, of_task
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
 from .placement import Cluster
-from .preemption import Holding, PreemptionPlanner
+from .preemption import JobHolding, PreemptionPlanner
 from .queue import Line, Standing
 from .quota import Bound, Excess
 from .reservations import Reservation, ReservedPlace
@@ -139,7 +139,7 @@ class Dispatcher(SchedulerState):
         for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
             self._somebody_is_due = self._somebody_is_due or self._is_line_due(line)
         self.queue.remove(job_id)
-        holding = Holding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
+        holding = JobHolding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
             amounts = of_task(demand, assignment, self._nodes)
             holding.tasks[place] = (demand, assignment, amounts)
@@ -194,8 +194,8 @@ class Dispatcher(SchedulerState):
         return needed is not None
 
     def _plan(
-        self, job_id: str, bound: Bound, ends: Sequence[Holding], kept: Sequence[Reservation]
-    ) -> list[Holding] | None:
+        self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
+    ) -> list[JobHolding] | None:
         """Find which of `ends` must end for a job to fit beside what is `kept`; claim its places then."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         user, cluster = waiting.user, waiting.virtual_cluster

@@ -13,7 +13,7 @@ from .quota import Ledger
 
 
 @dataclass(slots=True, eq=False)
-class Holding:
+class JobHolding:
     """What a job holds. `since`: when it got it; `expected_end`: when it will have ended at the latest."""
 
     job_id: str
@@ -45,13 +45,13 @@ class PreemptionPlanner:
         self._cluster = cluster
         self._ledger = ledger
 
-    def needed(self, fits: Callable[[], bool], ends: Sequence[Holding]) -> list[Holding] | None:
+    def needed(self, fits: Callable[[], bool], ends: Sequence[JobHolding]) -> list[JobHolding] | None:
         """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
 
         None of those found can be left out. `fits` must leave everything as it found it; the last time that
         it succeeds, exactly those found are lifted.
         """
-        lifted: list[Holding] = []
+        lifted: list[JobHolding] = []
         step = 1
         try:
             while not fits():
@@ -67,11 +67,11 @@ class PreemptionPlanner:
             for holding in lifted:
                 self._put_back(holding)
 
-    def _without_needless(self, fits: Callable[[], bool], lifted: list[Holding]) -> list[Holding]:
+    def _without_needless(self, fits: Callable[[], bool], lifted: list[JobHolding]) -> list[JobHolding]:
         """Keep what cannot be put back; the last come first. All are lifted again when it returns."""
-        kept: list[Holding] = []
+        kept: list[JobHolding] = []
         stack = [lifted[:]]
-        back: list[Holding] = []
+        back: list[JobHolding] = []
         while stack:
             part = stack.pop()
             for holding in part:
@@ -91,12 +91,12 @@ class PreemptionPlanner:
         order = {id(holding): number for number, holding in enumerate(lifted)}
         return sorted(kept, key=lambda holding: order[id(holding)])
 
-    def _lift(self, holding: Holding) -> None:
+    def _lift(self, holding: JobHolding) -> None:
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.release(demand, assignment)
             self._ledger.unbook(holding.virtual_cluster, holding.user, amounts)
 
-    def _put_back(self, holding: Holding) -> None:
+    def _put_back(self, holding: JobHolding) -> None:
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.occupy(demand, assignment)
             self._ledger.book(holding.virtual_cluster, holding.user, amounts)

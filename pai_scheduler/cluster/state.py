@@ -15,7 +15,7 @@ from .definition import VirtualCluster
 from .demand import Assignment, Demand
 from .node import Node
 from .placement import Cluster
-from .preemption import Holding, PreemptionPlanner
+from .preemption import JobHolding, PreemptionPlanner
 from .queue import Line, Queue, Rank
 from .quota import Bound, Excess, Ledger
 from .reservations import Reservation, Reservations
@@ -51,11 +51,11 @@ class SchedulerState:
         self.cluster = cluster
         self.ledger = Ledger(cluster.nodes, clusters)
         self.queue: Queue[Shape] = Queue()
-        self.holdings: dict[str, Holding] = {}
+        self.holdings: dict[str, JobHolding] = {}
         self.reservations = Reservations()
         self._waiting: dict[str, _Waiting] = {}
-        self._by_cluster: dict[str, dict[str, Holding]] = {}
-        self._ending: dict[str, Holding] = {}
+        self._by_cluster: dict[str, dict[str, JobHolding]] = {}
+        self._ending: dict[str, JobHolding] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
         self._empty: Cluster | None = None
@@ -114,7 +114,7 @@ class SchedulerState:
         preempted: bool = False,
     ) -> None:
         """Book what a job holds already; `tasks` by their place in its gang."""
-        holding = Holding(
+        holding = JobHolding(
             job_id, user, virtual_cluster, preemptible, since, ending=ending, preempted=preempted
         )
         for place, (demand, assignment) in tasks.items():
@@ -268,7 +268,7 @@ class SchedulerState:
         with self.reservations.suspended(self.cluster, self.reservations):
             yield
 
-    def awaits(self, job_id: str) -> list[Holding] | None:
+    def awaits(self, job_id: str) -> list[JobHolding] | None:
         """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.
 
         Of all possibilities the one that is expected first; what is kept for others is not looked at.
@@ -286,7 +286,7 @@ class SchedulerState:
         with self.unclaimed():
             return PreemptionPlanner(self.cluster, self.ledger).needed(look, self._by_expected_end())
 
-    def borrowing_elsewhere(self, cluster: str) -> list[Holding]:
+    def borrowing_elsewhere(self, cluster: str) -> list[JobHolding]:
         """List the jobs of all other virtual clusters that borrow, youngest first."""
         found = [
             holding
@@ -307,7 +307,7 @@ class SchedulerState:
         needed = PreemptionPlanner(self.cluster, self.ledger).needed(look, ends)
         return 0 if needed is None else sum(not holding.ending for holding in needed)
 
-    def borrowing(self, cluster: str) -> list[Holding]:
+    def borrowing(self, cluster: str) -> list[JobHolding]:
         """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.
 
         What must not be preempted counts first, then the older before the younger; ending ones do not count.
@@ -337,11 +337,11 @@ class SchedulerState:
         limited = known is not None and known.gpus_per_user is not None
         return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
 
-    def _by_expected_end(self) -> list[Holding]:
+    def _by_expected_end(self) -> list[JobHolding]:
         """Order what runs by when it will have ended: who may run for ever (a notebook server) comes last."""
         never = 1 << 62
 
-        def key(holding: Holding) -> tuple[bool, bool, int, int]:
+        def key(holding: JobHolding) -> tuple[bool, bool, int, int]:
             end = never if holding.expected_end is None else holding.expected_end
             return not holding.ending, not holding.preemptible, end, holding.since
 
@@ -357,7 +357,7 @@ class SchedulerState:
         for demand, assignment in zip(shape.gang, placed, strict=True):
             self.cluster.release(demand, assignment)
 
-    def _file(self, holding: Holding) -> None:
+    def _file(self, holding: JobHolding) -> None:
         if holding.tasks:
             self.holdings[holding.job_id] = holding
             self._by_cluster.setdefault(holding.virtual_cluster, {})[holding.job_id] = holding
@@ -400,5 +400,5 @@ class SchedulerState:
         self.queue.reopen()
 
 
-def _by_age(holding: Holding) -> tuple[bool, int, str]:
+def _by_age(holding: JobHolding) -> tuple[bool, int, str]:
     return holding.preemptible, holding.since, holding.job_id

@@ -10,7 +10,7 @@ from pai_scheduler.cluster.amounts import of_task
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
-from pai_scheduler.cluster.preemption import Holding, PreemptionPlanner
+from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
 from pai_scheduler.cluster.quota import Bound, Ledger
 from tests.scheduler.cluster.desk import port
 from tests.scheduler.making import make_demand, make_node
@@ -27,8 +27,8 @@ class Table:
         self.what_if = PreemptionPlanner(self.cluster, self.ledger)
         self.nodes = {node.name: node for node in NODES}
 
-    def hold(self, job_id: str, *tasks: tuple[Demand, Assignment], vc: str = "x") -> Holding:
-        holding = Holding(job_id, "alice", vc, preemptible=True, since=0)
+    def hold(self, job_id: str, *tasks: tuple[Demand, Assignment], vc: str = "x") -> JobHolding:
+        holding = JobHolding(job_id, "alice", vc, preemptible=True, since=0)
         for place, (demand, assignment) in enumerate(tasks):
             amounts = of_task(demand, assignment, self.nodes)
             holding.tasks[place] = (demand, assignment, amounts)
@@ -36,7 +36,7 @@ class Table:
             self.ledger.book(vc, "alice", amounts)
         return holding
 
-    def cores(self, job_id: str, count: int, node: str = "a") -> Holding:
+    def cores(self, job_id: str, count: int, node: str = "a") -> JobHolding:
         return self.hold(job_id, (make_demand(count), Assignment(node)))
 
     def free(self, count: int, node: str = "a") -> Callable[[], bool]:
@@ -52,7 +52,7 @@ class Table:
             self.ledger.excess("x", "alice", {"gpu:": 2}, Bound.MAXIMUM),
         )
 
-    def needed(self, fits: Callable[[], bool], *ends: Holding) -> list[str] | None:
+    def needed(self, fits: Callable[[], bool], *ends: JobHolding) -> list[str] | None:
         """Ask, and see that everything is as it was."""
         before = self.state()
         found = self.what_if.needed(fits, ends)
@@ -173,7 +173,7 @@ def test_none_of_those_found_can_be_left_out(sizes: list[int], wanted: int) -> N
         demand, assignment = make_demand(size), Assignment("a")
         cluster.occupy(demand, assignment)
         ledger.book("x", "alice", {"cpus": size})
-        holding = Holding(str(number), "alice", "x", preemptible=True, since=0)
+        holding = JobHolding(str(number), "alice", "x", preemptible=True, since=0)
         holding.tasks[0] = (demand, assignment, {"cpus": size})
         ends.append(holding)
     free = 60 - sum(sizes)
