@@ -24,7 +24,7 @@ class Fits(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Prospect:
+class Feasibility:
     """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
 
     `excess`: the limit in the way, where it is one; `behind`: resources are free, but kept for others.
@@ -37,9 +37,9 @@ class Prospect:
     behind: bool = False
 
 
-def prospect(
+def feasibility(
     dispatcher: SchedulerState, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
-) -> Prospect:
+) -> Feasibility:
     """Say what would happen to a job that came now."""
     shape = dispatcher.shape(user, cluster, gang, preemptible)
     found = _look(dispatcher, user, cluster, shape)
@@ -57,7 +57,7 @@ def prospect(
     return replace(found, reason=text)
 
 
-def obstacle(dispatcher: SchedulerState, job_id: str) -> Prospect:
+def obstacle(dispatcher: SchedulerState, job_id: str) -> Feasibility:
     """Say what a job waits for that is in line."""
     user, cluster = dispatcher.whose(job_id)
     return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
@@ -65,10 +65,10 @@ def obstacle(dispatcher: SchedulerState, job_id: str) -> Prospect:
 
 def _look(
     dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, job_id: str | None = None
-) -> Prospect:
+) -> Feasibility:
     closed = _closed(dispatcher, cluster)
     if closed is not None:
-        return Prospect(Fits.LATER, closed)
+        return Feasibility(Fits.LATER, closed)
     most = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
     never = _never(dispatcher, user, cluster, shape, most)
     if never is not None:
@@ -76,22 +76,22 @@ def _look(
     with dispatcher.without_claim(job_id):
         found = dispatcher.fits(user, cluster, shape, Bound.GUARANTEE)
         if found is True:
-            return Prospect(Fits.NOW)
+            return Feasibility(Fits.NOW)
         borrows = shape.preemptible and isinstance(found, Excess)
         if shape.preemptible:
             found = dispatcher.fits(user, cluster, shape, most)
         if found is True:
-            return Prospect(Fits.NOW, borrows=True)
+            return Feasibility(Fits.NOW, borrows=True)
         if isinstance(found, Excess):
-            return Prospect(Fits.LATER, _beyond(dispatcher, found), borrows, found)
+            return Feasibility(Fits.LATER, _beyond(dispatcher, found), borrows, found)
         if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
-            return Prospect(Fits.LATER, text, borrows, behind=True)
+            return Feasibility(Fits.LATER, text, borrows, behind=True)
         room = dispatcher.ledger.gpu_room(cluster, most)
         with dispatcher.unclaimed():
             reason = missing(dispatcher.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
-        return Prospect(
+        return Feasibility(
             Fits.LATER, reason or msg("an arrangement of its tasks is being looked for."), borrows
         )
 
@@ -107,19 +107,19 @@ def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
 
 def _never(
     dispatcher: SchedulerState, user: str, cluster: str, shape: Shape, bound: Bound
-) -> Prospect | None:
+) -> Feasibility | None:
     reason = never_fits(dispatcher.cluster, shape.gang)
     if reason is not None:
-        return Prospect(Fits.NEVER, reason)
+        return Feasibility(Fits.NEVER, reason)
     excess = dispatcher.ledger.never_within(cluster, user, shape.asked, bound)
     if excess is None and not dispatcher.ever_fits(cluster, shape, bound):
         # GPUs of any type, too few of each within the limits
         reason = msg("the limits of virtual cluster {vc} leave no arrangement of its tasks.", vc=cluster)
-        return Prospect(Fits.NEVER, msg("Never fits at present: {reason}", reason=reason))
+        return Feasibility(Fits.NEVER, msg("Never fits at present: {reason}", reason=reason))
     if excess is None:
         return None
     reason = msg("Never fits at present: {reason}", reason=_beyond(dispatcher, excess))
-    return Prospect(Fits.NEVER, reason, excess=excess)
+    return Feasibility(Fits.NEVER, reason, excess=excess)
 
 
 def _beyond(dispatcher: SchedulerState, excess: Excess) -> Message:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.feasibility import Fits, obstacle, prospect
+from pai_scheduler.cluster.feasibility import Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.queue import QueuePosition
@@ -92,7 +92,7 @@ class VirtualClusterUse:
 def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
     """Say what submitting a valid job would do now."""
     gang = gang_of(spec, core.settings.default_storage_gb)
-    found = prospect(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    found = feasibility(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
     reason = found.reason
     if found.fits is Fits.NOW and found.borrows:
         reason = msg(

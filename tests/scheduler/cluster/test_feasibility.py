@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.feasibility import Fits, Prospect, obstacle, prospect
+from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.quota import Bound, Excess
 from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
@@ -12,43 +12,43 @@ NEVER = "Never fits at present: "
 
 def asked(
     desk: Desk, *gang: Demand, vc: str = "x", user: str = "alice", preemptible: bool = True
-) -> Prospect:
+) -> Feasibility:
     """Ask what would happen to a job, and see that asking changes nothing."""
     before = desk.scheduler_state()
-    found = prospect(desk.dispatcher, user, vc, gang, preemptible=preemptible)
+    found = feasibility(desk.dispatcher, user, vc, gang, preemptible=preemptible)
     assert desk.scheduler_state() == before
     return found
 
 
-def waits(desk: Desk, job_id: str) -> Prospect:
+def waits(desk: Desk, job_id: str) -> Feasibility:
     before = desk.scheduler_state()
     found = obstacle(desk.dispatcher, job_id)
     assert desk.scheduler_state() == before
     return found
 
 
-def said(found: Prospect) -> tuple[str, str]:
+def said(found: Feasibility) -> tuple[str, str]:
     return found.fits.value, str(found.reason)
 
 
 def test_what_fits_within_the_guarantee_fits_now_and_that_is_all_there_is_to_say() -> None:
-    assert asked(Desk(), gpu(2)) == Prospect(Fits.NOW)
+    assert asked(Desk(), gpu(2)) == Feasibility(Fits.NOW)
 
 
 def test_what_fits_beyond_the_guarantee_borrows() -> None:
-    assert asked(Desk(), gpu(3)) == Prospect(Fits.NOW, borrows=True)
+    assert asked(Desk(), gpu(3)) == Feasibility(Fits.NOW, borrows=True)
 
 
 def test_a_job_that_takes_another_type_than_is_left_of_its_guarantee_borrows() -> None:
     desk = Desk(gpu_node(gpus=2, K80=2))
     desk.hold("x0", (gpu(1, "P100"), on("a", 0)))
     desk.hold("y0", (gpu(2, "K80"), on("a", 2, 3)), vc="y")
-    assert asked(desk, gpu(1)) == Prospect(Fits.NOW, borrows=True)
+    assert asked(desk, gpu(1)) == Feasibility(Fits.NOW, borrows=True)
 
 
 def test_what_must_not_be_stopped_for_others_cannot_borrow() -> None:
     desk = Desk()
-    assert asked(desk, gpu(2), preemptible=False) == Prospect(Fits.NOW)
+    assert asked(desk, gpu(2), preemptible=False) == Feasibility(Fits.NOW)
     never = asked(desk, gpu(3), preemptible=False)
     words = (
         "a job that must not be stopped for others cannot borrow: virtual cluster x is guaranteed "
@@ -94,7 +94,7 @@ def test_a_users_quota_is_told_with_what_the_user_holds() -> None:
     assert never.excess == Excess("x", Bound.MAXIMUM, "gpu:", 3, 0, 2, "alice")
     desk.hold("r", (gpu(1), on("a", 0)))
     assert said(asked(desk, gpu(2))) == ("later", words.format(used=1, asked=2))
-    assert asked(desk, gpu(2), user="bert") == Prospect(Fits.NOW)
+    assert asked(desk, gpu(2), user="bert") == Feasibility(Fits.NOW)
 
 
 def test_what_no_node_has_never_fits() -> None:
@@ -112,7 +112,7 @@ def test_limits_on_each_type_may_leave_no_arrangement_for_ever() -> None:
         "never",
         NEVER + "the limits of virtual cluster x leave no arrangement of its tasks.",
     )
-    assert asked(desk, gpu(1), gpu(1)) == Prospect(Fits.NOW)
+    assert asked(desk, gpu(1), gpu(1)) == Feasibility(Fits.NOW)
 
 
 def test_limits_on_each_type_may_leave_no_arrangement_now() -> None:
