@@ -143,7 +143,7 @@ class Dispatcher(SchedulerState):
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
             amounts = of_task(demand, assignment, self._nodes)
             holding.tasks[place] = (demand, assignment, amounts)
-            self.ledger.book(waiting.virtual_cluster, waiting.user, amounts)
+            self.quota_accounting.book(waiting.virtual_cluster, waiting.user, amounts)
         self._file(holding)
         decisions.append(Start(job_id, assignments, borrows))
 
@@ -211,7 +211,7 @@ class Dispatcher(SchedulerState):
 
         with self.unclaimed():
             # (the last look that succeeded was the one at what is needed)
-            needed = PreemptionPlanner(self.cluster, self.ledger).needed(look, ends)
+            needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
         if needed is None:
             return None
         pairs = list(zip(shape.gang, targets, strict=True))
@@ -223,7 +223,7 @@ class Dispatcher(SchedulerState):
             [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs],
             amounts,
             frozenset(holding.job_id for holding in needed),
-            self.ledger.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
+            self.quota_accounting.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
         self._book(reservation)
         self.reservations.add(self.cluster, reservation)

@@ -87,7 +87,7 @@ def _look(
         if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
             return Feasibility(Fits.LATER, text, borrows, behind=True)
-        room = dispatcher.ledger.gpu_room(cluster, most)
+        room = dispatcher.quota_accounting.gpu_room(cluster, most)
         with dispatcher.unclaimed():
             reason = missing(dispatcher.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
@@ -97,7 +97,7 @@ def _look(
 
 
 def _closed(dispatcher: SchedulerState, cluster: str) -> Message | None:
-    known = dispatcher.ledger.clusters.get(cluster)
+    known = dispatcher.quota_accounting.clusters.get(cluster)
     if known is None:
         return msg("there is no virtual cluster {vc} any more.", vc=cluster)
     if known.stopped:
@@ -111,7 +111,7 @@ def _never(
     reason = never_fits(dispatcher.cluster, shape.gang)
     if reason is not None:
         return Feasibility(Fits.NEVER, reason)
-    excess = dispatcher.ledger.never_within(cluster, user, shape.asked, bound)
+    excess = dispatcher.quota_accounting.never_within(cluster, user, shape.asked, bound)
     if excess is None and not dispatcher.ever_fits(cluster, shape, bound):
         # GPUs of any type, too few of each within the limits
         reason = msg("the limits of virtual cluster {vc} leave no arrangement of its tasks.", vc=cluster)
@@ -133,7 +133,7 @@ def _beyond(dispatcher: SchedulerState, excess: Excess) -> Message:
             **values,
             user=excess.user,
         )
-    cluster = dispatcher.ledger.clusters[excess.virtual_cluster]
+    cluster = dispatcher.quota_accounting.clusters[excess.virtual_cluster]
     if excess.bound is Bound.GUARANTEE:
         return msg(
             "a job that must not be stopped for others cannot borrow: virtual cluster {vc} is guaranteed "

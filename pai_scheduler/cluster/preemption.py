@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from .amounts import Amounts
 from .demand import Assignment, Demand
 from .placement import Cluster
-from .quota import Ledger
+from .quota import QuotaAccounting
 
 
 @dataclass(slots=True, eq=False)
@@ -41,9 +41,9 @@ class JobHolding:
 class PreemptionPlanner:
     """Lifts jobs off the cluster and its accounts, and puts them back exactly as they were."""
 
-    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, quota_accounting: QuotaAccounting) -> None:
         self._cluster = cluster
-        self._ledger = ledger
+        self._quota_accounting = quota_accounting
 
     def needed(self, fits: Callable[[], bool], ends: Sequence[JobHolding]) -> list[JobHolding] | None:
         """Find which of `ends` have to end before `fits`, the first of them preferred; None: all do not do.
@@ -94,9 +94,9 @@ class PreemptionPlanner:
     def _lift(self, holding: JobHolding) -> None:
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.release(demand, assignment)
-            self._ledger.unbook(holding.virtual_cluster, holding.user, amounts)
+            self._quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
 
     def _put_back(self, holding: JobHolding) -> None:
         for demand, assignment, amounts in holding.tasks.values():
             self._cluster.occupy(demand, assignment)
-            self._ledger.book(holding.virtual_cluster, holding.user, amounts)
+            self._quota_accounting.book(holding.virtual_cluster, holding.user, amounts)

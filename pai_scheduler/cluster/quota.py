@@ -39,7 +39,7 @@ class Excess:
     user: str | None = None
 
 
-class Ledger:
+class QuotaAccounting:
     """The accounts of all virtual clusters and their users."""
 
     def __init__(self, nodes: Iterable[Node], clusters: Iterable[VirtualCluster]) -> None:

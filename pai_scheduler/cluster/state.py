@@ -17,7 +17,7 @@ from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Line, Queue, Rank
-from .quota import Bound, Excess, Ledger
+from .quota import Bound, Excess, QuotaAccounting
 from .reservations import Reservation, Reservations
 
 
@@ -49,7 +49,7 @@ class SchedulerState:
         clusters: Iterable[VirtualCluster],
     ) -> None:
         self.cluster = cluster
-        self.ledger = Ledger(cluster.nodes, clusters)
+        self.quota_accounting = QuotaAccounting(cluster.nodes, clusters)
         self.queue: Queue[Shape] = Queue()
         self.holdings: dict[str, JobHolding] = {}
         self.reservations = Reservations()
@@ -120,7 +120,7 @@ class SchedulerState:
         for place, (demand, assignment) in tasks.items():
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
-            self.ledger.book(virtual_cluster, user, holding.tasks[place][2])
+            self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
         self._file(holding)
 
     def release(self, job_id: str, place: int) -> None:
@@ -128,7 +128,7 @@ class SchedulerState:
         holding = self.holdings[job_id]
         demand, assignment, amounts = holding.tasks.pop(place)
         self.cluster.release(demand, assignment)
-        self.ledger.unbook(holding.virtual_cluster, holding.user, amounts)
+        self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
         if not holding.tasks:
             del self.holdings[job_id]
             del self._by_cluster[holding.virtual_cluster][job_id]
@@ -137,7 +137,7 @@ class SchedulerState:
         self._freed.add(assignment.node)
         self._freed_clusters.add(holding.virtual_cluster)
         use = self.cluster.uses.get(assignment.node)
-        anybody_borrows = any(self.ledger.is_over_guarantee(name) for name in self._by_cluster)
+        anybody_borrows = any(self.quota_accounting.is_over_guarantee(name) for name in self._by_cluster)
 
         def worth(line: Line[Shape]) -> bool:
             if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
@@ -189,12 +189,12 @@ class SchedulerState:
         for holding in self.holdings.values():
             for demand, assignment, _ in holding.tasks.values():
                 self.cluster.occupy(demand, assignment)
-        self.ledger.set_nodes(nodes)
+        self.quota_accounting.set_nodes(nodes)
         self._start_over()
 
     def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
         """Shares or quotas changed."""
-        self.ledger.set_clusters(clusters)
+        self.quota_accounting.set_clusters(clusters)
         for job_id, waiting in self._waiting.items():
             # a quota makes lines of their own for each user
             shape, rank, overtaken = (
@@ -235,7 +235,7 @@ class SchedulerState:
 
     def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
         """Tell whether a gang would fit if nobody held anything."""
-        room = self.ledger.gpu_room(cluster, bound, empty=True)
+        room = self.quota_accounting.gpu_room(cluster, bound, empty=True)
         if self._empty is None:
             self._empty = self.cluster.emptied()
         self._empty.allow_searches()
@@ -284,14 +284,16 @@ class SchedulerState:
             return self.fits(user, cluster, shape, bound, beside_claims=False) is True
 
         with self.unclaimed():
-            return PreemptionPlanner(self.cluster, self.ledger).needed(look, self._by_expected_end())
+            return PreemptionPlanner(self.cluster, self.quota_accounting).needed(
+                look, self._by_expected_end()
+            )
 
     def borrowing_elsewhere(self, cluster: str) -> list[JobHolding]:
         """List the jobs of all other virtual clusters that borrow, youngest first."""
         found = [
             holding
             for name in self._by_cluster
-            if name != cluster and self.ledger.is_over_guarantee(name)
+            if name != cluster and self.quota_accounting.is_over_guarantee(name)
             for holding in self.borrowing(name)
         ]
         # (a job id is random: it only makes the order of equals the same every time)
@@ -304,7 +306,7 @@ class SchedulerState:
             return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
 
         ends = [*self._ending.values(), *self.borrowing_elsewhere(cluster)]
-        needed = PreemptionPlanner(self.cluster, self.ledger).needed(look, ends)
+        needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
         return 0 if needed is None else sum(not holding.ending for holding in needed)
 
     def borrowing(self, cluster: str) -> list[JobHolding]:
@@ -312,7 +314,7 @@ class SchedulerState:
 
         What must not be preempted counts first, then the older before the younger; ending ones do not count.
         """
-        limits = self.ledger.limits(cluster, Bound.GUARANTEE)
+        limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
         if limits is None:
             return []
         counted: Counter[str] = Counter()
@@ -333,7 +335,7 @@ class SchedulerState:
 
     def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
         """Give what makes jobs equal to the queue."""
-        known = self.ledger.clusters.get(cluster)
+        known = self.quota_accounting.clusters.get(cluster)
         limited = known is not None and known.gpus_per_user is not None
         return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
 
@@ -348,10 +350,10 @@ class SchedulerState:
         return sorted(self.holdings.values(), key=key)
 
     def _try(self, user: str, cluster: str, shape: Shape, bound: Bound) -> list[Assignment] | Excess | None:
-        excess = self.ledger.excess(cluster, user, shape.asked, bound)
+        excess = self.quota_accounting.excess(cluster, user, shape.asked, bound)
         if excess is not None:
             return excess
-        return self.cluster.place(shape.gang, self.ledger.gpu_room(cluster, bound))
+        return self.cluster.place(shape.gang, self.quota_accounting.gpu_room(cluster, bound))
 
     def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
         for demand, assignment in zip(shape.gang, placed, strict=True):
@@ -365,10 +367,10 @@ class SchedulerState:
                 self._ending[holding.job_id] = holding
 
     def _book(self, reservation: Reservation) -> None:
-        self.ledger.book(reservation.virtual_cluster, reservation.user, reservation.amounts)
+        self.quota_accounting.book(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
     def _unbook(self, reservation: Reservation) -> None:
-        self.ledger.unbook(reservation.virtual_cluster, reservation.user, reservation.amounts)
+        self.quota_accounting.unbook(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
     def _drop_claim(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""

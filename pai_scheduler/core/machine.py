@@ -163,7 +163,7 @@ class Core:
 
     def run_seconds(self, spec: JobSpec) -> int | None:
         """Give how long an attempt may run: as the job says, at most as its virtual cluster allows."""
-        cluster = self.dispatcher.ledger.clusters.get(spec.virtual_cluster)
+        cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
         asked = spec.max_run_seconds
         if cluster is None:
             return asked

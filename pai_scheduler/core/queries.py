@@ -101,20 +101,20 @@ def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
             vc=spec.virtual_cluster,
         )
     scheduler_state = core.dispatcher
-    cluster = scheduler_state.ledger.clusters.get(spec.virtual_cluster)
+    cluster = scheduler_state.quota_accounting.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
         scheduler_state.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
         core.run_seconds(spec),
         cluster.gpus_per_user if cluster is not None else None,
-        scheduler_state.ledger.user_gpus(spec.virtual_cluster, user),
+        scheduler_state.quota_accounting.user_gpus(spec.virtual_cluster, user),
     )
     return Forecast((), found.fits.value, reason, found.borrows, limits)
 
 
 def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:
     """Find what a valid job asks for that its virtual cluster does not allow."""
-    cluster = core.dispatcher.ledger.clusters.get(spec.virtual_cluster)
+    cluster = core.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
     asked, limit = spec.max_run_seconds, cluster.max_run_seconds if cluster is not None else None
     if asked is None or limit is None or asked <= limit:
         return []

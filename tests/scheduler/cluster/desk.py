@@ -138,7 +138,10 @@ class Desk:
                 (use.node.name, use.cpus, use.memory_mb, use.storage_gb, {**use.gpus}, set(use.ports))
                 for use in dispatcher.cluster.uses.values()
             ],
-            {name: dict(dispatcher.ledger.used(name)) for name in dispatcher.ledger.clusters},
+            {
+                name: dict(dispatcher.quota_accounting.used(name))
+                for name in dispatcher.quota_accounting.clusters
+            },
         )
 
 

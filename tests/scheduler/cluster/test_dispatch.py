@@ -293,7 +293,7 @@ def test_what_a_task_held_is_free_while_the_others_of_its_gang_still_run() -> No
     assert desk.dispatcher.holdings["gang"].amounts["gpu:P100"] == 2
     desk.end("gang", "waits")
     assert not desk.dispatcher.holdings
-    assert desk.dispatcher.ledger.used("x") == {}
+    assert desk.dispatcher.quota_accounting.used("x") == {}
 
 
 def test_somebody_of_another_virtual_cluster_has_what_becomes_free() -> None:
@@ -381,7 +381,7 @@ def test_another_rank_costs_a_job_its_claim_and_it_finds_another() -> None:
     desk.dispatcher.rerank("large", (1, 99))
     desk.decide()
     assert desk.claimed() == ["second", "large"]
-    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 8
+    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 8
     assert desk.end("r") == ["+second"]
 
 

@@ -347,7 +347,7 @@ class RandomDispatch(RuleBasedStateMachine):
             for reservation in self.dispatcher.reservations:
                 if reservation.virtual_cluster == name:
                     expected["cpus"] += reservation.amounts["cpus"]
-            assert self.dispatcher.ledger.used(name).get("cpus", 0) == expected["cpus"]
+            assert self.dispatcher.quota_accounting.used(name).get("cpus", 0) == expected["cpus"]
 
     @invariant()
     def who_waits_has_a_reason_and_who_could_start_has_started(self) -> None:
@@ -441,7 +441,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 found
             )
         assert not list(self.dispatcher.reservations)
-        assert not any(self.dispatcher.ledger.used(name) for name in ("x", "y"))
+        assert not any(self.dispatcher.quota_accounting.used(name) for name in ("x", "y"))
 
 
 TestRandomDispatch = RandomDispatch.TestCase

@@ -11,7 +11,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
-from pai_scheduler.cluster.quota import Bound, Ledger
+from pai_scheduler.cluster.quota import Bound, QuotaAccounting
 from tests.scheduler.cluster.desk import port
 from tests.scheduler.making import make_demand, make_node
 
@@ -23,8 +23,8 @@ class Table:
 
     def __init__(self) -> None:
         self.cluster = Cluster(NODES, shares_host_ports=True)
-        self.ledger = Ledger(NODES, [VirtualCluster("x", 50, gpus_per_user=2)])
-        self.what_if = PreemptionPlanner(self.cluster, self.ledger)
+        self.quota_accounting = QuotaAccounting(NODES, [VirtualCluster("x", 50, gpus_per_user=2)])
+        self.what_if = PreemptionPlanner(self.cluster, self.quota_accounting)
         self.nodes = {node.name: node for node in NODES}
 
     def hold(self, job_id: str, *tasks: tuple[Demand, Assignment], vc: str = "x") -> JobHolding:
@@ -33,7 +33,7 @@ class Table:
             amounts = of_task(demand, assignment, self.nodes)
             holding.tasks[place] = (demand, assignment, amounts)
             self.cluster.occupy(demand, assignment)
-            self.ledger.book(vc, "alice", amounts)
+            self.quota_accounting.book(vc, "alice", amounts)
         return holding
 
     def cores(self, job_id: str, count: int, node: str = "a") -> JobHolding:
@@ -48,8 +48,8 @@ class Table:
                 (use.cpus, use.memory_mb, use.storage_gb, dict(use.gpus), set(use.ports))
                 for use in self.cluster.uses.values()
             ],
-            dict(self.ledger.used("x")),
-            self.ledger.excess("x", "alice", {"gpu:": 2}, Bound.MAXIMUM),
+            dict(self.quota_accounting.used("x")),
+            self.quota_accounting.excess("x", "alice", {"gpu:": 2}, Bound.MAXIMUM),
         )
 
     def needed(self, fits: Callable[[], bool], *ends: JobHolding) -> list[str] | None:
@@ -109,7 +109,7 @@ def test_what_a_job_holds_is_off_the_accounts_too() -> None:
     other = table.hold("cores", (make_demand(1), Assignment("a")), vc="elsewhere")
 
     def within() -> bool:
-        return table.ledger.excess("x", "alice", {"gpu:P100": 2}, Bound.MAXIMUM) is None
+        return table.quota_accounting.excess("x", "alice", {"gpu:P100": 2}, Bound.MAXIMUM) is None
 
     assert table.needed(within, other, holding) == ["gpus"]
 
@@ -167,17 +167,19 @@ def test_the_last_look_that_succeeds_is_the_one_at_exactly_those_found(sizes: li
 def test_none_of_those_found_can_be_left_out(sizes: list[int], wanted: int) -> None:
     node = make_node(cpus=60)
     cluster = Cluster([node])
-    ledger = Ledger([node], [VirtualCluster("x", 100)])
+    quota_accounting = QuotaAccounting([node], [VirtualCluster("x", 100)])
     ends = []
     for number, size in enumerate(sizes):
         demand, assignment = make_demand(size), Assignment("a")
         cluster.occupy(demand, assignment)
-        ledger.book("x", "alice", {"cpus": size})
+        quota_accounting.book("x", "alice", {"cpus": size})
         holding = JobHolding(str(number), "alice", "x", preemptible=True, since=0)
         holding.tasks[0] = (demand, assignment, {"cpus": size})
         ends.append(holding)
     free = 60 - sum(sizes)
-    found = PreemptionPlanner(cluster, ledger).needed(lambda: cluster.uses["a"].cpus >= wanted, ends)
+    found = PreemptionPlanner(cluster, quota_accounting).needed(
+        lambda: cluster.uses["a"].cpus >= wanted, ends
+    )
     assert found is not None
     freed = [sizes[int(holding.job_id)] for holding in found]
     assert free + sum(freed) >= wanted

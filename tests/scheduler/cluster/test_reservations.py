@@ -299,7 +299,7 @@ def test_a_claim_ends_when_its_job_leaves_and_others_have_what_was_kept() -> Non
     assert desk.claimed() == []
     assert desk.end("small") == []
     assert desk.scheduler_state() != scheduler_state
-    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 1
+    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 1
 
 
 def test_a_claim_is_made_anew_when_nodes_change() -> None:
@@ -309,7 +309,7 @@ def test_a_claim_is_made_anew_when_nodes_change() -> None:
     desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
     assert desk.decide() == []
     assert desk.claimed() == ["large"]
-    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 3
+    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 3
     desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
     assert desk.decide() == ["+large"]
     assert desk.nodes_of("large") == ["b"]
@@ -323,7 +323,7 @@ def test_a_claim_ends_where_shares_change_and_leave_no_room_for_it() -> None:
     desk.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
     assert desk.decide() == []
     assert desk.claimed() == []
-    assert not desk.dispatcher.ledger.used("x")
+    assert not desk.dispatcher.quota_accounting.used("x")
     assert desk.wait("small", gpu(2)) == ["+small"]
 
 
@@ -339,7 +339,7 @@ def test_two_claims_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: 
     assert desk.end("r") in (["+first"], ["~first"])
     assert desk.end("first") in (["+second"], ["~second"])
     assert desk.end("second") == []
-    assert not desk.dispatcher.ledger.used("x")
+    assert not desk.dispatcher.quota_accounting.used("x")
 
 
 def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> None:
@@ -373,12 +373,12 @@ def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> N
     desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
     assert desk.decide() == []
     assert desk.claimed() == ["first"]
-    assert desk.dispatcher.ledger.used("x")["gpu:P100"] == 4
+    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 4
     assert desk.end("r") == ["+first"]
     assert desk.end("first") == ["+second"]
     assert desk.end("second") == ["+third"]
     assert desk.end("third") == []
-    assert not desk.dispatcher.ledger.used("x")
+    assert not desk.dispatcher.quota_accounting.used("x")
 
 
 def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:
