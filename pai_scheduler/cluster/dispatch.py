@@ -20,7 +20,7 @@ from .demand import Assignment
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Line, Standing
-from .quota import Bound, Excess
+from .quota import Bound, QuotaViolation
 from .reservations import Reservation, ReservedPlace
 from .state import SchedulerState, Shape
 
@@ -101,7 +101,7 @@ class Dispatcher(SchedulerState):
             found = self._place(job_id, Bound.GUARANTEE)
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=False)
-        elif isinstance(found, Excess):
+        elif isinstance(found, QuotaViolation):
             if shape.preemptible and found.user is None:
                 self.queue.set(job_id, Standing.DEFERRED, within=False)
             else:
@@ -147,7 +147,7 @@ class Dispatcher(SchedulerState):
         self._file(holding)
         decisions.append(Start(job_id, assignments, borrows))
 
-    def _place(self, job_id: str, bound: Bound) -> list[Assignment] | Excess | None:
+    def _place(self, job_id: str, bound: Bound) -> list[Assignment] | QuotaViolation | None:
         """Place a waiting job (booked on the cluster only); else the limit it goes beyond, None: no room."""
         waiting = self._waiting[job_id]
         return self._try(waiting.user, waiting.virtual_cluster, self.queue.shape(job_id), bound)
@@ -223,7 +223,7 @@ class Dispatcher(SchedulerState):
             [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs],
             amounts,
             frozenset(holding.job_id for holding in needed),
-            self.quota_accounting.excess(cluster, user, amounts, Bound.GUARANTEE) is None,
+            self.quota_accounting.violation(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
         self._book(reservation)
         self.reservations.add(self.cluster, reservation)
@@ -269,7 +269,7 @@ class Dispatcher(SchedulerState):
                     break
         for other in behind:
             self._book(other)
-        reservation.beyond_limit = isinstance(found, Excess)
+        reservation.beyond_limit = isinstance(found, QuotaViolation)
         if isinstance(found, list):
             self._unbook(reservation)
             self.reservations.pop(self.cluster, job_id)

@@ -11,7 +11,7 @@ from pai_scheduler.job.messages import Message, counted, msg
 from .amounts import describe
 from .demand import Demand
 from .diagnosis import missing, never_fits
-from .quota import Bound, Excess
+from .quota import Bound, QuotaViolation
 from .state import SchedulerState, Shape
 
 
@@ -27,13 +27,13 @@ class Fits(StrEnum):
 class Feasibility:
     """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
 
-    `excess`: the limit in the way, where it is one; `behind`: resources are free, but kept for others.
+    `violation`: the limit in the way, where it is one; `behind`: resources are free, but kept for others.
     """
 
     fits: Fits
     reason: Message | None = None
     borrows: bool = False
-    excess: Excess | None = None
+    violation: QuotaViolation | None = None
     behind: bool = False
 
 
@@ -43,7 +43,7 @@ def feasibility(
     """Say what would happen to a job that came now."""
     shape = dispatcher.shape(user, cluster, gang, preemptible)
     found = _look(dispatcher, user, cluster, shape)
-    if found.fits is not Fits.LATER or found.borrows or found.excess is not None:
+    if found.fits is not Fits.LATER or found.borrows or found.violation is not None:
         return found
     count = dispatcher.would_preempt(user, cluster, shape)
     if not count:
@@ -77,12 +77,12 @@ def _look(
         found = dispatcher.fits(user, cluster, shape, Bound.GUARANTEE)
         if found is True:
             return Feasibility(Fits.NOW)
-        borrows = shape.preemptible and isinstance(found, Excess)
+        borrows = shape.preemptible and isinstance(found, QuotaViolation)
         if shape.preemptible:
             found = dispatcher.fits(user, cluster, shape, most)
         if found is True:
             return Feasibility(Fits.NOW, borrows=True)
-        if isinstance(found, Excess):
+        if isinstance(found, QuotaViolation):
             return Feasibility(Fits.LATER, _beyond(dispatcher, found), borrows, found)
         if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
@@ -111,30 +111,30 @@ def _never(
     reason = never_fits(dispatcher.cluster, shape.gang)
     if reason is not None:
         return Feasibility(Fits.NEVER, reason)
-    excess = dispatcher.quota_accounting.never_within(cluster, user, shape.asked, bound)
-    if excess is None and not dispatcher.ever_fits(cluster, shape, bound):
+    violation = dispatcher.quota_accounting.never_within(cluster, user, shape.asked, bound)
+    if violation is None and not dispatcher.ever_fits(cluster, shape, bound):
         # GPUs of any type, too few of each within the limits
         reason = msg("the limits of virtual cluster {vc} leave no arrangement of its tasks.", vc=cluster)
         return Feasibility(Fits.NEVER, msg("Never fits at present: {reason}", reason=reason))
-    if excess is None:
+    if violation is None:
         return None
-    reason = msg("Never fits at present: {reason}", reason=_beyond(dispatcher, excess))
-    return Feasibility(Fits.NEVER, reason, excess=excess)
+    reason = msg("Never fits at present: {reason}", reason=_beyond(dispatcher, violation))
+    return Feasibility(Fits.NEVER, reason, violation=violation)
 
 
-def _beyond(dispatcher: SchedulerState, excess: Excess) -> Message:
-    asked = describe(excess.resource, excess.asked)
-    limit = describe(excess.resource, excess.limit)
-    values = {"vc": excess.virtual_cluster, "asked": asked, "limit": limit, "used": excess.used}
-    if excess.user is not None:
+def _beyond(dispatcher: SchedulerState, violation: QuotaViolation) -> Message:
+    asked = describe(violation.resource, violation.asked)
+    limit = describe(violation.resource, violation.limit)
+    values = {"vc": violation.virtual_cluster, "asked": asked, "limit": limit, "used": violation.used}
+    if violation.user is not None:
         return msg(
             "a user may hold {limit} in virtual cluster {vc}; {user} holds {used}, "
             "and the job asks for {asked}.",
             **values,
-            user=excess.user,
+            user=violation.user,
         )
-    cluster = dispatcher.quota_accounting.clusters[excess.virtual_cluster]
-    if excess.bound is Bound.GUARANTEE:
+    cluster = dispatcher.quota_accounting.clusters[violation.virtual_cluster]
+    if violation.bound is Bound.GUARANTEE:
         return msg(
             "a job that must not be stopped for others cannot borrow: virtual cluster {vc} is guaranteed "
             "{limit} ({share:g} %), its jobs hold {used}, and the job asks for {asked}.",

@@ -24,7 +24,7 @@ class Bound(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Excess:
+class QuotaViolation:
     """A share or quota that a request goes beyond. `user`: it is that user's quota of GPUs.
 
     `resource` is a key of an amount; `used` includes what is kept for jobs that come first.
@@ -105,15 +105,17 @@ class QuotaAccounting:
             if is_gpu(key)
         }
 
-    def excess(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> Excess | None:
+    def violation(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> QuotaViolation | None:
         """Say which limit a request goes beyond, on top of what is used; None: it is within all."""
         known = self.clusters.get(cluster)
         if known is not None and known.stopped:
-            return Excess(cluster, bound, CPUS, asked.get(CPUS, 0), self.used(cluster).get(CPUS, 0), 0)
+            return QuotaViolation(
+                cluster, bound, CPUS, asked.get(CPUS, 0), self.used(cluster).get(CPUS, 0), 0
+            )
         over_quota = self._over_quota(cluster, user, asked, bound, self._user_gpus[cluster, user])
         return over_quota or self._over(cluster, asked, bound, self.used(cluster))
 
-    def never_within(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> Excess | None:
+    def never_within(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> QuotaViolation | None:
         """Say which limit a request goes beyond even when nobody holds anything."""
         return self._over_quota(cluster, user, asked, bound, 0) or self._over(cluster, asked, bound, {})
 
@@ -124,15 +126,17 @@ class QuotaAccounting:
             return False
         return any(count > limits.get(key, 0) for key, count in self.used(cluster).items() if count)
 
-    def _over_quota(self, cluster: str, user: str, asked: Amounts, bound: Bound, used: int) -> Excess | None:
+    def _over_quota(
+        self, cluster: str, user: str, asked: Amounts, bound: Bound, used: int
+    ) -> QuotaViolation | None:
         known = self.clusters.get(cluster)
         quota = known.gpus_per_user if known is not None else None
         gpus = gpus_in(asked)
         if quota is None or not gpus or used + gpus <= quota:
             return None
-        return Excess(cluster, bound, ANY_GPU, gpus, used, quota, user)
+        return QuotaViolation(cluster, bound, ANY_GPU, gpus, used, quota, user)
 
-    def _over(self, cluster: str, asked: Amounts, bound: Bound, used: Amounts) -> Excess | None:
+    def _over(self, cluster: str, asked: Amounts, bound: Bound, used: Amounts) -> QuotaViolation | None:
         limits = self.limits(cluster, bound)
         if limits is None:
             return None
@@ -144,7 +148,7 @@ class QuotaAccounting:
             else:
                 limit, in_use = limits.get(key, 0), used.get(key, 0)
             if in_use + count > limit:
-                return Excess(cluster, bound, key, count, in_use, limit)
+                return QuotaViolation(cluster, bound, key, count, in_use, limit)
         return None
 
     def _compute(self, cluster: str, bound: Bound) -> Mapping[str, int] | None:

@@ -57,18 +57,18 @@ def overlay(
     """
     clusters = {**file, **{name: cluster for name, cluster in changes.items() if cluster is not None}}
     clusters = {name: cluster for name, cluster in clusters.items() if changes.get(name, cluster) is not None}
-    excess = _sum(clusters.values()) - _ALL
+    violation = _sum(clusters.values()) - _ALL
     default = clusters[DEFAULT]
-    if excess <= Decimal("1e-6"):
+    if violation <= Decimal("1e-6"):
         return clusters
-    if excess > _exact(default.capacity):
+    if violation > _exact(default.capacity):
         message = msg(
             "Together with those that administrators have set, the capacities add up to {total:g} per cent; "
             "they may add up to 100 at most.",
-            total=float(excess + _ALL),
+            total=float(violation + _ALL),
         )
         raise DefinitionError("virtualClusters", message)
-    return {**clusters, DEFAULT: _changed(default, -excess)}
+    return {**clusters, DEFAULT: _changed(default, -violation)}
 
 
 def difference(

@@ -17,7 +17,7 @@ from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .queue import Line, Queue, Rank
-from .quota import Bound, Excess, QuotaAccounting
+from .quota import Bound, QuotaAccounting, QuotaViolation
 from .reservations import Reservation, Reservations
 
 
@@ -218,7 +218,7 @@ class SchedulerState:
 
     def fits(
         self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
-    ) -> Excess | bool:
+    ) -> QuotaViolation | bool:
         """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
         out = (
             self.reservations
@@ -231,7 +231,7 @@ class SchedulerState:
             placed = self._try(user, cluster, shape, bound)
             if isinstance(placed, list):
                 self._unplace(shape, placed)
-        return placed if isinstance(placed, Excess) else placed is not None
+        return placed if isinstance(placed, QuotaViolation) else placed is not None
 
     def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
         """Tell whether a gang would fit if nobody held anything."""
@@ -349,10 +349,12 @@ class SchedulerState:
 
         return sorted(self.holdings.values(), key=key)
 
-    def _try(self, user: str, cluster: str, shape: Shape, bound: Bound) -> list[Assignment] | Excess | None:
-        excess = self.quota_accounting.excess(cluster, user, shape.asked, bound)
-        if excess is not None:
-            return excess
+    def _try(
+        self, user: str, cluster: str, shape: Shape, bound: Bound
+    ) -> list[Assignment] | QuotaViolation | None:
+        violation = self.quota_accounting.violation(cluster, user, shape.asked, bound)
+        if violation is not None:
+            return violation
         return self.cluster.place(shape.gang, self.quota_accounting.gpu_room(cluster, bound))
 
     def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:

@@ -371,19 +371,19 @@ class RandomDispatch(RuleBasedStateMachine):
     @invariant()
     def a_limit_in_the_way_is_told_with_its_numbers(self) -> None:
         for job in self.waiting.values():
-            excess = obstacle(self.dispatcher, job.id).excess
-            if excess is None or len(self.dispatcher.reservations):
+            violation = obstacle(self.dispatcher, job.id).violation
+            if violation is None or len(self.dispatcher.reservations):
                 continue
             cluster = self.rules.clusters[job.cluster]
             mine = [other for other in self.holding.values() if other.cluster == job.cluster]
             never = obstacle(self.dispatcher, job.id).fits is Fits.NEVER
-            if excess.user is not None:
+            if violation.user is not None:
                 mine = [other for other in mine if other.user == job.user]
                 used, limit = self.gpus(mine), cluster.gpus_per_user
             else:
                 share = cluster.max_capacity if job.preemptible else cluster.capacity
                 limits, held = self.rules.limits(share), self.rules.used(mine, job.cluster)
-                key = {"cpus": "cpus", "memoryMB": "memory"}.get(excess.resource, excess.resource[4:])
+                key = {"cpus": "cpus", "memoryMB": "memory"}.get(violation.resource, violation.resource[4:])
                 if key:
                     used, limit = held[key], limits[key]
                 else:
@@ -392,13 +392,13 @@ class RandomDispatch(RuleBasedStateMachine):
             asked = {
                 "cpus": sum(demand.cpus for demand in job.gang),
                 "memoryMB": sum(demand.memory_mb for demand in job.gang),
-            }.get(excess.resource, sum(demand.gpus for demand in job.gang if demand.gpus))
-            if excess.resource in ("gpu:P100", "gpu:K80"):
-                asked = sum(d.gpus for d in job.gang if d.gpu_type == excess.resource[4:])
-            elif excess.resource == "gpu:" and excess.user is None:
+            }.get(violation.resource, sum(demand.gpus for demand in job.gang if demand.gpus))
+            if violation.resource in ("gpu:P100", "gpu:K80"):
+                asked = sum(d.gpus for d in job.gang if d.gpu_type == violation.resource[4:])
+            elif violation.resource == "gpu:" and violation.user is None:
                 asked = sum(demand.gpus for demand in job.gang if demand.gpu_type is None)
-            assert (excess.asked, excess.used, excess.limit) == (asked, 0 if never else used, limit)
-            assert excess.asked + excess.used > excess.limit
+            assert (violation.asked, violation.used, violation.limit) == (asked, 0 if never else used, limit)
+            assert violation.asked + violation.used > violation.limit
 
     def gpus(self, jobs: list[Known]) -> int:
         return sum(self.rules.amounts(job)[kind] for job in jobs for kind in TYPES)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
-from pai_scheduler.cluster.quota import Bound, Excess
+from pai_scheduler.cluster.quota import Bound, QuotaViolation
 from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on
 from tests.scheduler.making import make_demand
 
@@ -54,7 +54,7 @@ def test_what_must_not_be_stopped_for_others_cannot_borrow() -> None:
         "a job that must not be stopped for others cannot borrow: virtual cluster x is guaranteed "
         "2 × P100 (50 %), its jobs hold {used}, and the job asks for {asked} × P100."
     )
-    assert asked(desk, gpu(3, "P100"), preemptible=False).excess == Excess(
+    assert asked(desk, gpu(3, "P100"), preemptible=False).violation == QuotaViolation(
         "x", Bound.GUARANTEE, "gpu:P100", 3, 0, 2
     )
     assert said(asked(desk, gpu(3, "P100"), preemptible=False)) == (
@@ -65,7 +65,7 @@ def test_what_must_not_be_stopped_for_others_cannot_borrow() -> None:
     desk.hold("r", (gpu(1), on("a", 0)))
     later = asked(desk, gpu(2, "P100"), preemptible=False)
     assert said(later) == ("later", words.format(used=1, asked=2))
-    assert later.excess == Excess("x", Bound.GUARANTEE, "gpu:P100", 2, 1, 2)
+    assert later.violation == QuotaViolation("x", Bound.GUARANTEE, "gpu:P100", 2, 1, 2)
     assert not later.borrows
 
 
@@ -80,7 +80,7 @@ def test_the_most_that_a_virtual_cluster_may_hold_is_told_with_its_share() -> No
     later = asked(desk, make_demand(60))
     assert said(later) == ("later", words.format(used=3, asked=60))
     assert later.borrows
-    assert later.excess == Excess("x", Bound.MAXIMUM, "cpus", 60, 3, 62)
+    assert later.violation == QuotaViolation("x", Bound.MAXIMUM, "cpus", 60, 3, 62)
 
 
 def test_a_users_quota_is_told_with_what_the_user_holds() -> None:
@@ -91,7 +91,7 @@ def test_a_users_quota_is_told_with_what_the_user_holds() -> None:
     )
     never = asked(desk, gpu(3))
     assert said(never) == ("never", NEVER + words.format(used=0, asked=3))
-    assert never.excess == Excess("x", Bound.MAXIMUM, "gpu:", 3, 0, 2, "alice")
+    assert never.violation == QuotaViolation("x", Bound.MAXIMUM, "gpu:", 3, 0, 2, "alice")
     desk.hold("r", (gpu(1), on("a", 0)))
     assert said(asked(desk, gpu(2))) == ("later", words.format(used=1, asked=2))
     assert asked(desk, gpu(2), user="bert") == Feasibility(Fits.NOW)
@@ -103,7 +103,7 @@ def test_what_no_node_has_never_fits() -> None:
         "never",
         NEVER + "a task asks for 5 × GPU, the largest node has 4. Ask for at most 4 per task.",
     )
-    assert found.excess is None
+    assert found.violation is None
 
 
 def test_limits_on_each_type_may_leave_no_arrangement_for_ever() -> None:
@@ -129,7 +129,7 @@ def test_what_is_missing_on_the_nodes_is_told() -> None:
     desk.hold("r", (gpu(3), on("a", 0, 1, 2)))
     found = asked(desk, gpu(2))
     assert said(found) == ("later", "the job asks for 2 × GPU, 1 free (a: 1).")
-    assert (found.borrows, found.excess, found.behind) == (False, None, False)
+    assert (found.borrows, found.violation, found.behind) == (False, None, False)
 
 
 def test_what_is_free_but_kept_for_others_is_told() -> None:

@@ -49,7 +49,7 @@ class Table:
                 for use in self.cluster.uses.values()
             ],
             dict(self.quota_accounting.used("x")),
-            self.quota_accounting.excess("x", "alice", {"gpu:": 2}, Bound.MAXIMUM),
+            self.quota_accounting.violation("x", "alice", {"gpu:": 2}, Bound.MAXIMUM),
         )
 
     def needed(self, fits: Callable[[], bool], *ends: JobHolding) -> list[str] | None:
@@ -109,7 +109,7 @@ def test_what_a_job_holds_is_off_the_accounts_too() -> None:
     other = table.hold("cores", (make_demand(1), Assignment("a")), vc="elsewhere")
 
     def within() -> bool:
-        return table.quota_accounting.excess("x", "alice", {"gpu:P100": 2}, Bound.MAXIMUM) is None
+        return table.quota_accounting.violation("x", "alice", {"gpu:P100": 2}, Bound.MAXIMUM) is None
 
     assert table.needed(within, other, holding) == ["gpus"]
 

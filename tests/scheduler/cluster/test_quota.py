@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.quota import Bound, Excess, QuotaAccounting
+from pai_scheduler.cluster.quota import Bound, QuotaAccounting, QuotaViolation
 from tests.scheduler.making import make_node
 
 GUARANTEE, MAXIMUM = Bound.GUARANTEE, Bound.MAXIMUM
@@ -56,53 +56,53 @@ def test_a_hundred_per_cent_is_no_limit_at_all() -> None:
     for bound in Bound:
         assert quota_accounting.limits("x", bound) is None
         assert quota_accounting.gpu_room("x", bound) is None
-        assert quota_accounting.excess("x", "alice", asked, bound) is None
+        assert quota_accounting.violation("x", "alice", asked, bound) is None
         assert quota_accounting.never_within("x", "alice", asked, bound) is None
     assert not quota_accounting.is_over_guarantee("x")
 
 
 def test_a_share_just_below_a_hundred_is_a_limit() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 99.9))
-    assert quota_accounting.excess("x", "alice", {"cpus": 10}, GUARANTEE) is not None
-    assert quota_accounting.excess("x", "alice", {"cpus": 10}, MAXIMUM) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 10}, GUARANTEE) is not None
+    assert quota_accounting.violation("x", "alice", {"cpus": 10}, MAXIMUM) is None
 
 
 def test_what_is_asked_comes_on_top_of_what_is_used_up_to_the_limit_and_not_beyond() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"cpus": 3, "gpu:P100": 1})
-    assert quota_accounting.excess("x", "alice", {"cpus": 2, "gpu:P100": 1}, GUARANTEE) is None
-    assert quota_accounting.excess("x", "alice", {"cpus": 3}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"cpus": 2, "gpu:P100": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 3}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "cpus", 3, 3, 5
     )
-    assert quota_accounting.excess("x", "bert", {"gpu:P100": 2}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "bert", {"gpu:P100": 2}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:P100", 2, 1, 2
     )
-    assert quota_accounting.excess("x", "alice", {"cpus": 4}, MAXIMUM) is None
-    assert quota_accounting.excess("x", "alice", {"cpus": 5}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("x", "alice", {"cpus": 4}, MAXIMUM) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 5}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "cpus", 5, 3, 7
     )
-    assert quota_accounting.excess("y", "alice", {"cpus": 5, "gpu:P100": 2}, GUARANTEE) is None
+    assert quota_accounting.violation("y", "alice", {"cpus": 5, "gpu:P100": 2}, GUARANTEE) is None
 
 
 def test_of_what_no_node_has_a_share_is_nothing_and_nothing_of_it_may_be_asked() -> None:
     quota_accounting = ledger_of()
-    assert quota_accounting.excess("x", "alice", {"gpu:A100": 1}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("x", "alice", {"gpu:A100": 1}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "gpu:A100", 1, 0, 0
     )
-    assert quota_accounting.excess("x", "alice", {"gpu:A100": 0, "cpus": 1}, MAXIMUM) is None
+    assert quota_accounting.violation("x", "alice", {"gpu:A100": 0, "cpus": 1}, MAXIMUM) is None
 
 
 def test_a_resource_that_is_not_asked_for_may_be_used_beyond_its_limit() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"memoryMB": 900})
-    assert quota_accounting.excess("x", "alice", {"cpus": 1, "memoryMB": 0}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 1, "memoryMB": 0}, GUARANTEE) is None
 
 
 def test_what_would_never_be_within_is_found_however_little_is_used() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"cpus": 7})
     assert quota_accounting.never_within("x", "alice", {"cpus": 7}, MAXIMUM) is None
-    assert quota_accounting.never_within("x", "alice", {"cpus": 8}, MAXIMUM) == Excess(
+    assert quota_accounting.never_within("x", "alice", {"cpus": 8}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "cpus", 8, 0, 7
     )
 
@@ -111,10 +111,10 @@ def test_a_virtual_cluster_that_is_gone_may_hold_nothing() -> None:
     quota_accounting = ledger_of()
     assert quota_accounting.limits("gone", MAXIMUM) == {}
     assert quota_accounting.gpu_room("gone", MAXIMUM) == {}
-    assert quota_accounting.excess("gone", "alice", {"cpus": 1}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("gone", "alice", {"cpus": 1}, MAXIMUM) == QuotaViolation(
         "gone", MAXIMUM, "cpus", 1, 0, 0
     )
-    assert quota_accounting.excess("gone", "alice", {"gpu:": 1}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("gone", "alice", {"gpu:": 1}, MAXIMUM) == QuotaViolation(
         "gone", MAXIMUM, "gpu:", 1, 0, 0
     )
     assert not quota_accounting.is_over_guarantee("gone")
@@ -125,7 +125,7 @@ def test_a_virtual_cluster_that_is_gone_may_hold_nothing() -> None:
 def test_nothing_is_left_for_a_stopped_virtual_cluster() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100, stopped=True))
     quota_accounting.book("x", "alice", {"cpus": 2})
-    assert quota_accounting.excess("x", "alice", {"cpus": 1}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("x", "alice", {"cpus": 1}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "cpus", 1, 2, 0
     )
     assert quota_accounting.never_within("x", "alice", {"cpus": 1}, MAXIMUM) is None
@@ -136,12 +136,12 @@ def test_nothing_is_left_for_a_stopped_virtual_cluster() -> None:
 
 def test_gpus_of_any_type_may_be_taken_up_to_what_is_left_of_all_types_together() -> None:
     quota_accounting = ledger_of()  # x is guaranteed 2 P100 and 1 K80
-    assert quota_accounting.excess("x", "alice", {"gpu:": 3}, GUARANTEE) is None
-    assert quota_accounting.excess("x", "alice", {"gpu:": 4}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"gpu:": 3}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"gpu:": 4}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:", 4, 0, 3
     )
     quota_accounting.book("x", "alice", {"gpu:P100": 1, "cpus": 1})
-    assert quota_accounting.excess("x", "alice", {"gpu:": 3}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"gpu:": 3}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:", 3, 1, 3
     )
 
@@ -149,8 +149,8 @@ def test_gpus_of_any_type_may_be_taken_up_to_what_is_left_of_all_types_together(
 def test_what_is_borrowed_of_one_type_takes_nothing_from_what_is_guaranteed_of_another() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"gpu:P100": 4})
-    assert quota_accounting.excess("x", "alice", {"gpu:": 1}, GUARANTEE) is None
-    assert quota_accounting.excess("x", "alice", {"gpu:": 2}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"gpu:": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"gpu:": 2}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:", 2, 2, 3
     )
 
@@ -171,18 +171,18 @@ def test_a_users_quota_counts_gpus_of_all_types_in_one_virtual_cluster() -> None
         VirtualCluster("x", 50, gpus_per_user=2), VirtualCluster("y", 50, gpus_per_user=2)
     )
     quota_accounting.book("x", "alice", {"gpu:P100": 1, "cpus": 5})
-    assert quota_accounting.excess("x", "alice", {"gpu:K80": 1}, GUARANTEE) is None
-    assert quota_accounting.excess("x", "alice", {"gpu:K80": 1, "gpu:P100": 1}, MAXIMUM) == Excess(
+    assert quota_accounting.violation("x", "alice", {"gpu:K80": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"gpu:K80": 1, "gpu:P100": 1}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "gpu:", 2, 1, 2, "alice"
     )
-    assert quota_accounting.excess("x", "bert", {"gpu:K80": 1, "gpu:P100": 1}, MAXIMUM) is None
-    assert quota_accounting.excess("y", "alice", {"gpu:K80": 1, "gpu:P100": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "bert", {"gpu:K80": 1, "gpu:P100": 1}, MAXIMUM) is None
+    assert quota_accounting.violation("y", "alice", {"gpu:K80": 1, "gpu:P100": 1}, GUARANTEE) is None
 
 
 def test_who_has_used_up_a_quota_may_still_have_what_needs_no_gpu() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100, gpus_per_user=0))
-    assert quota_accounting.excess("x", "alice", {"cpus": 1}, GUARANTEE) is None
-    assert quota_accounting.excess("x", "alice", {"cpus": 1, "gpu:": 1}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"cpus": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 1, "gpu:": 1}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:", 1, 0, 0, "alice"
     )
 
@@ -190,17 +190,17 @@ def test_who_has_used_up_a_quota_may_still_have_what_needs_no_gpu() -> None:
 def test_who_holds_more_than_a_quota_that_was_lowered_may_still_have_what_needs_no_gpu() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100, gpus_per_user=1))
     quota_accounting.book("x", "alice", {"gpu:P100": 2})
-    assert quota_accounting.excess("x", "alice", {"cpus": 1}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 1}, GUARANTEE) is None
 
 
 def test_a_quota_is_named_before_the_share_and_for_ever_where_it_is_for_ever() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 50, gpus_per_user=2))
     quota_accounting.book("x", "alice", {"gpu:P100": 2})
-    excess = quota_accounting.excess("x", "alice", {"gpu:P100": 1}, GUARANTEE)
-    assert excess is not None
-    assert excess.user == "alice"
+    violation = quota_accounting.violation("x", "alice", {"gpu:P100": 1}, GUARANTEE)
+    assert violation is not None
+    assert violation.user == "alice"
     assert quota_accounting.never_within("x", "alice", {"gpu:P100": 2}, GUARANTEE) is None
-    assert quota_accounting.never_within("x", "alice", {"gpu:P100": 3}, GUARANTEE) == Excess(
+    assert quota_accounting.never_within("x", "alice", {"gpu:P100": 3}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "gpu:", 3, 0, 2, "alice"
     )
 
@@ -215,7 +215,7 @@ def test_what_is_unbooked_leaves_no_trace() -> None:
     quota_accounting.book("x", "alice", {"cpus": 1, "gpu:K80": 2})
     quota_accounting.unbook("x", "alice", {"cpus": 1, "gpu:K80": 2})
     assert quota_accounting.used("x") == before == {"cpus": 2, "gpu:P100": 1}
-    assert quota_accounting.excess("x", "alice", {"gpu:": 2}, MAXIMUM) is None
+    assert quota_accounting.violation("x", "alice", {"gpu:": 2}, MAXIMUM) is None
     quota_accounting.unbook("x", "alice", {"cpus": 2, "gpu:P100": 1})
     assert not quota_accounting.used("x")
     assert not quota_accounting.used("y")
@@ -238,11 +238,11 @@ def test_who_holds_what_no_node_has_any_more_borrows() -> None:
 
 def test_shares_follow_the_nodes_and_what_administrators_say() -> None:
     quota_accounting = ledger_of()
-    assert quota_accounting.excess("x", "alice", {"cpus": 6}, GUARANTEE) is not None
+    assert quota_accounting.violation("x", "alice", {"cpus": 6}, GUARANTEE) is not None
     quota_accounting.set_nodes([make_node(cpus=12)])
-    assert quota_accounting.excess("x", "alice", {"cpus": 6}, GUARANTEE) is None
+    assert quota_accounting.violation("x", "alice", {"cpus": 6}, GUARANTEE) is None
     quota_accounting.set_clusters([VirtualCluster("x", 25)])
-    assert quota_accounting.excess("x", "alice", {"cpus": 4}, GUARANTEE) == Excess(
+    assert quota_accounting.violation("x", "alice", {"cpus": 4}, GUARANTEE) == QuotaViolation(
         "x", GUARANTEE, "cpus", 4, 0, 3
     )
     assert quota_accounting.clusters.keys() == {"x"}
