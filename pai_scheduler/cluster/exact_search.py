@@ -14,7 +14,7 @@ ALLOWANCE, MOST_SAVED = 2_000, 20_000
 _MEMORY = 1_000
 
 
-class SecondLook:
+class ExactSearch:
     """The searches of one cluster: how many steps they may still take, and what they did not find."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from pai_scheduler.job.spec import PortRequest
 
 from .demand import Assignment, Demand, fixed_ports
-from .exact_search import SecondLook, best_fit_may_err, enough_gpus
+from .exact_search import ExactSearch, best_fit_may_err, enough_gpus
 from .node import Node
 from .packing import Place, Room, room_of
 
@@ -111,7 +111,7 @@ class Cluster:
         self._by_room: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
         #: a sum of hashes: as long as it is the same, the same is free
         self._state = 0
-        self._second_look = SecondLook()
+        self._second_look = ExactSearch()
         for node in nodes:
             self._uses[node.name] = NodeUse(node, self._ports)
             self._file(self._uses[node.name])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster import exact_search
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.exact_search import SecondLook, best_fit_may_err, enough_gpus
+from pai_scheduler.cluster.exact_search import ExactSearch, best_fit_may_err, enough_gpus
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.packing import Budget, Room
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
@@ -73,7 +73,7 @@ class Rooms:
 
 
 def test_what_was_refused_is_refused_again_without_a_look_until_something_changes() -> None:
-    look, rooms = SecondLook(), Rooms(Room("a", 3, 1000, 0, {}))
+    look, rooms = ExactSearch(), Rooms(Room("a", 3, 1000, 0, {}))
     gang = [make_demand(cpus=2), make_demand(cpus=3)]
     assert [look.arrange(state, rooms, gang, None) for state in (1, 1, 2)] == [None] * 3
     assert rooms.looks == 2
@@ -86,7 +86,7 @@ def test_what_was_not_found_with_all_steps_allowed_is_remembered_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(exact_search, "BUDGET", 1)
-    look, rooms = SecondLook(), Rooms(Room("a", 4, 1000, 0, {}), Room("b", 5, 1000, 0, {}))
+    look, rooms = ExactSearch(), Rooms(Room("a", 4, 1000, 0, {}), Room("b", 5, 1000, 0, {}))
     gang = [make_demand(cpus=2), make_demand(cpus=5)]
     assert [look.arrange(0, rooms, gang, None) for _ in range(2)] == [None, None]
     assert rooms.looks == 1
@@ -101,14 +101,14 @@ def test_gpus_are_counted_by_type_and_in_all() -> None:
 
 
 def test_refusals_are_not_remembered_without_end() -> None:
-    look, rooms = SecondLook(), Rooms()
+    look, rooms = ExactSearch(), Rooms()
     for state in range(3 * exact_search._MEMORY):
         assert look.arrange(state, rooms, GANG, None) is None
     assert len(look._refused) <= exact_search._MEMORY
 
 
 def test_when_the_steps_are_used_up_nothing_is_found_until_more_are_allowed() -> None:
-    look, rooms = SecondLook(), Rooms(*(Room(f"n{number}", 8, 100_000, 0, {}) for number in range(4)))
+    look, rooms = ExactSearch(), Rooms(*(Room(f"n{number}", 8, 100_000, 0, {}) for number in range(4)))
     gang = [make_demand(cpus=cpus) for cpus in (5, 4, 3, 2, 2)]
     assert look.arrange(0, rooms, gang, None) is not None
     look._left = Budget(0)
@@ -120,7 +120,7 @@ def test_when_the_steps_are_used_up_nothing_is_found_until_more_are_allowed() ->
 
 
 def test_steps_are_not_saved_without_end() -> None:
-    look = SecondLook()
+    look = ExactSearch()
     look.allow_more()
     assert look._left.left == exact_search.MOST_SAVED
 
