@@ -19,7 +19,7 @@ from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
-from .queue import Line, Standing
+from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
 from .reservations import Reservation, ReservedPlace
 from .state import SchedulerState, Shape
@@ -281,7 +281,7 @@ class Dispatcher(SchedulerState):
         """Tell whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
         return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_claim(job_id)
 
-    def _is_line_due(self, line: Line[Shape]) -> bool:
+    def _is_line_due(self, line: ShapeQueue[Shape]) -> bool:
         if line.overtaken < self._overtake_limit or not line.members:
             return False
         return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless

@@ -31,7 +31,7 @@ class Standing(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Line(Generic[Shape]):
+class ShapeQueue(Generic[Shape]):
     """The jobs of one shape in one virtual cluster."""
 
     virtual_cluster: str
@@ -54,7 +54,7 @@ class Line(Generic[Shape]):
 
 @dataclass(slots=True)
 class _Place(Generic[Shape]):
-    line: Line[Shape]
+    line: ShapeQueue[Shape]
     rank: Rank
     #: what `line.overtaken` was when the job came
     base: int
@@ -65,9 +65,9 @@ class Queue(Generic[Shape]):
     """The waiting jobs of all virtual clusters."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, Shape], Line[Shape]] = {}
-        self._open: dict[tuple[str, Shape], Line[Shape]] = {}
-        self._deferred: dict[tuple[str, Shape], Line[Shape]] = {}
+        self._lines: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
+        self._open: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
+        self._deferred: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
         self._places: dict[str, _Place[Shape]] = {}
         #: all jobs of a virtual cluster in order, so that a place is looked up and not counted
         self._ranked: dict[str, SortedList] = {}
@@ -83,7 +83,7 @@ class Queue(Generic[Shape]):
         key = (virtual_cluster, shape)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = self._open[key] = Line(virtual_cluster, shape)
+            line = self._lines[key] = self._open[key] = ShapeQueue(virtual_cluster, shape)
         line.members.add((rank, job_id))
         self._places[job_id] = _Place(line, rank, line.overtaken - overtaken)
         self._ranked.setdefault(virtual_cluster, SortedList()).add((rank, job_id))
@@ -134,13 +134,13 @@ class Queue(Generic[Shape]):
         line.within = within
         self._set(line, standing)
 
-    def reopen(self, worth: Callable[[Line[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
+    def reopen(self, worth: Callable[[ShapeQueue[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
         """Something has changed: lines for which it may matter are worth a try again."""
         for line in self._lines.values():
             if line.standing is not Standing.OPEN and worth(line):
                 self._set(line, Standing.OPEN)
 
-    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> Iterator[Line[Shape]]:
+    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> Iterator[ShapeQueue[Shape]]:
         """A job has started: whoever was tried before it and came before it was overtaken; give their lines.
 
         Between virtual clusters the order of submission counts; who stays within a guaranteed share
@@ -213,7 +213,7 @@ class Queue(Generic[Shape]):
         end = None if limit is None else begin + limit
         return begin + 1, [job_id for _, job_id in ranked.islice(begin, end)]
 
-    def _leave(self, line: Line[Shape], rank: Rank, job_id: str) -> None:
+    def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))
         if not line.members:
             key = (line.virtual_cluster, line.shape)
@@ -221,7 +221,7 @@ class Queue(Generic[Shape]):
             self._open.pop(key, None)
             self._deferred.pop(key, None)
 
-    def _set(self, line: Line[Shape], standing: Standing) -> None:
+    def _set(self, line: ShapeQueue[Shape], standing: Standing) -> None:
         key = (line.virtual_cluster, line.shape)
         line.standing = standing
         self._open.pop(key, None)
@@ -231,9 +231,9 @@ class Queue(Generic[Shape]):
         elif standing is Standing.DEFERRED:
             self._deferred[key] = line
 
-    def _merged(self, lines: dict[tuple[str, Shape], Line[Shape]], standing: Standing) -> Iterator[str]:
+    def _merged(self, lines: dict[tuple[str, Shape], ShapeQueue[Shape]], standing: Standing) -> Iterator[str]:
         """Merge lines: by rank within a virtual cluster, the firsts of those by order of submission."""
-        clusters: dict[str, list[tuple[Rank, str, Line[Shape]]]] = {}
+        clusters: dict[str, list[tuple[Rank, str, ShapeQueue[Shape]]]] = {}
         for line in lines.values():
             clusters.setdefault(line.virtual_cluster, []).append((*line.head, line))
         for heads in clusters.values():

@@ -16,7 +16,7 @@ from .demand import Assignment, Demand
 from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
-from .queue import Line, Queue, Rank
+from .queue import Queue, Rank, ShapeQueue
 from .quota import Bound, QuotaAccounting, QuotaViolation
 from .reservations import Reservation, Reservations
 
@@ -139,7 +139,7 @@ class SchedulerState:
         use = self.cluster.uses.get(assignment.node)
         anybody_borrows = any(self.quota_accounting.is_over_guarantee(name) for name in self._by_cluster)
 
-        def worth(line: Line[Shape]) -> bool:
+        def worth(line: ShapeQueue[Shape]) -> bool:
             if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
                 return True
             gang = line.shape.gang
