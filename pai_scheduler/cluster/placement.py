@@ -27,7 +27,7 @@ Key = TypeVar("Key")
 PORT_RANGE = (*range(20000, 32768), *range(10000, 20000))
 
 
-class NodeUse:
+class FreeNodeResources:
     """What is free on a node."""
 
     __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "ports", "storage_gb")
@@ -104,7 +104,7 @@ class Cluster:
         self.shares_host_ports = shares_host_ports
         self._ports: set[int] = set()
         self._next_port = first_port % len(PORT_RANGE)
-        self._uses: dict[str, NodeUse] = {}
+        self._uses: dict[str, FreeNodeResources] = {}
         #: nodes by how many GPUs of a type are free, so that a look-up does not touch every node
         self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
         #: nodes by free GPUs of all types and free cores: where a task without GPUs does least harm is first
@@ -113,13 +113,13 @@ class Cluster:
         self._state = 0
         self._second_look = ExactSearch()
         for node in nodes:
-            self._uses[node.name] = NodeUse(node, self._ports)
+            self._uses[node.name] = FreeNodeResources(node, self._ports)
             self._file(self._uses[node.name])
         #: the types of GPU that there are
         self.gpu_types = sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
 
     @property
-    def uses(self) -> Mapping[str, NodeUse]:
+    def uses(self) -> Mapping[str, FreeNodeResources]:
         """Give what is free, by node name."""
         return self._uses
 
@@ -300,7 +300,7 @@ class Cluster:
         return None
 
     def _assign(
-        self, use: NodeUse, gpu_type: str | None, demand: Demand, kept: set[int]
+        self, use: FreeNodeResources, gpu_type: str | None, demand: Demand, kept: set[int]
     ) -> Assignment | None:
         """Book a task on a node that has room for it; None where too few ports are left to choose."""
         ports = self._choose_ports(use, demand.ports, kept)
@@ -313,7 +313,7 @@ class Cluster:
 
     def _candidates(
         self, demand: Demand, gpu_room: Mapping[str, int] | None
-    ) -> Iterator[tuple[NodeUse, str | None]]:
+    ) -> Iterator[tuple[FreeNodeResources, str | None]]:
         """Give the nodes with room and the GPU type to take there, best fit first."""
         if demand.gpus == 0:
             for room in sorted(room for room in self._by_room if room[1] >= demand.cpus):
@@ -336,7 +336,7 @@ class Cluster:
                     yield self._uses[name], gpu_type
 
     def _choose_ports(
-        self, use: NodeUse, requests: Sequence[PortRequest], kept: set[int]
+        self, use: FreeNodeResources, requests: Sequence[PortRequest], kept: set[int]
     ) -> dict[str, tuple[int, ...]] | None:
         """Choose the ports: fixed ones as asked, others in turn, so that one just freed rests a while.
 
@@ -366,20 +366,20 @@ class Cluster:
             self._next_port = position % len(PORT_RANGE)
         return chosen
 
-    def _file(self, use: NodeUse) -> None:
+    def _file(self, use: FreeNodeResources) -> None:
         self._state += _hash(use)
         for gpu_type, free in use.gpus.items():
             self._by_gpus[gpu_type][len(free)][use.node.name] = None
         self._by_room[use.free_gpus, use.cpus][use.node.name] = None
 
-    def _unfile(self, use: NodeUse) -> None:
+    def _unfile(self, use: FreeNodeResources) -> None:
         self._state -= _hash(use)
         for gpu_type, free in use.gpus.items():
             _discard(self._by_gpus[gpu_type], len(free), use.node.name)
         _discard(self._by_room, (use.free_gpus, use.cpus), use.node.name)
 
 
-def _hash(use: NodeUse) -> int:
+def _hash(use: FreeNodeResources) -> int:
     return hash((use.node.name, use.cpus, use.memory_mb, use.storage_gb, *map(len, use.gpus.values())))
 
 
