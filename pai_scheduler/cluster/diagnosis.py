@@ -27,8 +27,8 @@ from .shortages import (
     NotWithinLimits,
     Offer,
     OnlyOnIllNodes,
+    PortsInUse,
     PortsNamedTwice,
-    PortsTaken,
     RoomForSome,
     TaskTooBig,
     TooFewPorts,
@@ -215,7 +215,7 @@ def _ports(view: _View, gang: Sequence[Demand]) -> Finding | None:
         if twice and view.ports is not None:
             return PortsNamedTwice(tuple(twice))
         if taken.intersection(named):
-            return PortsTaken(tuple(sorted(taken.intersection(named))))
+            return PortsInUse(tuple(sorted(taken.intersection(named))))
         chosen = sum(port.count for demand in tasks for port in demand.ports if not port.begin_at)
         free = len(set(PORT_RANGE) - taken - named.keys()) if chosen else 0
         if chosen > free:

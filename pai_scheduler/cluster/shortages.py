@@ -280,7 +280,7 @@ class NotWithinLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class PortsTaken:
+class PortsInUse:
     """Ports that the job names are taken."""
 
     ports: tuple[int, ...]
@@ -339,7 +339,7 @@ Finding = (
     | NoRoomTogether
     | NotFound
     | NotWithinLimits
-    | PortsTaken
+    | PortsInUse
     | PortsNamedTwice
     | TooFewPorts
 )

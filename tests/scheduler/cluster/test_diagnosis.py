@@ -23,8 +23,8 @@ from pai_scheduler.cluster.shortages import (
     NotFound,
     NotWithinLimits,
     OnlyOnIllNodes,
+    PortsInUse,
     PortsNamedTwice,
-    PortsTaken,
     RoomForSome,
     TaskTooBig,
     TooFewPorts,
@@ -365,7 +365,7 @@ def check(
             named = fixed_ports_of(gang)
             assert taken is not None
             assert set(ports) == {port for port in named if named.count(port) > 1}
-        case PortsTaken(ports):
+        case PortsInUse(ports):
             assert taken is not None
             assert set(ports) == taken.intersection(fixed_ports_of(gang)) != set()
         case NoRoomTogether():
