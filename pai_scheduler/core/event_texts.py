@@ -6,7 +6,7 @@ from pai_scheduler.cluster.dispatch import Start
 from pai_scheduler.job.messages import Message, counted, msg
 
 from . import retry
-from .events import Held
+from .events import HeldAfterFailure
 from .model import Job, State, Task, Verdict
 
 
@@ -23,7 +23,7 @@ def placed(job: Job, start: Start) -> Message:
     )
 
 
-def held(event: Held, seconds: int) -> Message:
+def held(event: HeldAfterFailure, seconds: int) -> Message:
     """A failed task of a debugged job keeps its container for so many seconds."""
     return counted(
         "Task {task} has ended with exit code {code}; as the job is debugged (isDebug), its container "

@@ -38,7 +38,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldAfterFailure:
     """The command of a task launched with `hold_on_failure` has failed; its container stays until a kill.
 
     `cause` and `exit_code` as an `Ended` would have had them.
@@ -176,7 +176,7 @@ class Tick:
 
 Event = (
     Started
-    | Held
+    | HeldAfterFailure
     | Ended
     | Progress
     | Noticed

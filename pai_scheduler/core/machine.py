@@ -29,7 +29,7 @@ from .events import (
     Accessed,
     Ended,
     Event,
-    Held,
+    HeldAfterFailure,
     NodesChanged,
     Noticed,
     PortsTaken,
@@ -115,7 +115,7 @@ class Core:
         What happened while the service was down is told by the machine's clock, which may have been set.
         """
         match event:
-            case Started(task=task) | Held(task=task) | Ended(task=task) | Progress(task=task):
+            case Started(task=task) | HeldAfterFailure(task=task) | Ended(task=task) | Progress(task=task):
                 job = self.jobs.get(task.job_id)
             case StopRequested(job_id=job_id) | Reordered(job_id=job_id) | PortsTaken(job_id=job_id):
                 job = self.jobs.get(job_id)
@@ -146,7 +146,7 @@ class Core:
                 self._on_nodes(event)
             case Tick():
                 self._on_tick(event, outcome)
-            case Held():
+            case HeldAfterFailure():
                 self._on_held(event, outcome)
             case Reordered():
                 self._on_reordered(event, outcome)
@@ -218,7 +218,7 @@ class Core:
             self._tell(outcome, job, event.time, "running", msg("All tasks run."), attempt=attempt)
             self._limit_time(job, attempt, outcome)
 
-    def _on_held(self, event: Held, outcome: Outcome) -> None:
+    def _on_held(self, event: HeldAfterFailure, outcome: Outcome) -> None:
         found = self._find(event.task)
         if found is None or found[2].state.ended or found[2].held is not None or found[2].killing:
             return

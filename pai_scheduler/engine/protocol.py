@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Protocol
 
 from pai_scheduler.cluster.node import Gpu, Node
-from pai_scheduler.core.events import EndCause, Ended, Held, NodesChanged, Notice, Noticed, Progress, Started
+from pai_scheduler.core.events import (
+    EndCause,
+    Ended,
+    HeldAfterFailure,
+    NodesChanged,
+    Notice,
+    Noticed,
+    Progress,
+    Started,
+)
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.task import TaskRef
 
@@ -75,7 +84,7 @@ class Launch:
     address: str = ""
     #: host names of the whole gang and their addresses
     hosts: Mapping[str, str] = field(default_factory=dict)
-    #: A command that fails does not end the task: `Held` is told, and everything stays until it is killed.
+    #: A command that fails does not end the task: `HeldAfterFailure` is told, and everything stays until it is killed.
     hold_on_failure: bool = False
     #: for the image's registry, where it wants one
     login: RegistryLogin | None = None
@@ -113,7 +122,7 @@ __all__ = [
     "WayIn",
 ]
 
-EngineEvent = Started | Held | Ended | Progress | Noticed | NodesChanged
+EngineEvent = Started | HeldAfterFailure | Ended | Progress | Noticed | NodesChanged
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import aiodocker
 
-from pai_scheduler.core.events import EndCause, Ended, Held, Notice, Progress, Started
+from pai_scheduler.core.events import EndCause, Ended, HeldAfterFailure, Notice, Progress, Started
 from pai_scheduler.engine.disk_meter import filled_the_disk, is_beyond, size_of
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.notices import log_lost, log_shortened, process_killed
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class DockerTask:
-    """One task. Its events come in order: `Progress`…, `Started`, `Held` where it is, `Ended`
+    """One task. Its events come in order: `Progress`…, `Started`, `HeldAfterFailure` where it is, `Ended`
     (the last two at most once)."""
 
     def __init__(self, ref: TaskRef, around: Surroundings) -> None:
@@ -266,7 +266,9 @@ class DockerTask:
         report = await self._around.holds.heard(self.ref)
         self._held = HoldReport(max(report.time, started), report.cause, report.exit_code)
         if self._killed_at is None or self._held.time < self._killed_at:
-            self._around.emit(Held(self.ref, self._held.time, self._held.cause, self._held.exit_code))
+            self._around.emit(
+                HeldAfterFailure(self.ref, self._held.time, self._held.cause, self._held.exit_code)
+            )
         else:  # it was to end, and did: there is nothing to wait for
             self._kill_by = asyncio.get_running_loop().time()
             self._changed.set()

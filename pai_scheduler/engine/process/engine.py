@@ -34,7 +34,7 @@ from pai_scheduler.engine.protocol import (
     EngineError,
     EngineEvent,
     Gang,
-    Held,
+    HeldAfterFailure,
     Launch,
     NoWayInError,
     Started,
@@ -378,7 +378,7 @@ class ProcessEngine:
             task.held = True
             if not task.unexpected:
                 cause, code = EndCause(record["held_cause"]), record.get("exit_code") or 0
-                self._events.put_nowait(Held(task.ref, record["held"], cause, code))
+                self._events.put_nowait(HeldAfterFailure(task.ref, record["held"], cause, code))
         if sight.phase is Phase.ENDED and not task.ended:
             task.ended = True
             if task.watch is not None:

@@ -13,7 +13,7 @@ from pai_scheduler.core.events import (
     EndCause,
     Ended,
     Event,
-    Held,
+    HeldAfterFailure,
     NodesChanged,
     Progress,
     Reordered,
@@ -150,7 +150,7 @@ class World:
         return self.handle(StopRequested(self.now, job_id, "bob", delete))
 
     def held(self, ref: TaskRef, code: int = 1) -> list[Instruction]:
-        return self.handle(Held(ref, self.now, EndCause.EXITED, code))
+        return self.handle(HeldAfterFailure(ref, self.now, EndCause.EXITED, code))
 
     def reorder(
         self,

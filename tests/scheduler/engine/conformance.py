@@ -20,7 +20,15 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from pai_scheduler.engine.protocol import EndCause, Ended, Engine, Held, Mount, NoWayInError, Started
+from pai_scheduler.engine.protocol import (
+    EndCause,
+    Ended,
+    Engine,
+    HeldAfterFailure,
+    Mount,
+    NoWayInError,
+    Started,
+)
 from tests.scheduler.engine.lab import (
     Lab,
     eventually,
@@ -503,7 +511,7 @@ class EngineConformance:
         await lab.engine.kill(task, 60)
         ended = await lab.ended(task)
         assert (ended.cause, ended.exit_code) == (EndCause.KILLED, code)
-        assert [type(event) for event in lab.told(task)] == [Started, Held, Ended]
+        assert [type(event) for event in lab.told(task)] == [Started, HeldAfterFailure, Ended]
         assert lab.output(task, "stdout") == "out\n"
         assert lab.output(task, "stderr") == "err\n"
 
@@ -547,7 +555,7 @@ class EngineConformance:
         assert await later.held(task) == first
         await later.engine.kill(task, 0)
         await later.ended(task)
-        assert [type(event) for event in later.told(task)] == [Started, Held, Ended]
+        assert [type(event) for event in later.told(task)] == [Started, HeldAfterFailure, Ended]
 
     async def test_a_command_that_fails_while_nobody_looks_is_found_held(
         self, lab: Lab, restarted: Callable[[Lab], Awaitable[Lab]]

@@ -15,7 +15,7 @@ from pai_scheduler.engine.protocol import (
     Engine,
     EngineEvent,
     Gang,
-    Held,
+    HeldAfterFailure,
     Launch,
     Member,
     Noticed,
@@ -26,7 +26,7 @@ from pai_scheduler.job.task import TaskRef
 #: Longer than anything takes on a busy machine: who waits this long waits for what never comes.
 PATIENCE = 30.0
 
-E = TypeVar("E", Started, Held, Ended)
+E = TypeVar("E", Started, HeldAfterFailure, Ended)
 
 
 def new_job_id() -> str:
@@ -132,9 +132,9 @@ class Lab:
         """Wait for a task's start."""
         return await self._wait(task, Started)
 
-    async def held(self, task: TaskRef) -> Held:
+    async def held(self, task: TaskRef) -> HeldAfterFailure:
         """Wait until a task is held after the failure of its command."""
-        return await self._wait(task, Held)
+        return await self._wait(task, HeldAfterFailure)
 
     async def ended(self, task: TaskRef) -> Ended:
         """Wait for a task's end."""
@@ -142,7 +142,7 @@ class Lab:
 
     def told(self, task: TaskRef) -> list[EngineEvent]:
         """Give what the engine reported of a task's start, hold and end."""
-        kinds = Started | Held | Ended
+        kinds = Started | HeldAfterFailure | Ended
         return [event for event in self.events if isinstance(event, kinds) and event.task == task]
 
     def noticed(self, task: TaskRef) -> list[Noticed]:

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.task_folder import TaskFolder
-from pai_scheduler.engine.protocol import EndCause, Ended, Held, Started
+from pai_scheduler.engine.protocol import EndCause, Ended, HeldAfterFailure, Started
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.conformance import Reopen
 from tests.scheduler.engine.lab import Lab, eventually, processes_with
@@ -35,7 +35,7 @@ async def test_a_held_task_whose_supervisor_is_killed_ends_as_its_command_did(
     os.kill(_supervisor(data_dir, task), signal.SIGKILL)
     ended = await lab.ended(task)
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 9)
-    assert [type(event) for event in lab.told(task)] == [Started, Held, Ended]
+    assert [type(event) for event in lab.told(task)] == [Started, HeldAfterFailure, Ended]
     assert not processes_with(marker)
 
 
@@ -55,7 +55,7 @@ async def test_a_hold_that_began_and_ended_while_the_service_was_down_is_told_in
     await later.adopt([task])
     ended = await later.ended(task)
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 9)
-    assert [type(event) for event in later.told(task)] == [Started, Held, Ended]
+    assert [type(event) for event in later.told(task)] == [Started, HeldAfterFailure, Ended]
     lab.gangs.clear()
     await later.clean()
 
