@@ -16,7 +16,7 @@ from pai_scheduler.cluster.definition import (
     parse_definition,
 )
 from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB
-from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.machine import CoreSettings
 
 from .environment import PageError
 
@@ -42,7 +42,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "jobs of one user that have not ended; beyond it none is accepted",
         ),
         "debugHoldSeconds": (
-            Settings().debug_hold_seconds,
+            CoreSettings().debug_hold_seconds,
             "how long a failed task of a job with `isDebug` keeps its container",
         ),
         "maxMountGB": (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_scheduler.core import completion, retry
-from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job import exits as table
@@ -43,7 +43,7 @@ def facts(locale: str) -> Mapping[str, Any]:
         "longest_delay": _seconds(retry.LONGEST_DELAY_MS),
         "long_run": _seconds(retry.LONG_RUN_MS),
         "conflict_delay": [_seconds(delay) for delay in retry.CONFLICT_DELAY_MS],
-        "hold_days": Settings().debug_hold_seconds // 86400,
+        "hold_days": CoreSettings().debug_hold_seconds // 86400,
         "own_signals": _codes(table.Behavior.NON_TRANSIENT),
         "foreign_signals": _codes(table.Behavior.TRANSIENT_NORMAL),
     }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
-from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.spec import DEFAULT_PRIORITY
@@ -22,7 +22,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "highest_priority": priority["maximum"],
         "default_priority": DEFAULT_PRIORITY,
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
-        "grace_seconds": f"{Settings().kill_grace_seconds:g}",
+        "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",
         "preempted": PREEMPTED,
         "reasons": list(reasons()),
     }

@@ -11,7 +11,7 @@ from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import Started, Submitted
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.machine import Core, Settings
+from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.job.parse import parse_job
 
@@ -44,7 +44,7 @@ class Situation:
     asks: Sequence[Ask]
     waits: int = -1
     shares: Sequence[VirtualCluster] = _SHARES
-    overtake_limit: int = Settings().overtake_limit
+    overtake_limit: int = CoreSettings().overtake_limit
 
 
 SITUATIONS = (
@@ -99,7 +99,7 @@ def reasons() -> Iterator[tuple[str, str]]:
 def _told(situation: Situation) -> str:
     core = Core(
         Cluster([_node("node-a"), _node("node-b")]),
-        Settings(overtake_limit=situation.overtake_limit),
+        CoreSettings(overtake_limit=situation.overtake_limit),
         situation.shares,
     )
     for number, ask in enumerate(situation.asks, 1):

@@ -47,7 +47,7 @@ from .timers import Timer, Timers
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class CoreSettings:
     """What an administrator may set. Seconds and GB."""
 
     kill_grace_seconds: float = 10.0
@@ -64,10 +64,10 @@ class Core:
     def __init__(
         self,
         cluster: Cluster,
-        settings: Settings | None = None,
+        settings: CoreSettings | None = None,
         virtual_clusters: Iterable[VirtualCluster] = (VirtualCluster("default", 100.0),),
     ) -> None:
-        self.settings = settings or Settings()
+        self.settings = settings or CoreSettings()
         self.dispatcher = Dispatcher(cluster, virtual_clusters, self.settings.overtake_limit)
         self.jobs: dict[str, Job] = {}
         #: jobs that have not ended, by user and id

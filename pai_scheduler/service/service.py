@@ -18,7 +18,7 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import QueuePosition
 from pai_scheduler.cluster.redistribution import overlay
 from pai_scheduler.core.events import NodesChanged, Reordered, SharesChanged, StopRequested, Tick
-from pai_scheduler.core.machine import Core, Settings
+from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, Job, SubState
 from pai_scheduler.core.queries import (
     Forecast,
@@ -117,7 +117,7 @@ class Service:
         self._engine = engine
         self._store = store
         self._definition = cluster or Definition()
-        self._settings = Settings(
+        self._settings = CoreSettings(
             kill_grace_seconds,
             self._definition.default_storage_gb,
             self._definition.overtake_limit,

@@ -23,7 +23,7 @@ from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
-from pai_scheduler.core.machine import Core, Settings
+from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.core.queries import waiting_reason
 from pai_scheduler.core.timers import Timer
@@ -120,7 +120,7 @@ class RandomLife(RuleBasedStateMachine):
             make_node(f"n{number}", cpus, gpus=gpus, healthy=healthy)
             for number, (cpus, gpus, healthy) in enumerate(nodes)
         ]
-        limits = Settings(overtake_limit=2, debug_hold_seconds=600)
+        limits = CoreSettings(overtake_limit=2, debug_hold_seconds=600)
         self.world = World(
             *made, shares_host_ports=shares_host_ports, virtual_clusters=shares, settings=limits
         )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
     QueuedJob,
@@ -187,7 +187,7 @@ def test_a_forecast_tells_priority_place_and_limits() -> None:
 
 
 def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> None:
-    world = World(make_node(gpus={"P100": 4}), settings=Settings(overtake_limit=1))
+    world = World(make_node(gpus={"P100": 4}), settings=CoreSettings(overtake_limit=1))
     world.run(make_role(gpus=2), id="running")
     world.submit(make_role(gpus=4), id="large")
     world.run(make_role(gpus=1), id="small")

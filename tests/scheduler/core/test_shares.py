@@ -4,7 +4,7 @@ from typing import Any
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.instructions import Instruction
-from pai_scheduler.core.machine import Settings
+from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.queries import forecast, limit_errors, queued_jobs, waiting_reason
 from tests.scheduler.core.world import (
@@ -24,7 +24,7 @@ HALVES = (VirtualCluster("default", 50), VirtualCluster("vision", 50))
 
 def shared(*clusters: VirtualCluster, gpus: int = 4, **settings: Any) -> World:
     node = make_node(cpus=100, memory_mb=100_000, gpus={"P100": gpus})
-    return World(node, virtual_clusters=clusters or HALVES, settings=Settings(**settings))
+    return World(node, virtual_clusters=clusters or HALVES, settings=CoreSettings(**settings))
 
 
 def gpus(count: int = 1, tasks: int = 1) -> dict[str, Any]:
@@ -300,7 +300,7 @@ def test_who_was_overtaken_too_often_is_told_that_it_is_next() -> None:
 
 def test_jobs_that_come_and_start_at_once_overtake_no_more_often_either() -> None:
     node = [make_node(f"n{number}", gpus={"P100": 2}) for number in range(10)]
-    world = World(*node, settings=Settings(overtake_limit=3))
+    world = World(*node, settings=CoreSettings(overtake_limit=3))
     world.run(gpus(1), id="running")
     world.submit(gpus(2, tasks=10), id="large")
     started = [launches(world.submit(gpus(1), id=f"s{number}")) for number in range(17)]
@@ -413,7 +413,7 @@ def test_a_failed_task_of_a_debugged_job_keeps_its_container_until_the_job_is_st
 
 
 def test_when_the_hold_ends_the_failure_counts() -> None:
-    world = World(settings=Settings(debug_hold_seconds=60))
+    world = World(settings=CoreSettings(debug_hold_seconds=60))
     (task,) = world.run(jobEnvs={"isDebug": True}, retryCount=1)
     world.held(task, 139)
     assert world.disk.story[-1].data == {"until": world.now + 60_000}
@@ -428,7 +428,7 @@ def test_when_the_hold_ends_the_failure_counts() -> None:
 
 
 def test_a_hold_of_a_job_with_retries_is_followed_by_another_attempt() -> None:
-    world = World(settings=Settings(debug_hold_seconds=60))
+    world = World(settings=CoreSettings(debug_hold_seconds=60))
     (task,) = world.run(jobEnvs={"isDebug": True}, retryCount=1)
     world.held(task, 1)
     world.tick(60_000)
@@ -436,7 +436,7 @@ def test_a_hold_of_a_job_with_retries_is_followed_by_another_attempt() -> None:
 
 
 def test_each_held_task_is_held_for_its_own_time() -> None:
-    world = World(settings=Settings(debug_hold_seconds=60))
+    world = World(settings=CoreSettings(debug_hold_seconds=60))
     first, second = world.run(make_role(tasks=2, min_failed=2), jobEnvs={"isDebug": True})
     world.held(first, 1)
     world.now += 30_000

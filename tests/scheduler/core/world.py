@@ -31,7 +31,7 @@ from pai_scheduler.core.instructions import (
     ReleaseAttempt,
     WakeAt,
 )
-from pai_scheduler.core.machine import Core, Settings
+from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, Job, StoryEntry, Task
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
@@ -92,11 +92,11 @@ class World:
         *nodes: Node,
         shares_host_ports: bool = False,
         virtual_clusters: Iterable[VirtualCluster] = (VirtualCluster("default", 100),),
-        settings: Settings | None = None,
+        settings: CoreSettings | None = None,
     ) -> None:
         self.nodes = nodes or (make_node(),)
         self.virtual_clusters = tuple(virtual_clusters)
-        self.settings = settings or Settings()
+        self.settings = settings or CoreSettings()
         self.shares_host_ports = shares_host_ports
         self.now = 1_000_000
         self.disk = Disk()
