@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.job.task import TaskRef
 
-from .model import Attempt, Job, StoryEntry, Task
+from .model import Attempt, Job, JobEvent, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Outcome:
     tasks: dict[TaskRef, Task] = field(default_factory=dict)
     #: ids of jobs to be forgotten, with their attempts, story and logs
     deleted: list[str] = field(default_factory=list)
-    story: list[StoryEntry] = field(default_factory=list)
+    story: list[JobEvent] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     #: virtual clusters as administrators changed them; None: deleted
     virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)

@@ -42,7 +42,7 @@ from .events import (
     Tick,
 )
 from .instructions import KillTask, LaunchAttempt, Outcome, ReleaseAttempt, WakeAt
-from .model import ACCESS, Attempt, Job, State, StoryEntry, SubState, Task, Verdict
+from .model import ACCESS, Attempt, Job, JobEvent, State, SubState, Task, Verdict
 from .timers import Timer, Timers
 
 
@@ -261,7 +261,7 @@ class Core:
         job, _, task = found
         job.progress = event.message
         data = {} if event.percent is None else {"percent": event.percent}
-        entry = StoryEntry(
+        entry = JobEvent(
             job.id,
             event.time,
             "progress",
@@ -283,7 +283,7 @@ class Core:
         # (of a job that has ended too; the store knows whether it is still there)
         job_id, attempt, role, index = event.task
         outcome.story.append(
-            StoryEntry(job_id, event.time, ACCESS, event.message, attempt, role, index, event.data)
+            JobEvent(job_id, event.time, ACCESS, event.message, attempt, role, index, event.data)
         )
 
     def _on_ports_taken(self, event: PortsTaken, outcome: Outcome) -> None:
@@ -545,4 +545,4 @@ class Core:
         job.latest = time
         number = task.ref.attempt if task else attempt.number if attempt else None
         role, index = (task.ref.role, task.ref.index) if task else (None, None)
-        outcome.story.append(StoryEntry(job.id, time, kind, message, number, role, index, data or {}))
+        outcome.story.append(JobEvent(job.id, time, kind, message, number, role, index, data or {}))

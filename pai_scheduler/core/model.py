@@ -192,7 +192,7 @@ ACCESS = "access"
 
 
 @dataclass(frozen=True, slots=True)
-class StoryEntry:
+class JobEvent:
     """Something that happened to a job, with its cause. `type` is a stable word, `message` is for people."""
 
     job_id: str

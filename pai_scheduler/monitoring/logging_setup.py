@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import IO, Any
 
-from pai_scheduler.core.model import Job, StoryEntry
+from pai_scheduler.core.model import Job, JobEvent
 from pai_scheduler.job.task import TaskRef
 
 #: What a line may carry besides its sentence; nothing else does, so that nothing slips in that is secret.
@@ -53,7 +53,7 @@ def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 
-def log_story(entry: StoryEntry, job: Job | None) -> None:
+def log_story(entry: JobEvent, job: Job | None) -> None:
     """Log what has just happened to a job, for those who ask for that much (`debug`)."""
     task = None if entry.role is None else f"{entry.role}-{entry.index}"
     about_it = {"event": entry.type, "job": entry.job_id, "attempt": entry.attempt, "task": task}

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from pai_scheduler.core.events import EndCause, Ended, Event, Started
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, StoryEntry
+from pai_scheduler.core.model import Attempt, Job, JobEvent
 from pai_scheduler.job.exits import exit_spec
 
 _WAITS = (0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 86400, 3 * 86400, 7 * 86400)
@@ -70,7 +70,7 @@ class Monitor:
             if job := outcome.jobs.get(entry.job_id) or find(entry.job_id):
                 self._told(entry, job, outcome.attempts.get((job.id, entry.attempt or 0)))
 
-    def _told(self, entry: StoryEntry, job: Job, attempt: Attempt | None) -> None:
+    def _told(self, entry: JobEvent, job: Job, attempt: Attempt | None) -> None:
         cluster = job.spec.virtual_cluster
         match entry.type:
             case "submitted":

@@ -12,7 +12,7 @@ from sqlalchemy import RowMapping
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import EndCause
-from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
+from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import build_spec
 from pai_scheduler.job.spec import JobSpec
@@ -141,7 +141,7 @@ def read_task(row: Row) -> Task:
     )
 
 
-def story_row(entry: StoryEntry) -> dict[str, Any]:
+def story_row(entry: JobEvent) -> dict[str, Any]:
     """Give a story entry's row."""
     return {
         "job_id": entry.job_id,
@@ -155,10 +155,10 @@ def story_row(entry: StoryEntry) -> dict[str, Any]:
     }
 
 
-def read_story(row: Row) -> StoryEntry:
+def read_story(row: Row) -> JobEvent:
     """Make a story entry of its row."""
     message = _read_message(row["message"])
-    return StoryEntry(
+    return JobEvent(
         row["job_id"],
         row["time"],
         row["type"],

@@ -20,7 +20,7 @@ from pai_scheduler.clock.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import ACCESS, Attempt, Job, StoryEntry, SubState
+from pai_scheduler.core.model import ACCESS, Attempt, Job, JobEvent, SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 
@@ -71,7 +71,7 @@ class StoredStory:
     id: int
     user: str
     job: str
-    entry: StoryEntry
+    entry: JobEvent
 
 
 class JobPosition(NamedTuple):
@@ -208,7 +208,7 @@ class Store:
         if old:
             connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
 
-    def _of_known_jobs(self, connection: sa.Connection, entries: Iterable[StoryEntry]) -> list[StoryEntry]:
+    def _of_known_jobs(self, connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobEvent]:
         """Leave out what is told of jobs that are deleted: who was in a task may leave it after that."""
         late = {entry.job_id for entry in entries if entry.type == ACCESS}
         if not late:
@@ -216,9 +216,9 @@ class Store:
         there = set(connection.execute(sa.select(jobs.c.id).where(jobs.c.id.in_(late))).scalars())
         return [entry for entry in entries if entry.type != ACCESS or entry.job_id in there]
 
-    def _untold(self, connection: sa.Connection, entries: Iterable[StoryEntry]) -> list[StoryEntry]:
+    def _untold(self, connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobEvent]:
         """Leave out what was noticed of a task before: an engine that was started again notices it again."""
-        fresh: dict[object, StoryEntry] = {}
+        fresh: dict[object, JobEvent] = {}
         for number, entry in enumerate(entries):
             if entry.type not in _NOTICES:
                 fresh[number] = entry

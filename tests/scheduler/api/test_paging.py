@@ -18,7 +18,7 @@ import pytest
 from pai_scheduler.api.listing import SLICE
 from pai_scheduler.api.present import Presenter
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Job, State, StoryEntry, SubState
+from pai_scheduler.core.model import Job, JobEvent, State, SubState
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.service.service import Caller
@@ -43,7 +43,7 @@ def fill(store: Store, count: int, *, ended: bool = True, first: int = 0) -> Non
         if ended:
             job.state, job.sub_state, job.completed = State.STOPPED, SubState.ENDED, 5000
         jobs[job.id], configs[job.id] = job, config | {"jobName": f"job-{number}"}
-        story.append(StoryEntry(job.id, 1000, "submitted", Message("Submitted.")))
+        story.append(JobEvent(job.id, 1000, "submitted", Message("Submitted.")))
     store.commit(Outcome(jobs=jobs, story=story), configs)
 
 

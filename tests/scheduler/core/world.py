@@ -32,7 +32,7 @@ from pai_scheduler.core.instructions import (
     WakeAt,
 )
 from pai_scheduler.core.machine import Core, CoreSettings
-from pai_scheduler.core.model import Attempt, Job, StoryEntry, Task
+from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
@@ -50,7 +50,7 @@ class Disk:
         self.attempts: dict[tuple[str, int], dict[str, Any]] = {}
         self.tasks: dict[TaskRef, dict[str, Any]] = {}
         self.configs: dict[str, str] = {}
-        self.story: list[StoryEntry] = []
+        self.story: list[JobEvent] = []
 
     def write(self, outcome: Outcome) -> None:
         for job in outcome.jobs.values():

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import ACCESS, StoryEntry
+from pai_scheduler.core.model import ACCESS, JobEvent
 from pai_scheduler.job.messages import msg
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from pai_scheduler.ssh.keys.public_key import PublicKey
@@ -57,11 +57,11 @@ def test_what_is_told_late_of_who_was_in_a_job_is_kept_as_long_as_the_job(store:
     add(store, "one")
     late = Outcome(
         story=[
-            StoryEntry(job_id, 5, ACCESS, msg("{user} left.", user="alice"), 0, "w", 0)
+            JobEvent(job_id, 5, ACCESS, msg("{user} left.", user="alice"), 0, "w", 0)
             for job_id in ("one", "gone")
         ]
     )
-    add_to = StoryEntry("one", 6, "ended", msg("Ended."))
+    add_to = JobEvent("one", 6, "ended", msg("Ended."))
     late.story.append(add_to)
     store.commit(late, {})
     assert [str(told.entry.message) for told in store.story(job_id="one")] == ["alice left.", "Ended."]

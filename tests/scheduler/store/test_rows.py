@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import EndCause
-from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, StoryEntry, SubState, Task, Verdict
+from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import config_of, parse_job
 from pai_scheduler.job.task import TaskRef
@@ -128,7 +128,7 @@ def test_an_attempt_is_read_back_as_it_was(attempt: Attempt) -> None:
 
 @given(
     st.builds(
-        StoryEntry,
+        JobEvent,
         st.just("j"),
         TIME,
         NAME,
@@ -139,7 +139,7 @@ def test_an_attempt_is_read_back_as_it_was(attempt: Attempt) -> None:
         st.dictionaries(NAME, TEXT | st.integers() | st.none(), max_size=3),
     )
 )
-def test_a_story_entry_is_read_back_as_it_was(entry: StoryEntry) -> None:
+def test_a_story_entry_is_read_back_as_it_was(entry: JobEvent) -> None:
     row: Any = rows.story_row(entry)
     assert rows.read_story(row) == entry
 

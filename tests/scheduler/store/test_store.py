@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import Notice
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, State, StoryEntry, SubState, Task, Verdict
+from pai_scheduler.core.model import Attempt, Job, JobEvent, State, SubState, Task, Verdict
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
@@ -54,8 +54,8 @@ def give_attempt(outcome: Outcome, job: Job, number: int = 0, tasks: int = 2) ->
     return attempt
 
 
-def tell(job_id: str, *words: str) -> list[StoryEntry]:
-    return [StoryEntry(job_id, 1, word, msg("It is told.")) for word in words]
+def tell(job_id: str, *words: str) -> list[JobEvent]:
+    return [JobEvent(job_id, 1, word, msg("It is told.")) for word in words]
 
 
 # -- what is written is read
@@ -380,7 +380,7 @@ def test_any_text_that_json_can_hold_is_kept(store: Store) -> None:
     job, _ = make_job("j")
     text = "NUL \0, bell \a, line\u2028, 你好 \U0001f600"
     config = {**make_config(name="j"), "extras": {text: text}}
-    told = StoryEntry("j", 1, "said", msg("{text}", text=text), data={"text": text})
+    told = JobEvent("j", 1, "said", msg("{text}", text=text), data={"text": text})
     store.commit(Outcome(jobs={"j": job}, story=[told]), {"j": config})
     assert store.config("j") == config
     assert store.story()[0].entry == told
@@ -411,8 +411,8 @@ def test_whether_writes_are_taken_is_found_out_without_changing_anything(store: 
 def test_what_was_noticed_of_a_task_is_told_once_however_often_an_engine_says_it(store: Store) -> None:
     add(store, "j")
 
-    def noticed(attempt: int, time: int) -> StoryEntry:
-        return StoryEntry("j", time, Notice.PROCESS_KILLED.value, msg("Killed."), attempt, "main", 0)
+    def noticed(attempt: int, time: int) -> JobEvent:
+        return JobEvent("j", time, Notice.PROCESS_KILLED.value, msg("Killed."), attempt, "main", 0)
 
     store.commit(Outcome(story=[noticed(0, 1), noticed(0, 2), noticed(1, 3)]), {})
     store.commit(Outcome(story=[noticed(0, 4), noticed(1, 5), noticed(2, 6)]), {})
