@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.security.principal import Caller
-from pai_scheduler.store.store import Store, StoredStory
+from pai_scheduler.store.store import Store, StoredJobEvent
 
 _PAGE = 1000
 
@@ -30,13 +30,13 @@ class Stories:
 
     async def read(
         self, caller: Caller, owner: str | None, name: str | None, after: int, limit: int
-    ) -> list[StoredStory]:
+    ) -> list[StoredJobEvent]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
         return await self._read(caller, await self._job_id(caller, owner, name), after, limit)
 
     async def follow(
         self, caller: Caller, owner: str | None, name: str | None, after: int
-    ) -> AsyncIterator[StoredStory]:
+    ) -> AsyncIterator[StoredJobEvent]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         job_id = await self._job_id(caller, owner, name)
         news = asyncio.Event()
@@ -71,6 +71,6 @@ class Stories:
             return None
         return (await self._reader.find(caller, owner, name)).id
 
-    async def _read(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[StoredStory]:
+    async def _read(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[StoredJobEvent]:
         user = None if caller.admin or job_id is not None else caller.name
         return await self._reader.read(self._store.story, job_id=job_id, user=user, after=after, limit=limit)

@@ -59,7 +59,7 @@ from pai_scheduler.ssh.authorization.authorization import Entrance
 from pai_scheduler.ssh.authorization.key_storage import KeyFiles
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.files import Files
-from pai_scheduler.store.store import JobPosition, Store, StoredStory
+from pai_scheduler.store.store import JobPosition, Store, StoredJobEvent
 
 from .admission import Accepted, Admission
 from .clock_keeper import Timekeeper
@@ -82,7 +82,7 @@ __all__ = [
     "WantedShare",
 ]
 
-Story = StoredStory
+Story = StoredJobEvent
 
 _log = logging.getLogger(__name__)
 

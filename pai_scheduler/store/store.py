@@ -65,7 +65,7 @@ _PAGE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class StoredStory:
+class StoredJobEvent:
     """A story entry with its id and whose job it is about."""
 
     id: int
@@ -399,7 +399,7 @@ class Store:
 
     def story(
         self, *, job_id: str | None = None, user: str | None = None, after: int = 0, limit: int = 10_000
-    ) -> list[StoredStory]:
+    ) -> list[StoredJobEvent]:
         """Give story entries after an id, oldest first: of a job, of a user's jobs, or of all."""
         query = (
             sa.select(story, jobs.c.user_name, jobs.c.name)
@@ -414,7 +414,9 @@ class Store:
             query = query.where(jobs.c.user_name == user)
         with self._reading() as connection:
             found = [row._mapping for row in connection.execute(query)]
-        return [StoredStory(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found]
+        return [
+            StoredJobEvent(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found
+        ]
 
     def public_keys(self, user: str) -> list[tuple[PublicKey, int]]:
         """List the public keys of a user, and when each was added (ms since the epoch), oldest first."""
