@@ -14,7 +14,7 @@ from pai_scheduler.store.store import Store, StoredJobEvent
 _PAGE = 1000
 
 
-class Stories:
+class JobEvents:
     """Gives each caller the stories of the jobs that they may see, and knows who follows which."""
 
     def __init__(self, store: Store, reader: Reader) -> None:

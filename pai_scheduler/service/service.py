@@ -65,7 +65,7 @@ from .admission import Accepted, Admission
 from .clock_keeper import Timekeeper
 from .disk_room import DiskRoom
 from .health import Health, Readiness
-from .job_events import Stories
+from .job_events import JobEvents
 from .virtual_clusters import Administration, WantedShare
 
 __all__ = [
@@ -128,7 +128,7 @@ class Service:
         clock = self._clock = self._now = clock or Clock()
         self._nodes: tuple[Node, ...] = ()
         self._reader = Reader(store)
-        self._stories = Stories(store, self._reader)
+        self._stories = JobEvents(store, self._reader)
         self._writer = Writer(store, self._make_core, self._committed)
         self._inputs = JobInputs(job_files, self._definition.max_mount_gb) if job_files is not None else None
         self._launcher = Launcher(engine, self._inputs, self._known_fs_uri, self._writer.report, clock, keys)
