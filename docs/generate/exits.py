@@ -49,7 +49,7 @@ def facts(locale: str) -> Mapping[str, Any]:
     }
 
 
-def _row(spec: table.ExitSpec, locale: str) -> Row:
+def _row(spec: table.ExitRow, locale: str) -> Row:
     follows = "" if spec.code == table.SUCCEEDED else what_follows(spec.code).in_locale(locale)
     return Row(
         spec.code,

@@ -20,7 +20,7 @@ class Behavior(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ExitSpec:
+class ExitRow:
     """A row of the exit table; who noticed (`issuer`), who is to blame (`causer`), and what follows."""
 
     code: int
@@ -51,20 +51,20 @@ _SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 
 
 @cache
-def exit_table() -> Mapping[int, ExitSpec]:
+def exit_table() -> Mapping[int, ExitRow]:
     """Give the whole table by code; read once."""
     text = (resources.files(__package__) / "exit-spec.tsv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t")
-    specs = (ExitSpec(int(row.pop("code")), behavior=Behavior(row.pop("behavior")), **row) for row in rows)
+    specs = (ExitRow(int(row.pop("code")), behavior=Behavior(row.pop("behavior")), **row) for row in rows)
     return {spec.code: spec for spec in specs}
 
 
-def exit_spec(code: int) -> ExitSpec:
+def exit_spec(code: int) -> ExitRow:
     """Give the row of a code that the platform itself found; KeyError where the table has none."""
     return exit_table()[code]
 
 
-def spec_of_user_exit(code: int, oom: bool = False) -> ExitSpec:
+def spec_of_user_exit(code: int, oom: bool = False) -> ExitRow:
     """Give the row that decides for a user's command that ended with `code` (128 + n for signal n).
 
     `oom`: the kernel ended it for its memory limit. A command that itself exits with the number of a
