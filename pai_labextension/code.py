@@ -20,7 +20,7 @@ from pai_scheduler.client.storage.code import (
     read_settings,
 )
 from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.client.storage.transfer import LocalFileError, Progress
+from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress
 from pai_scheduler.job.jsontext import JsonTextError
 
 from .messages import msg
@@ -84,7 +84,7 @@ class CodeSubmitter:
 
     async def submit(self, errand: Errand, locale: str) -> AsyncGenerator[dict[str, Any], None]:
         """Upload and submit; tell how far it is, then the job. RefusedError."""
-        latest: list[Progress] = []
+        latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
             file, settings = await self._chosen(errand, locale)
@@ -186,7 +186,7 @@ def _sentence(error: Exception, locale: str) -> str:
     return str(error)
 
 
-def _progress(progress: Progress) -> dict[str, Any]:
+def _progress(progress: TransferProgress) -> dict[str, Any]:
     return {
         "progress": {
             "files": progress.files_done,

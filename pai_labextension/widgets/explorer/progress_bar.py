@@ -8,7 +8,7 @@ from html import escape
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.transfer import Progress
+from pai_scheduler.client.storage.transfer import TransferProgress
 
 from ..language import Language
 from ..look import button, show
@@ -44,7 +44,7 @@ class ProgressBar(widgets.VBox):
         self.text.value = escape(text)
         show(self, True)
 
-    def tell(self, progress: Progress) -> None:
+    def tell(self, progress: TransferProgress) -> None:
         """Show how far it is, but not more often than can be seen."""
         now = self._clock()
         if self._first is None:
@@ -63,7 +63,7 @@ class ProgressBar(widgets.VBox):
         """Hide it: the transfer is over."""
         show(self, False)
 
-    def _words(self, progress: Progress, now: float) -> str:
+    def _words(self, progress: TransferProgress, now: float) -> str:
         say = self._say
         parts = [
             say(

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
 from pai_scheduler.client.storage.models import FileInfo
-from pai_scheduler.client.storage.transfer import LocalFileError, Outcome, Progress
+from pai_scheduler.client.storage.transfer import LocalFileError, Outcome, TransferProgress
 from pai_scheduler.client.storage.upload import upload
 
 from ..background import Background, at_home
@@ -94,7 +94,7 @@ class TransferPanel(widgets.VBox):
     async def download(self, entries: Sequence[FileInfo], folder: Path) -> None:
         """Download files and folders of the storage into a folder of this machine."""
 
-        async def fetch(tell: Callable[[Progress], None]) -> Outcome:
+        async def fetch(tell: Callable[[TransferProgress], None]) -> Outcome:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
             total = Outcome()
             for entry in entries:
@@ -168,7 +168,7 @@ class TransferPanel(widgets.VBox):
     async def _write(self, files: Sequence[tuple[str, bytes, int]], folder: str) -> None:
         """Write what came from the browser as a whole."""
 
-        async def write(tell: Callable[[Progress], None]) -> Outcome:
+        async def write(tell: Callable[[TransferProgress], None]) -> Outcome:
             outcome = Outcome()
             total = sum(len(content) for _, content, _ in files)
             for name, content, modified in files:
@@ -177,7 +177,7 @@ class TransferPanel(widgets.VBox):
                 await self._files.set_times(path, modified)
                 outcome.files += 1
                 outcome.length += len(content)
-                tell(Progress(outcome.files, len(files), outcome.length, total, name))
+                tell(TransferProgress(outcome.files, len(files), outcome.length, total, name))
             return outcome
 
         text = self._say("Uploading {name} …", name=self._say(", ").join(name for name, _, _ in files))
@@ -192,7 +192,7 @@ class TransferPanel(widgets.VBox):
             raise asyncio.CancelledError from error
 
     async def _guarded(
-        self, begun: str, work: Callable[[Callable[[Progress], None]], Awaitable[Outcome]], done: str
+        self, begun: str, work: Callable[[Callable[[TransferProgress], None]], Awaitable[Outcome]], done: str
     ) -> None:
         """Run a transfer with its bar; tell what came of it."""
         self._tell("")

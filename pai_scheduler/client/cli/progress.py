@@ -12,7 +12,7 @@ from typing import TextIO
 
 from wcwidth import wcwidth
 
-from pai_scheduler.client.storage.transfer import Progress, Tell
+from pai_scheduler.client.storage.transfer import Tell, TransferProgress
 from pai_scheduler.job.messages import msg
 
 from .tables import duration, printable, width
@@ -46,7 +46,7 @@ class ProgressLine:
         self._course: deque[tuple[float, int]] = deque()
         self._shown = -_PAUSE
 
-    def text(self, progress: Progress, columns: int) -> str | None:
+    def text(self, progress: TransferProgress, columns: int) -> str | None:
         """Give the line, `columns` wide at most; None: it was there a moment ago."""
         now = self._clock()
         self._course.append((now, progress.bytes_done))
@@ -95,7 +95,7 @@ def cut(text: str, columns: int) -> str:
     return f"{kept}…"
 
 
-def _draw(stream: TextIO, line: ProgressLine, progress: Progress) -> None:
+def _draw(stream: TextIO, line: ProgressLine, progress: TransferProgress) -> None:
     # the last column stays free: a terminal would go to the next line
     text = line.text(progress, shutil.get_terminal_size().columns - 1)
     if text is not None:

@@ -26,7 +26,7 @@ _LONGEST_NAME = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class TransferProgress:
     """How far a transfer is; what was the same already counts as done. `current`: what moved last."""
 
     files_done: int
@@ -39,7 +39,7 @@ class Progress:
 Item = TypeVar("Item")
 
 #: Is told how far a transfer is, on the event loop, often: once a piece.
-Tell = Callable[[Progress], None]
+Tell = Callable[[TransferProgress], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Meter:
 
     def _say(self, name: str) -> None:
         if self._tell is not None:
-            self._tell(Progress(self._files_done, self._files, self._sum, self._length, name))
+            self._tell(TransferProgress(self._files_done, self._files, self._sum, self._length, name))
 
 
 class Trials:

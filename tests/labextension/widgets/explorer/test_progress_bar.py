@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pai_labextension.widgets.explorer.progress_bar import ProgressBar
 from pai_labextension.widgets.language import Language
-from pai_scheduler.client.storage.transfer import Progress
+from pai_scheduler.client.storage.transfer import TransferProgress
 
 
-def progress(done: int, total: int = 1000, files: int = 0) -> Progress:
-    return Progress(files, 2, done, total, "a<b>.bin")
+def progress(done: int, total: int = 1000, files: int = 0) -> TransferProgress:
+    return TransferProgress(files, 2, done, total, "a<b>.bin")
 
 
 async def test_it_says_how_much_how_many_and_how_fast() -> None:

@@ -12,7 +12,7 @@ from asyncssh.sftp import SFTPClient
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.sftp import PIECE, UNSURE, RemoteFileError, files_of
 from pai_scheduler.client.ssh.upload import upload
-from pai_scheduler.client.storage.transfer import LocalFileError, Progress, part_name
+from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress, part_name
 
 AWKWARD = "ä \n'\"$(x) \udcff*"
 
@@ -39,7 +39,7 @@ def names(folder: Path) -> list[str]:
 async def test_a_tree_arrives_with_its_modes_times_and_empty_folders(
     files: SFTPClient, here: Path, there: Path
 ) -> None:
-    told: list[Progress] = []
+    told: list[TransferProgress] = []
     outcome = await upload(files, here, f"{there}/new", told.append)
     new = there / "new"
     assert names(new) == sorted(["large", "link", "run.sh", "sub", f"sub/{AWKWARD}", "sub/empty"])
@@ -81,7 +81,7 @@ async def test_what_stands_there_stays_until_the_new_file_is_whole(
 ) -> None:
     (there / "large").write_bytes(b"old")
 
-    def cut(progress: Progress) -> None:
+    def cut(progress: TransferProgress) -> None:
         if progress.bytes_done:
             connection.abort()
 

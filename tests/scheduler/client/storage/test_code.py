@@ -23,7 +23,7 @@ from pai_scheduler.client.storage.code import (
     prepare,
     submit_with_code,
 )
-from pai_scheduler.client.storage.transfer import Outcome, Progress
+from pai_scheduler.client.storage.transfer import Outcome, TransferProgress
 from tests.scheduler.client.storage.test_client import contents
 from tests.scheduler.client.storage.test_code_settings import write
 from tests.scheduler.client.storage.test_upload import names
@@ -61,7 +61,7 @@ async def test_a_job_finds_the_code_of_its_folder(
     write(folder, "main.py", "print('hello from here')")
     write(folder, "notes.txt")
     write(folder, ".pai/settings.json", '{"pai.job.upload.enabled": true}')
-    told: list[Progress] = []
+    told: list[TransferProgress] = []
     text = f"// a job\n{json.dumps(job(name))}"
     assert await submit_with_code(alice, files, text, folder, tell=told.append) == name
     assert await names(files, f"/alice/{name}") == ["main.py"]

@@ -12,7 +12,7 @@ from pai_scheduler.client.storage import transfer
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
 from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.client.storage.transfer import Progress, part_name
+from pai_scheduler.client.storage.transfer import TransferProgress, part_name
 from tests.scheduler.client.storage.cutting import cutting
 from tests.scheduler.client.storage.test_client import AWKWARD
 from tests.testbed.scheduler import RunningScheduler
@@ -40,7 +40,7 @@ async def test_a_tree_is_downloaded_with_its_times_and_empty_folders(
     files: FilesClient, home: str, folder: Path
 ) -> None:
     await fill(files, home)
-    told: list[Progress] = []
+    told: list[TransferProgress] = []
     outcome = await download(files, home, folder / "new" / "x", told.append)
     assert tree(folder / "new" / "x") == ["large", "nothing", "sub", f"sub/{AWKWARD}", "sub/empty"]
     assert (folder / "new/x/large").read_bytes() == LARGE

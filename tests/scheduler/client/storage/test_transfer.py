@@ -10,7 +10,7 @@ from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import (
     Meter,
-    Progress,
+    TransferProgress,
     Trials,
     fingerprint,
     is_part_of,
@@ -35,7 +35,7 @@ def test_only_parts_of_a_file_are_taken_for_such() -> None:
 
 
 def test_progress_adds_up_what_moved_and_may_fall_back() -> None:
-    told: list[Progress] = []
+    told: list[TransferProgress] = []
     meter = Meter(2, 30, told.append)
     meter.at("a", 8)
     meter.at("b", 5)

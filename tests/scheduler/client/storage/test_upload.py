@@ -14,7 +14,7 @@ from pai_scheduler.client.storage import transfer
 from pai_scheduler.client.storage import upload as module
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.client.storage.transfer import LocalFileError, Progress, part_name
+from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress, part_name
 from pai_scheduler.client.storage.upload import upload
 from tests.scheduler.client.storage.cutting import cutting
 from tests.scheduler.client.storage.test_client import AWKWARD, contents
@@ -49,7 +49,7 @@ async def test_a_tree_is_uploaded_with_its_times_and_empty_folders(
     files: FilesClient, home: str, folder: Path
 ) -> None:
     fill(folder)
-    told: list[Progress] = []
+    told: list[TransferProgress] = []
     outcome = await upload(files, folder, f"{home}/x", told.append)
     assert await names(files, f"{home}/x") == [
         *("large", "nothing", "run.sh", "sub"),
@@ -231,7 +231,7 @@ async def test_a_file_that_changes_meanwhile_is_not_put_in_place(
     file = folder / "large"
     file.write_bytes(LARGE)
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: TransferProgress) -> None:
         if progress.bytes_done > 2_000_000:
             file.write_bytes(b"other")
 
