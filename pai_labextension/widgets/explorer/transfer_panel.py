@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
 from pai_scheduler.client.storage.models import FileInfo
-from pai_scheduler.client.storage.transfer import LocalFileError, Outcome, TransferProgress
+from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress, TransferResult
 from pai_scheduler.client.storage.upload import upload
 
 from ..background import Background, at_home
@@ -94,9 +94,9 @@ class TransferPanel(widgets.VBox):
     async def download(self, entries: Sequence[FileInfo], folder: Path) -> None:
         """Download files and folders of the storage into a folder of this machine."""
 
-        async def fetch(tell: Callable[[TransferProgress], None]) -> Outcome:
+        async def fetch(tell: Callable[[TransferProgress], None]) -> TransferResult:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-            total = Outcome()
+            total = TransferResult()
             for entry in entries:
                 part = await download(self._files, entry.path, folder / entry.name, tell)
                 total.files += part.files
@@ -168,8 +168,8 @@ class TransferPanel(widgets.VBox):
     async def _write(self, files: Sequence[tuple[str, bytes, int]], folder: str) -> None:
         """Write what came from the browser as a whole."""
 
-        async def write(tell: Callable[[TransferProgress], None]) -> Outcome:
-            outcome = Outcome()
+        async def write(tell: Callable[[TransferProgress], None]) -> TransferResult:
+            outcome = TransferResult()
             total = sum(len(content) for _, content, _ in files)
             for name, content, modified in files:
                 path = child(folder, name)
@@ -192,7 +192,10 @@ class TransferPanel(widgets.VBox):
             raise asyncio.CancelledError from error
 
     async def _guarded(
-        self, begun: str, work: Callable[[Callable[[TransferProgress], None]], Awaitable[Outcome]], done: str
+        self,
+        begun: str,
+        work: Callable[[Callable[[TransferProgress], None]], Awaitable[TransferResult]],
+        done: str,
     ) -> None:
         """Run a transfer with its bar; tell what came of it."""
         self._tell("")
@@ -210,7 +213,7 @@ class TransferPanel(widgets.VBox):
         finally:
             self.bar.end()
 
-    def _told(self, done: str, outcome: Outcome) -> str:
+    def _told(self, done: str, outcome: TransferResult) -> str:
         say = self._say
         counted = say("files: {count}, {size}", count=outcome.files, size=size(outcome.length))
         if outcome.same:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
-from pai_scheduler.client.storage.transfer import Outcome
+from pai_scheduler.client.storage.transfer import TransferResult
 from pai_scheduler.client.storage.upload import upload
 from pai_scheduler.job.messages import msg
 
@@ -81,7 +81,7 @@ def name_of(path: Path) -> str:
     return path.name if path.name not in ("", "..") else path.resolve().name
 
 
-def tell_outcome(session: Session, outcome: Outcome, source: str, target: str) -> int:
+def tell_outcome(session: Session, outcome: TransferResult, source: str, target: str) -> int:
     """Tell what came of a transfer; give the exit code."""
     for item in outcome.left_out:
         print(printable(f"{item.path}: {item.in_locale(session.locale)}"), file=sys.stderr)

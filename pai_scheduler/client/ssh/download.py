@@ -21,8 +21,8 @@ from pai_scheduler.client.storage.transfer import (
     LeftOut,
     LocalFileError,
     Meter,
-    Outcome,
     Tell,
+    TransferResult,
     part_name,
     side_by_side,
 )
@@ -43,7 +43,7 @@ class _Found:
     mode: int
 
 
-async def download(files: SFTPClient, remote: str, local: Path, tell: Tell | None = None) -> Outcome:
+async def download(files: SFTPClient, remote: str, local: Path, tell: Tell | None = None) -> TransferResult:
     """Make `local` the same as a file or folder of a task; what else is here already stays.
 
     RemoteFileError where `remote` cannot be read; of single files in a folder the outcome tells.
@@ -121,7 +121,7 @@ def _found(path: str, name: str, attrs: asyncssh.SFTPAttrs) -> _Found:
 class _Download:
     def __init__(self, files: SFTPClient, meter: Meter) -> None:
         self._files, self._meter = files, meter
-        self.outcome = Outcome()
+        self.outcome = TransferResult()
 
     async def one(self, pair: tuple[_Found, Path]) -> None:
         """Download a file; what is wrong with it alone stands in the outcome."""

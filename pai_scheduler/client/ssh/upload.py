@@ -20,8 +20,8 @@ from pai_scheduler.client.storage.transfer import (
     LeftOut,
     LocalFileError,
     Meter,
-    Outcome,
     Tell,
+    TransferResult,
     part_name,
     side_by_side,
 )
@@ -30,7 +30,7 @@ from pai_scheduler.job.messages import Message, msg
 from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, make_folder, offsets
 
 
-async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None = None) -> Outcome:
+async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None = None) -> TransferResult:
     """Make `remote` the same as a file or folder of this machine; what else is there already stays.
 
     RemoteFileError, LocalFileError where the whole cannot be; of single files in a folder the outcome tells.
@@ -64,7 +64,7 @@ async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None 
 class _Upload:
     def __init__(self, files: SFTPClient, folder: str, meter: Meter) -> None:
         self._files, self._folder, self._meter = files, folder, meter
-        self.outcome = Outcome()
+        self.outcome = TransferResult()
 
     async def one(self, file: LocalFile) -> None:
         """Upload a file; what is wrong with it alone stands in the outcome."""

@@ -25,7 +25,7 @@ from .code_settings import read_settings as read_settings
 from .errors import FilesError
 from .last_upload import UploadRecord, UploadRecords
 from .local_tree import LocalFile
-from .transfer import Outcome, Tell, side_by_side
+from .transfer import Tell, TransferResult, side_by_side
 from .upload import is_same, present, upload_files
 
 _DEFAULT = "$PAI_DEFAULT_FS_URI"
@@ -101,10 +101,10 @@ async def carry_out(
     tell: Tell | None = None,
     *,
     user: str | None = None,
-) -> tuple[str, Outcome]:
+) -> tuple[str, TransferResult]:
     """Upload the code, then submit the job; give its name and what was sent (errors: submit_with_code)."""
     if prepared.code is None:
-        return await client.submit(prepared.config, user=user), Outcome()
+        return await client.submit(prepared.config, user=user), TransferResult()
     outcome = await upload_code(files, prepared.code, prepared.code_folder, folder, tell)
     try:
         return await client.submit(prepared.config, user=user), outcome
@@ -119,7 +119,7 @@ def generate_name(name: str) -> str:
 
 async def upload_code(
     files: FilesClient, code: CodePlan, target: str, folder: Path, tell: Tell | None = None
-) -> Outcome:
+) -> TransferResult:
     """Make `target` hold the planned files, sending only what the uploads before it did not.
 
     What an earlier upload put there and is gone in `folder` is removed; CodeError where a file could not go

@@ -18,10 +18,10 @@ from .client import FilesClient
 from .errors import FilesError
 from .models import FileInfo
 from .placing import open_part, place_below, put_in_place, write_at
-from .transfer import LeftOut, LocalFileError, Meter, Outcome, Tell, Trials, part_name, side_by_side
+from .transfer import LeftOut, LocalFileError, Meter, Tell, TransferResult, Trials, part_name, side_by_side
 
 
-async def download(client: FilesClient, remote: str, local: Path, tell: Tell | None = None) -> Outcome:
+async def download(client: FilesClient, remote: str, local: Path, tell: Tell | None = None) -> TransferResult:
     """Make `local` the same as a file or folder of the storage; what else is there already stays.
 
     FilesError where `remote` cannot be read; of single files in a folder the outcome tells.
@@ -46,7 +46,9 @@ async def download(client: FilesClient, remote: str, local: Path, tell: Tell | N
     return outcome
 
 
-async def _fetch(client: FilesClient, files: list[tuple[FileInfo, Path]], tell: Tell | None) -> Outcome:
+async def _fetch(
+    client: FilesClient, files: list[tuple[FileInfo, Path]], tell: Tell | None
+) -> TransferResult:
     download = _Download(client, Meter(len(files), sum(info.length for info, _ in files), tell))
     await side_by_side(files, download.one)
     return download.outcome
@@ -55,7 +57,7 @@ async def _fetch(client: FilesClient, files: list[tuple[FileInfo, Path]], tell: 
 class _Download:
     def __init__(self, client: FilesClient, meter: Meter) -> None:
         self._client, self._meter = client, meter
-        self.outcome = Outcome()
+        self.outcome = TransferResult()
 
     async def one(self, pair: tuple[FileInfo, Path]) -> None:
         """Download a file; what is wrong with it alone stands in the outcome."""

@@ -56,7 +56,7 @@ class LeftOut:
 
 
 @dataclass(slots=True)
-class Outcome:
+class TransferResult:
     """What came of a transfer: files that were moved (`length`: their bytes), were there already, or were
     copied within the storage."""
 

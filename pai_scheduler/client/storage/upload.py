@@ -27,8 +27,8 @@ from .transfer import (
     LeftOut,
     LocalFileError,
     Meter,
-    Outcome,
     Tell,
+    TransferResult,
     Trials,
     is_part_of,
     part_name,
@@ -48,7 +48,7 @@ _PARTS_LISTED = 20
 _STALE = 24 * 3600 * 1000
 
 
-async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | None = None) -> Outcome:
+async def upload(client: FilesClient, local: Path, remote: str, tell: Tell | None = None) -> TransferResult:
     """Make `remote` the same as a file or folder of this machine; what else is there already stays.
 
     FilesError where the folder cannot be made or the storage is full, LocalFileError where `local` cannot be
@@ -83,7 +83,7 @@ async def upload_files(
     tell: Tell | None = None,
     *,
     twins: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> TransferResult:
     """Upload files to their names below a folder of the storage; those that are the same are not sent.
 
     `twins`: by name, the path in the storage of a file that is the same; it is copied there.
@@ -149,7 +149,7 @@ class _Upload:
     ) -> None:
         self._client, self._folder, self._there, self._twins = client, folder, there, twins
         self._meter = meter
-        self.outcome = Outcome()
+        self.outcome = TransferResult()
 
     async def one(self, file: LocalFile) -> None:
         """Upload a file; what is wrong with it alone stands in the outcome."""

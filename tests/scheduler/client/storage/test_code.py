@@ -23,7 +23,7 @@ from pai_scheduler.client.storage.code import (
     prepare,
     submit_with_code,
 )
-from pai_scheduler.client.storage.transfer import Outcome, TransferProgress
+from pai_scheduler.client.storage.transfer import TransferProgress, TransferResult
 from tests.scheduler.client.storage.test_client import contents
 from tests.scheduler.client.storage.test_code_settings import write
 from tests.scheduler.client.storage.test_upload import names
@@ -50,7 +50,7 @@ def job(name: str, command: str = "cat $PAI_JOB_NAME/main.py", **fields: object)
 
 async def sent(
     client: Client, files: FilesClient, config: Mapping[str, Any], folder: Path
-) -> tuple[str, Outcome]:
+) -> tuple[str, TransferResult]:
     prepared = await prepare(client, files, config, folder, CodeSettings(True, generate_name=True))
     return await carry_out(client, files, prepared, folder)
 
@@ -119,7 +119,7 @@ async def test_into_the_same_folder_only_changes_are_sent_and_what_is_gone_is_re
         write(folder, file)
     config = job(name, "true", codeDir=f"$PAI_DEFAULT_FS_URI/alice/{name}")
 
-    async def submit(number: int) -> Outcome:
+    async def submit(number: int) -> TransferResult:
         prepared = await prepare(alice, files, {**config, "jobName": f"{name}-{number}"}, folder, ON)
         return (await carry_out(alice, files, prepared, folder))[1]
 
