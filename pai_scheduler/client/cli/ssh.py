@@ -14,7 +14,7 @@ import asyncssh
 
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.process import Ends, Pty, Sink, run
-from pai_scheduler.client.ssh.task_lookup import Way, find_way, find_ways
+from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, find_ways
 from pai_scheduler.job.messages import msg
 
 from .session import Session
@@ -78,12 +78,12 @@ async def _run_here(connection: asyncssh.SSHClientConnection, command: str | Non
             return await run(connection, command, ends, pty=Pty(term, columns, rows, sizes), env=env)
 
 
-async def _run_everywhere(session: Session, ways: Sequence[Way], command: str) -> int:
+async def _run_everywhere(session: Session, ways: Sequence[TaskAddress], command: str) -> int:
     """Run a command in every task at once; give the worst of the exit codes."""
     longest = max(len(way.task) for way in ways)
     opening = asyncio.Semaphore(_OPENING)
 
-    async def one(way: Way) -> int:
+    async def one(way: TaskAddress) -> int:
         out, err = (Lines(f"{way.task:<{longest}}  ", descriptor) for descriptor in (_STDOUT, _STDERR))
         try:
             async with AsyncExitStack() as stack:

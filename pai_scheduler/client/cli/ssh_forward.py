@@ -16,7 +16,7 @@ from pai_scheduler.client.rest import Client, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, connect
 from pai_scheduler.client.ssh.forward import keep_open, listening
 from pai_scheduler.client.ssh.shared_connection import SharedConnection
-from pai_scheduler.client.ssh.task_lookup import Way, find_way, is_task_name, why_nothing_runs
+from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, is_task_name, why_nothing_runs
 from pai_scheduler.job.messages import Message, msg
 
 from .session import Session
@@ -121,7 +121,7 @@ def _number(written: str, labels: Mapping[str, Sequence[int]]) -> int:
     )
 
 
-async def _ports_of(session: Session, way: Way) -> Mapping[str, Sequence[int]]:
+async def _ports_of(session: Session, way: TaskAddress) -> Mapping[str, Sequence[int]]:
     detail = await session.client.job(way.login.user, way.login.job)
     role, _, index = way.task.rpartition("-")
     for task in detail["taskRoles"][role]["taskStatuses"]:

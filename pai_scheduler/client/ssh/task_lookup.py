@@ -23,7 +23,7 @@ _TASK_NAME = re.compile(r"[A-Za-z0-9._~]+-[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class TaskAddress:
     """The way to one running task, as it was when the scheduler was asked."""
 
     gateway: Gateway
@@ -45,7 +45,7 @@ class Way:
             await connection.wait_closed()
 
 
-async def find_way(client: Client, user: str, job: str, task: str | None) -> Way:
+async def find_way(client: Client, user: str, job: str, task: str | None) -> TaskAddress:
     """Find the way to a task, by default to the only one that runs; RemoteError says why there is none."""
     ways = await find_ways(client, user, job, [task] if task else None)
     if len(ways) > 1:
@@ -59,7 +59,9 @@ async def find_way(client: Client, user: str, job: str, task: str | None) -> Way
     return ways[0]
 
 
-async def find_ways(client: Client, user: str, job: str, tasks: Sequence[str] | None = None) -> list[Way]:
+async def find_ways(
+    client: Client, user: str, job: str, tasks: Sequence[str] | None = None
+) -> list[TaskAddress]:
     """Find the ways to tasks of a job, by default to all that run; never an empty list.
 
     RemoteError where one of them does not run or has no SSH.
@@ -78,7 +80,7 @@ async def find_ways(client: Client, user: str, job: str, tasks: Sequence[str] | 
     for container in chosen:
         _check_open(container)
     gateway = gateway_of(info["gateway"], client.url)
-    return [Way(gateway, LoginName(user, job, container["task"])) for container in chosen]
+    return [TaskAddress(gateway, LoginName(user, job, container["task"])) for container in chosen]
 
 
 async def why_nothing_runs(client: Client, user: str, job: str) -> Message:
