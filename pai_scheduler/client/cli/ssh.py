@@ -13,7 +13,7 @@ from functools import partial
 import asyncssh
 
 from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.process import Ends, Pty, Sink, run
+from pai_scheduler.client.ssh.process import Pty, Sink, StandardStreams, run
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, find_ways
 from pai_scheduler.job.messages import msg
 
@@ -65,16 +65,16 @@ async def _run_here(connection: asyncssh.SSHClientConnection, command: str | Non
     env = _language()
     if not tty:
         async with aclosing(read_pieces(_STDIN)) as keys:
-            return await run(connection, command, Ends(keys, _to(_STDOUT), _to(_STDERR)), env=env)
+            return await run(connection, command, StandardStreams(keys, _to(_STDOUT), _to(_STDERR)), env=env)
     columns, rows = size()
     term = os.environ.get("TERM", "dumb")
     if not os.isatty(_STDIN):
         async with aclosing(read_pieces(_STDIN)) as keys:
-            ends = Ends(keys, _to(_STDOUT), _to(_STDERR))
+            ends = StandardStreams(keys, _to(_STDOUT), _to(_STDERR))
             return await run(connection, command, ends, pty=Pty(term, columns, rows), env=env)
     async with aclosing(resized()) as sizes, aclosing(_keys(connection)) as keys:
         with raw_terminal(_STDIN):
-            ends = Ends(keys, _to(_STDOUT), _to(_STDERR))
+            ends = StandardStreams(keys, _to(_STDOUT), _to(_STDERR))
             return await run(connection, command, ends, pty=Pty(term, columns, rows, sizes), env=env)
 
 
@@ -89,7 +89,9 @@ async def _run_everywhere(session: Session, ways: Sequence[TaskAddress], command
             async with AsyncExitStack() as stack:
                 async with opening:
                     connection = await stack.enter_async_context(way.opened(session.client.token))
-                return await run(connection, command, Ends(None, out.write, err.write), env=_language())
+                return await run(
+                    connection, command, StandardStreams(None, out.write, err.write), env=_language()
+                )
         except RemoteError as error:
             await err.write(f"{printable_lines(error.message.in_locale(session.locale))}\n".encode())
             return NO_WAY

@@ -34,7 +34,7 @@ class Pty:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class StandardStreams:
     """Both ends here of what runs there. `stdin` None: there is nothing to read."""
 
     stdin: AsyncIterator[bytes] | None
@@ -45,7 +45,7 @@ class Ends:
 async def run(
     connection: asyncssh.SSHClientConnection,
     command: str | None,
-    ends: Ends,
+    ends: StandardStreams,
     *,
     pty: Pty | None = None,
     env: Mapping[str, str] | None = None,

@@ -11,7 +11,7 @@ import asyncssh
 import pytest
 
 from pai_scheduler.client.ssh.connection import RemoteError
-from pai_scheduler.client.ssh.process import Ends, Pty, run
+from pai_scheduler.client.ssh.process import Pty, StandardStreams, run
 
 
 class Said:
@@ -22,8 +22,8 @@ class Said:
         self._more = asyncio.Event()
 
     @property
-    def ends(self) -> Ends:
-        return Ends(self._read(), self._write_out, self._write_err)
+    def ends(self) -> StandardStreams:
+        return StandardStreams(self._read(), self._write_out, self._write_err)
 
     async def until(self, text: bytes) -> None:
         while text not in self.out:
@@ -80,7 +80,7 @@ async def test_a_terminal_has_its_type_and_size_and_is_told_a_new_one(
         await asyncio.Event().wait()
         yield b""
 
-    ends = Ends(keyboard(), said.ends.stdout, said.ends.stderr)
+    ends = StandardStreams(keyboard(), said.ends.stdout, said.ends.stderr)
     assert await run(connection, command, ends, pty=Pty("vt220", 100, 30, sizes())) == 5
     assert said.out.split() == [b"30", b"100", b"vt220", b"43", b"132"]
 
@@ -127,4 +127,4 @@ async def test_an_output_that_nobody_reads_any_more_ends_it_as_such(
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        await run(connection, "yes", Ends(None, closed, closed))
+        await run(connection, "yes", StandardStreams(None, closed, closed))
