@@ -28,7 +28,7 @@ class UnreachableGatewayError(RemoteError):
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class GatewayAddress:
     """Where the SSH gateway listens, and the key by which it is known (a line `ssh-ed25519 …`)."""
 
     host: str
@@ -36,7 +36,7 @@ class Gateway:
     host_key: str
 
 
-async def find_gateway(client: Client) -> Gateway:
+async def find_gateway(client: Client) -> GatewayAddress:
     """Ask the scheduler for its gateway; RemoteError where there is none. `ApiError` and the like as ever.
 
     Where it has no name of its own, it is at the address at which the scheduler was reached.
@@ -44,15 +44,15 @@ async def find_gateway(client: Client) -> Gateway:
     return gateway_of((await client.about()).get("ssh"), client.url)
 
 
-def gateway_of(found: SshGateway | None, url: str) -> Gateway:
+def gateway_of(found: SshGateway | None, url: str) -> GatewayAddress:
     """Read what the scheduler at `url` says of its gateway; RemoteError where it has none."""
     if found is None:
         raise RemoteError(msg("This scheduler has no SSH gateway."))
     host = found["host"] or urlsplit(url).hostname or "127.0.0.1"
-    return Gateway(host, found["port"], found["hostKey"])
+    return GatewayAddress(host, found["port"], found["hostKey"])
 
 
-async def connect(gateway: Gateway, login: str, token: str) -> asyncssh.SSHClientConnection:
+async def connect(gateway: GatewayAddress, login: str, token: str) -> asyncssh.SSHClientConnection:
     """Log in as `login` (`<user>+<job>+<role>-<index>`, see docs/users/ssh.md); RemoteError with the reason.
 
     UnreachableGatewayError where nobody answers.

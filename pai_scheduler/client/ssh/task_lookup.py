@@ -15,7 +15,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.models import SshContainer
 from pai_scheduler.ssh.keys.login_name import LoginName
 
-from .connection import Gateway, RemoteError, connect, gateway_of
+from .connection import GatewayAddress, RemoteError, connect, gateway_of
 
 #: Tasks that a sentence lists before it says "…".
 _LISTED = 10
@@ -26,7 +26,7 @@ _TASK_NAME = re.compile(r"[A-Za-z0-9._~]+-[0-9]+")
 class TaskAddress:
     """The way to one running task, as it was when the scheduler was asked."""
 
-    gateway: Gateway
+    gateway: GatewayAddress
     login: LoginName
 
     @property
