@@ -13,7 +13,7 @@ from .files import read_job_file
 from .fs import fs_cat, fs_cp, fs_du, fs_ls, fs_mkdir, fs_mv, fs_rm
 from .logs import copy_log, pick_task
 from .queue import move, priority, queue
-from .session import OK, REFUSED, Session
+from .session import OK, REFUSED, CliSession
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
 from .ssh import exec_, ssh
 from .ssh_config import ssh_config
@@ -27,7 +27,7 @@ from .usage import show_usage
 from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
 
 
-async def jobs(session: Session, *, user: str | None, limit: int | None) -> int:
+async def jobs(session: CliSession, *, user: str | None, limit: int | None) -> int:
     """List jobs."""
     listed = await session.client.jobs(user, limit=limit)
     if session.as_json:
@@ -39,7 +39,7 @@ async def jobs(session: Session, *, user: str | None, limit: int | None) -> int:
     return OK
 
 
-async def show(session: Session, *, name: str, user: str | None) -> int:
+async def show(session: CliSession, *, name: str, user: str | None) -> int:
     """Show a job."""
     detail = await session.client.job(await session.owner(user), name)
     if session.as_json:
@@ -52,7 +52,7 @@ async def show(session: Session, *, name: str, user: str | None) -> int:
 
 
 async def logs(
-    session: Session,
+    session: CliSession,
     *,
     name: str,
     user: str | None,
@@ -82,7 +82,7 @@ async def logs(
 
 
 async def metrics(
-    session: Session, *, name: str, user: str | None, task: str | None, follow: bool, attempt: int | None
+    session: CliSession, *, name: str, user: str | None, task: str | None, follow: bool, attempt: int | None
 ) -> int:
     """Show what a task uses."""
     owner = await session.owner(user)
@@ -101,7 +101,7 @@ async def metrics(
     return OK
 
 
-async def stop(session: Session, *, name: str, user: str | None) -> int:
+async def stop(session: CliSession, *, name: str, user: str | None) -> int:
     """Stop a job, or say how it had ended before."""
     owner = await session.owner(user)
     await session.client.stop(owner, name)
@@ -117,14 +117,14 @@ async def stop(session: Session, *, name: str, user: str | None) -> int:
     return OK
 
 
-async def delete(session: Session, *, name: str, user: str | None) -> int:
+async def delete(session: CliSession, *, name: str, user: str | None) -> int:
     """Delete a job."""
     await session.client.delete(await session.owner(user), name)
     _done(session, "Job {name} is deleted.", name)
     return OK
 
 
-async def nodes(session: Session) -> int:
+async def nodes(session: CliSession) -> int:
     """List the machines."""
     listed = await session.client.nodes()
     if session.as_json:
@@ -134,7 +134,7 @@ async def nodes(session: Session) -> int:
     return OK
 
 
-async def vcs(session: Session) -> int:
+async def vcs(session: CliSession) -> int:
     """List the virtual clusters."""
     listed = await session.client.virtual_clusters()
     if session.as_json:
@@ -144,7 +144,7 @@ async def vcs(session: Session) -> int:
     return OK
 
 
-async def validate(session: Session, *, file: str) -> int:
+async def validate(session: CliSession, *, file: str) -> int:
     """Say what is wrong with a job, or whether it fits."""
     validation = await session.client.validate(await asyncio.to_thread(read_job_file, file))
     if session.as_json:
@@ -164,7 +164,7 @@ async def validate(session: Session, *, file: str) -> int:
     return REFUSED if validation["errors"] else OK
 
 
-def _done(session: Session, template: str, name: str) -> None:
+def _done(session: CliSession, template: str, name: str) -> None:
     if session.as_json:
         session.print_json({"name": name})
     else:

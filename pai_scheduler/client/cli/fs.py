@@ -16,14 +16,14 @@ from pai_scheduler.client.storage.transfer import side_by_side
 from pai_scheduler.job.messages import msg
 
 from .progress import amount
-from .session import OK, REFUSED, Session
+from .session import OK, REFUSED, CliSession
 from .tables import moment, printable, table
 
 #: Entries that are laid out together: a long listing is seen while it comes.
 _BLOCK = 1000
 
 
-async def fs_ls(session: Session, *, path: str, long: bool, recursive: bool, human: bool) -> int:
+async def fs_ls(session: CliSession, *, path: str, long: bool, recursive: bool, human: bool) -> int:
     """List a folder."""
     folder = await storage_path(session.files, path)
     info = await session.files.status(folder)
@@ -42,7 +42,7 @@ async def fs_ls(session: Session, *, path: str, long: bool, recursive: bool, hum
     return OK
 
 
-async def fs_rm(session: Session, *, paths: Sequence[str], recursive: bool) -> int:
+async def fs_rm(session: CliSession, *, paths: Sequence[str], recursive: bool) -> int:
     """Delete."""
     code = OK
     for path in paths:
@@ -54,14 +54,14 @@ async def fs_rm(session: Session, *, paths: Sequence[str], recursive: bool) -> i
     return code
 
 
-async def fs_mkdir(session: Session, *, paths: Sequence[str]) -> int:
+async def fs_mkdir(session: CliSession, *, paths: Sequence[str]) -> int:
     """Make folders."""
     for path in paths:
         await session.files.mkdirs(await storage_path(session.files, path))
     return OK
 
 
-async def fs_du(session: Session, *, paths: Sequence[str], human: bool) -> int:
+async def fs_du(session: CliSession, *, paths: Sequence[str], human: bool) -> int:
     """Tell how much there is."""
     rows: list[list[str]] = []
     answers: list[dict[str, Any]] = []
@@ -78,7 +78,7 @@ async def fs_du(session: Session, *, paths: Sequence[str], human: bool) -> int:
     return OK
 
 
-async def fs_cat(session: Session, *, paths: Sequence[str]) -> int:
+async def fs_cat(session: CliSession, *, paths: Sequence[str]) -> int:
     """Print files as they are."""
     for path in paths:
         async with session.files.read(await storage_path(session.files, path)) as pieces:
@@ -88,7 +88,7 @@ async def fs_cat(session: Session, *, paths: Sequence[str]) -> int:
     return OK
 
 
-async def fs_mv(session: Session, *, source: str, target: str, force: bool) -> int:
+async def fs_mv(session: CliSession, *, source: str, target: str, force: bool) -> int:
     """Move."""
     whence = await storage_path(session.files, source)
     whither = await _into(session.files, await storage_path(session.files, target), whence)
@@ -96,7 +96,7 @@ async def fs_mv(session: Session, *, source: str, target: str, force: bool) -> i
     return OK
 
 
-async def fs_cp(session: Session, *, source: str, target: str, recursive: bool, force: bool) -> int:
+async def fs_cp(session: CliSession, *, source: str, target: str, recursive: bool, force: bool) -> int:
     """Copy within the storage."""
     files = session.files
     whence = await storage_path(files, source)
@@ -151,7 +151,7 @@ async def _blocks(entries: AsyncIterator[FileInfo]) -> AsyncIterator[list[FileIn
 
 
 def _print_entries(
-    entries: Sequence[FileInfo], folder: str, session: Session, *, long: bool, human: bool
+    entries: Sequence[FileInfo], folder: str, session: CliSession, *, long: bool, human: bool
 ) -> None:
     if session.as_json:
         session.print_json([_as_json(entry) for entry in entries])

@@ -19,7 +19,7 @@ from pai_scheduler.job.messages import choose_locale, msg
 from .arguments import make_parser
 from .commands import COMMANDS
 from .files import FileError
-from .session import Session
+from .session import CliSession
 from .ssh import NO_WAY
 from .tables import printable_lines, zone_shown
 
@@ -80,7 +80,7 @@ async def _run(
     )
     try:
         async with client, files:
-            return await COMMANDS[command](Session(client, files, locale, json), **options)
+            return await COMMANDS[command](CliSession(client, files, locale, json), **options)
     except _EXPECTED as error:
         url = (files if command.startswith("fs ") else client).url
         code = _tell(error, url, locale)

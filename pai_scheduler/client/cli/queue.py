@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.models import QueueEntry
 
-from .session import OK, Session
+from .session import OK, CliSession
 from .tables import moment, table
 
 #: Places of each virtual cluster; a person's own jobs are shown wherever they are.
 _SHOWN = 1000
 
 
-async def queue(session: Session, *, virtual_cluster: str | None) -> int:
+async def queue(session: CliSession, *, virtual_cluster: str | None) -> int:
     """Show who waits, first come first."""
     queues = await session.client.queue(virtual_cluster, limit=_SHOWN)
     if session.as_json:
@@ -26,7 +26,7 @@ async def queue(session: Session, *, virtual_cluster: str | None) -> int:
     return OK
 
 
-async def move(session: Session, *, name: str, place: int, user: str | None) -> int:
+async def move(session: CliSession, *, name: str, place: int, user: str | None) -> int:
     """Move a waiting job."""
     owner = await session.owner(user)
     await session.client.reorder(owner, name, place=place)
@@ -36,7 +36,7 @@ async def move(session: Session, *, name: str, place: int, user: str | None) -> 
     return done
 
 
-async def priority(session: Session, *, name: str, priority: int, user: str | None) -> int:
+async def priority(session: CliSession, *, name: str, priority: int, user: str | None) -> int:
     """Give a job another priority."""
     owner = await session.owner(user)
     await session.client.reorder(owner, name, priority=priority)
@@ -77,7 +77,7 @@ def queue_table(queues: Mapping[str, Sequence[QueueEntry]], locale: str) -> str:
     return table([title.in_locale(locale) for title in header], rows)
 
 
-async def _tell_how_far(session: Session, owner: str, name: str, place: int) -> None:
+async def _tell_how_far(session: CliSession, owner: str, name: str, place: int) -> None:
     """Say so where there are fewer jobs to move among than the place that was asked for."""
     status = (await session.client.job(owner, name))["jobStatus"]
     if status["queuePlace"] is None:
@@ -107,7 +107,7 @@ async def _tell_how_far(session: Session, owner: str, name: str, place: int) -> 
         )
 
 
-async def _tell_place(session: Session, owner: str, name: str) -> int:
+async def _tell_place(session: CliSession, owner: str, name: str) -> int:
     status = (await session.client.job(owner, name))["jobStatus"]
     values = {"name": name, "priority": status["priority"], "place": status["queuePlace"]}
     if session.as_json:

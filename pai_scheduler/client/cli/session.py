@@ -16,7 +16,7 @@ OK, REFUSED = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class CliSession:
     """One call of `pai`."""
 
     client: Client

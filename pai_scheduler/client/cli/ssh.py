@@ -17,7 +17,7 @@ from pai_scheduler.client.ssh.process import Pty, Sink, StandardStreams, run
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, find_ways
 from pai_scheduler.job.messages import msg
 
-from .session import Session
+from .session import CliSession
 from .tables import printable_lines
 from .terminal import Escape, raw_terminal, read_pieces, resized, size, write_piece
 
@@ -31,7 +31,7 @@ _LONGEST_LINE = 65536
 
 
 async def ssh(
-    session: Session, *, name: str, user: str | None, task: str | None, tty: bool, words: Sequence[str]
+    session: CliSession, *, name: str, user: str | None, task: str | None, tty: bool, words: Sequence[str]
 ) -> int:
     """Open a shell, or run a command line."""
     way = await find_way(session.client, await session.owner(user), name, task)
@@ -41,7 +41,7 @@ async def ssh(
 
 
 async def exec_(
-    session: Session,
+    session: CliSession,
     *,
     name: str,
     user: str | None,
@@ -78,7 +78,7 @@ async def _run_here(connection: asyncssh.SSHClientConnection, command: str | Non
             return await run(connection, command, ends, pty=Pty(term, columns, rows, sizes), env=env)
 
 
-async def _run_everywhere(session: Session, ways: Sequence[TaskAddress], command: str) -> int:
+async def _run_everywhere(session: CliSession, ways: Sequence[TaskAddress], command: str) -> int:
     """Run a command in every task at once; give the worst of the exit codes."""
     longest = max(len(way.task) for way in ways)
     opening = asyncio.Semaphore(_OPENING)

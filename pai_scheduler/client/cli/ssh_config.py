@@ -23,7 +23,7 @@ from pai_scheduler.client.storage.transfer import side_by_side
 from pai_scheduler.job.messages import msg
 from pai_scheduler.ssh.keys.login_name import LoginName
 
-from .session import OK, Session
+from .session import OK, CliSession
 from .ssh_files import SshFolder
 from .tables import printable
 
@@ -36,7 +36,7 @@ class _Running:
     keys: Mapping[str, str]
 
 
-async def ssh_config(session: Session, *, write: bool, remove: bool) -> int:
+async def ssh_config(session: CliSession, *, write: bool, remove: bool) -> int:
     """Print the configuration, or write or remove its files."""
     folder = SshFolder(Path.home() / ".ssh")
     if remove:
@@ -86,7 +86,7 @@ async def _running(client: Client) -> _Running:
     return _Running([task for job in jobs for task in tasks.get(job, ())], keys)
 
 
-def _blocks(session: Session, found: Sequence[Host]) -> list[Host]:
+def _blocks(session: CliSession, found: Sequence[Host]) -> list[Host]:
     """Leave out, and say so, what cannot be written: OpenSSH has no way to quote every character."""
     kept = []
     for host in found:
@@ -100,7 +100,7 @@ def _blocks(session: Session, found: Sequence[Host]) -> list[Host]:
     return kept
 
 
-def _tell(session: Session, blocks: Sequence[Host]) -> None:
+def _tell(session: CliSession, blocks: Sequence[Host]) -> None:
     if session.as_json:
         session.print_json([{"hosts": list(host.aliases), "user": str(host.login)} for host in blocks])
     elif not blocks:

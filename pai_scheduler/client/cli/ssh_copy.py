@@ -20,7 +20,7 @@ from pai_scheduler.client.storage.transfer import LocalFileError
 from pai_scheduler.job.messages import msg
 
 from .progress import shown_progress
-from .session import Session
+from .session import CliSession
 from .transfers import name_of, tell_outcome, told_how_to_go_on
 
 #: A job's name, with a task's if need be, before the first colon; `./a:b` is a file here.
@@ -42,7 +42,7 @@ def place_of(written: str) -> Place | None:
     return Place(match["job"], match["task"], match["path"]) if match else None
 
 
-async def cp(session: Session, *, paths: Sequence[str], user: str | None, recursive: bool) -> int:
+async def cp(session: CliSession, *, paths: Sequence[str], user: str | None, recursive: bool) -> int:
     """Copy."""
     *sources, target = paths
     if not sources:
@@ -59,7 +59,7 @@ async def cp(session: Session, *, paths: Sequence[str], user: str | None, recurs
 
 
 async def _up(
-    session: Session, sources: Sequence[Path], target: Place, user: str | None, *, recursive: bool
+    session: CliSession, sources: Sequence[Path], target: Place, user: str | None, *, recursive: bool
 ) -> int:
     way = await find_way(session.client, await session.owner(user), target.job, target.task)
     code = 0
@@ -76,7 +76,7 @@ async def _up(
 
 
 async def _down(
-    session: Session, sources: Sequence[Place], target: str, user: str | None, *, recursive: bool
+    session: CliSession, sources: Sequence[Place], target: str, user: str | None, *, recursive: bool
 ) -> int:
     way = await find_way(session.client, await session.owner(user), sources[0].job, sources[0].task)
     code, local = 0, Path(target)

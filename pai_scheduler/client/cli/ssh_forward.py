@@ -19,7 +19,7 @@ from pai_scheduler.client.ssh.shared_connection import SharedConnection
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, is_task_name, why_nothing_runs
 from pai_scheduler.job.messages import Message, msg
 
-from .session import Session
+from .session import CliSession
 from .tables import printable_lines
 
 _LAST_PORT = 65535
@@ -37,7 +37,7 @@ class Wanted:
 
 
 async def port_forward(
-    session: Session, *, name: str, user: str | None, task: str | None, ports: Sequence[str]
+    session: CliSession, *, name: str, user: str | None, task: str | None, ports: Sequence[str]
 ) -> int:
     """Forward ports until it is ended (^C), or the task has."""
     owner = await session.owner(user)
@@ -121,7 +121,7 @@ def _number(written: str, labels: Mapping[str, Sequence[int]]) -> int:
     )
 
 
-async def _ports_of(session: Session, way: TaskAddress) -> Mapping[str, Sequence[int]]:
+async def _ports_of(session: CliSession, way: TaskAddress) -> Mapping[str, Sequence[int]]:
     detail = await session.client.job(way.login.user, way.login.job)
     role, _, index = way.task.rpartition("-")
     for task in detail["taskRoles"][role]["taskStatuses"]:

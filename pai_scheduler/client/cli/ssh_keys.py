@@ -12,12 +12,12 @@ from pai_scheduler.client.storage.transfer import LocalFileError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.models import SshContainer, SshInfo
 
-from .session import OK, Session
+from .session import OK, CliSession
 from .ssh_files import write_private
 from .tables import moment, pairs, table
 
 
-async def ssh_info(session: Session, *, name: str, user: str | None) -> int:
+async def ssh_info(session: CliSession, *, name: str, user: str | None) -> int:
     """Show how other programs log into the running tasks of a job."""
     info = await session.client.ssh(await session.owner(user), name)
     if session.as_json:
@@ -37,7 +37,7 @@ async def ssh_info(session: Session, *, name: str, user: str | None) -> int:
     return OK
 
 
-async def ssh_key(session: Session, *, name: str, user: str | None, form: str, output: str | None) -> int:
+async def ssh_key(session: CliSession, *, name: str, user: str | None, form: str, output: str | None) -> int:
     """Give the key of a job."""
     text = await session.client.ssh_key(await session.owner(user), name, form)
     if output is None:
@@ -51,7 +51,7 @@ async def ssh_key(session: Session, *, name: str, user: str | None, form: str, o
     return OK
 
 
-async def keys_list(session: Session, *, user: str | None) -> int:
+async def keys_list(session: CliSession, *, user: str | None) -> int:
     """List the public keys that somebody registered."""
     keys = await session.client.public_keys(await session.owner(user))
     if session.as_json:
@@ -65,7 +65,7 @@ async def keys_list(session: Session, *, user: str | None) -> int:
     return OK
 
 
-async def keys_add(session: Session, *, user: str | None, file: str) -> int:
+async def keys_add(session: CliSession, *, user: str | None, file: str) -> int:
     """Register a public key."""
     text = await asyncio.to_thread(_read, file)
     owner = await session.owner(user)
@@ -81,7 +81,7 @@ async def keys_add(session: Session, *, user: str | None, file: str) -> int:
     return OK
 
 
-async def keys_remove(session: Session, *, user: str | None, fingerprint: str) -> int:
+async def keys_remove(session: CliSession, *, user: str | None, fingerprint: str) -> int:
     """Forget a public key."""
     await session.client.remove_public_key(await session.owner(user), fingerprint)
     if session.as_json:
@@ -91,7 +91,7 @@ async def keys_remove(session: Session, *, user: str | None, fingerprint: str) -
     return OK
 
 
-def _command(session: Session, job: str, info: SshInfo, container: SshContainer) -> str:
+def _command(session: CliSession, job: str, info: SshInfo, container: SshContainer) -> str:
     """Write the line of shell that logs into a task, or why there is none."""
     if container["off"] is not None:
         return msg("SSH is off: {reason}", reason=container["off"]).in_locale(session.locale)

@@ -11,13 +11,13 @@ from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out
 
 from .files import read_job_file
 from .progress import amount, shown_progress
-from .session import OK, Session
+from .session import OK, CliSession
 from .tables import printable_lines
 from .watch import watch
 
 
 async def submit(
-    session: Session,
+    session: CliSession,
     *,
     file: str,
     watch_it: bool,
@@ -56,7 +56,7 @@ async def submit(
     return await _follow(session, name, user, watch_it=watch_it)
 
 
-async def _follow(session: Session, name: str, user: str | None, *, watch_it: bool) -> int:
+async def _follow(session: CliSession, name: str, user: str | None, *, watch_it: bool) -> int:
     owner = await session.owner(user)
     if session.as_json and not watch_it:
         session.print_json({"name": name, "username": owner})

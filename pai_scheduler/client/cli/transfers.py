@@ -17,11 +17,11 @@ from pai_scheduler.job.messages import msg
 
 from .fs import storage_path
 from .progress import amount, shown_progress
-from .session import OK, REFUSED, Session
+from .session import OK, REFUSED, CliSession
 from .tables import printable
 
 
-async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
+async def fs_put(session: CliSession, *, paths: Sequence[str]) -> int:
     """Upload."""
     sources, target = (paths, "") if len(paths) == 1 else (paths[:-1], paths[-1])
     folder = await storage_path(session.files, target)
@@ -34,7 +34,7 @@ async def fs_put(session: Session, *, paths: Sequence[str]) -> int:
     return code
 
 
-async def fs_get(session: Session, *, paths: Sequence[str]) -> int:
+async def fs_get(session: CliSession, *, paths: Sequence[str]) -> int:
     """Download."""
     sources, target = (paths, ".") if len(paths) == 1 else (paths[:-1], paths[-1])
     code = OK
@@ -66,7 +66,7 @@ async def _place(files: FilesClient, folder: str, written: str, source: Path, *,
 
 
 @contextmanager
-def told_how_to_go_on(session: Session) -> Iterator[None]:
+def told_how_to_go_on(session: CliSession) -> Iterator[None]:
     """Tell whoever ends a transfer (^C) that nothing of it is lost."""
     try:
         yield
@@ -81,7 +81,7 @@ def name_of(path: Path) -> str:
     return path.name if path.name not in ("", "..") else path.resolve().name
 
 
-def tell_outcome(session: Session, outcome: TransferResult, source: str, target: str) -> int:
+def tell_outcome(session: CliSession, outcome: TransferResult, source: str, target: str) -> int:
     """Tell what came of a transfer; give the exit code."""
     for item in outcome.left_out:
         print(printable(f"{item.path}: {item.in_locale(session.locale)}"), file=sys.stderr)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .session import OK, Session
+from .session import OK, CliSession
 
 
 async def vc_set(
-    session: Session,
+    session: CliSession,
     *,
     name: str,
     capacity: float,
@@ -26,19 +26,19 @@ async def vc_set(
     return _done(session, "Virtual cluster {name} is guaranteed {capacity:g} %.", name, capacity=capacity)
 
 
-async def vc_delete(session: Session, *, name: str) -> int:
+async def vc_delete(session: CliSession, *, name: str) -> int:
     """Delete a virtual cluster."""
     await session.client.delete_virtual_cluster(name)
     return _done(session, "Virtual cluster {name} is deleted; its share went to default.", name)
 
 
-async def vc_stop(session: Session, *, name: str) -> int:
+async def vc_stop(session: CliSession, *, name: str) -> int:
     """Let nothing more of a virtual cluster start."""
     await session.client.stop_virtual_cluster(name)
     return _done(session, "Virtual cluster {name} is stopped: what runs goes on, nothing else starts.", name)
 
 
-async def vc_start(session: Session, *, name: str) -> int:
+async def vc_start(session: CliSession, *, name: str) -> int:
     """Let a stopped virtual cluster go on."""
     await session.client.start_virtual_cluster(name)
     return _done(session, "Virtual cluster {name} runs.", name)
@@ -48,7 +48,7 @@ def _listed(names: Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def _done(session: Session, template: str, name: str, **values: object) -> int:
+def _done(session: CliSession, template: str, name: str, **values: object) -> int:
     if session.as_json:
         session.print_json({"name": name, **values})
     else:
