@@ -28,7 +28,7 @@ _REMOTE = re.compile(r"(?P<job>[A-Za-z0-9._~-]+)(/(?P<task>[A-Za-z0-9._~]+-[0-9]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CopyEndpoint:
     """A path in a task; empty: where its sessions begin."""
 
     job: str
@@ -36,10 +36,10 @@ class Place:
     path: str
 
 
-def place_of(written: str) -> Place | None:
+def place_of(written: str) -> CopyEndpoint | None:
     """Read `NAME:path` or `NAME/role-0:path`; None: it is a file or folder here."""
     match = _REMOTE.fullmatch(written)
-    return Place(match["job"], match["task"], match["path"]) if match else None
+    return CopyEndpoint(match["job"], match["task"], match["path"]) if match else None
 
 
 async def cp(session: CliSession, *, paths: Sequence[str], user: str | None, recursive: bool) -> int:
@@ -59,7 +59,7 @@ async def cp(session: CliSession, *, paths: Sequence[str], user: str | None, rec
 
 
 async def _up(
-    session: CliSession, sources: Sequence[Path], target: Place, user: str | None, *, recursive: bool
+    session: CliSession, sources: Sequence[Path], target: CopyEndpoint, user: str | None, *, recursive: bool
 ) -> int:
     way = await find_way(session.client, await session.owner(user), target.job, target.task)
     code = 0
@@ -76,7 +76,7 @@ async def _up(
 
 
 async def _down(
-    session: CliSession, sources: Sequence[Place], target: str, user: str | None, *, recursive: bool
+    session: CliSession, sources: Sequence[CopyEndpoint], target: str, user: str | None, *, recursive: bool
 ) -> int:
     way = await find_way(session.client, await session.owner(user), sources[0].job, sources[0].task)
     code, local = 0, Path(target)

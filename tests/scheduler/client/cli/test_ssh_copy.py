@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from pai_scheduler.client.cli.ssh_copy import Place, place_of
+from pai_scheduler.client.cli.ssh_copy import CopyEndpoint, place_of
 from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
@@ -169,14 +169,14 @@ def test_what_cannot_be_is_said(pai: Pai, project: Path, words: list[str], sente
 @pytest.mark.parametrize(
     ("written", "place"),
     [
-        ("job:x/y", Place("job", None, "x/y")),
-        ("job:", Place("job", None, "")),
-        ("a-b.c~1/worker-12:/etc:x", Place("a-b.c~1", "worker-12", "/etc:x")),
+        ("job:x/y", CopyEndpoint("job", None, "x/y")),
+        ("job:", CopyEndpoint("job", None, "")),
+        ("a-b.c~1/worker-12:/etc:x", CopyEndpoint("a-b.c~1", "worker-12", "/etc:x")),
         ("./a:b", None),
         ("a/b:c", None),
         ("/a:b", None),
         ("plain", None),
     ],
 )
-def test_a_place_in_a_task_is_told_from_a_file_here(written: str, place: Place | None) -> None:
+def test_a_place_in_a_task_is_told_from_a_file_here(written: str, place: CopyEndpoint | None) -> None:
     assert place_of(written) == place
