@@ -24,7 +24,7 @@ from .runtime import Runtime
 _log = logging.getLogger(__name__)
 
 
-class Fate(Enum):
+class KillMark(Enum):
     """Why a task is ended, where it is not its own doing."""
 
     KILLED = "killed"
@@ -50,9 +50,9 @@ class Surroundings:
     #: whether the daemon is on this machine, and so can mount its folders
     is_local: bool = True
 
-    def remember(self, fate: Fate, task: TaskRef) -> int:
+    def remember(self, kill_mark: KillMark, task: TaskRef) -> int:
         """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
-        mark = self._mark(fate, task)
+        mark = self._mark(kill_mark, task)
         try:
             mark.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
@@ -62,10 +62,10 @@ class Surroundings:
             _log.warning("that %s is to end cannot be written down: %s", task.name, error)
             return time.time_ns() // 10**6
 
-    def fated_at(self, fate: Fate, task: TaskRef) -> int | None:
+    def fated_at(self, kill_mark: KillMark, task: TaskRef) -> int | None:
         """Tell when (ms) a task was first to end so; None where it was not."""
         try:
-            return self._mark(fate, task).stat().st_mtime_ns // 10**6
+            return self._mark(kill_mark, task).stat().st_mtime_ns // 10**6
         except FileNotFoundError:
             return None
 
@@ -86,13 +86,17 @@ class Surroundings:
     def forget(self, task: TaskRef) -> None:
         """Remove what was remembered of a task, and its own small files."""
         shutil.rmtree(self._private(task), ignore_errors=True)
-        for fate in Fate:
-            self._mark(fate, task).unlink(missing_ok=True)
+        for kill_mark in KillMark:
+            self._mark(kill_mark, task).unlink(missing_ok=True)
         self.holds.forget(task)
 
     def forget_all_but(self, tasks: Collection[TaskRef]) -> None:
         """Remove what was remembered of tasks whose release a kill of the service came before."""
-        folders = (*(self.data_dir / fate.value for fate in Fate), self.holds.folder, self._private_folders)
+        folders = (
+            *(self.data_dir / kill_mark.value for kill_mark in KillMark),
+            self.holds.folder,
+            self._private_folders,
+        )
         kept = {task.name for task in tasks}
         for path in (path for folder in folders if folder.exists() for path in list(folder.iterdir())):
             # (beside its pipe a held task has files with endings of their own)
@@ -107,5 +111,5 @@ class Surroundings:
     def _private(self, task: TaskRef) -> Path:
         return self._private_folders / task.name
 
-    def _mark(self, fate: Fate, task: TaskRef) -> Path:
-        return self.data_dir / fate.value / task.name
+    def _mark(self, kill_mark: KillMark, task: TaskRef) -> Path:
+        return self.data_dir / kill_mark.value / task.name

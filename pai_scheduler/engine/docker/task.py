@@ -23,7 +23,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .container import network_name
-from .context import Fate, Surroundings
+from .context import KillMark, Surroundings
 from .create import NotMadeError, has_run
 from .disk import storage_gb
 from .hold import HoldReport
@@ -64,9 +64,9 @@ class DockerTask:
         self._oom_heard, self._said_killed = asyncio.Event(), False
         self._memory_mb = 0
         self._held: HoldReport | None = None
-        self._killed_at = around.fated_at(Fate.KILLED, ref)
-        self._disk_full_at = around.fated_at(Fate.DISK, ref)
-        self._no_room = around.fated_at(Fate.NO_ROOM, ref) is not None
+        self._killed_at = around.fated_at(KillMark.KILLED, ref)
+        self._disk_full_at = around.fated_at(KillMark.DISK, ref)
+        self._no_room = around.fated_at(KillMark.NO_ROOM, ref) is not None
         #: what its disk takes, where it was measured
         self.disk_bytes: int | None = None
         #: NVIDIA's names of the GPUs that it has
@@ -89,7 +89,7 @@ class DockerTask:
         """End it: SIGTERM, and SIGKILL after the grace; a second call may only shorten the grace."""
         if self._ended:
             return
-        self._killed_at = self._around.remember(Fate.KILLED, self.ref)
+        self._killed_at = self._around.remember(KillMark.KILLED, self.ref)
         by = asyncio.get_running_loop().time() + grace_seconds
         self._kill_by = by if self._kill_by is None else min(by, self._kill_by)
         self._changed.set()
@@ -98,7 +98,7 @@ class DockerTask:
     def end_for_room(self) -> None:
         """End it at once because the scheduler's disk is full."""
         if self._started and not self._ended:
-            self._around.remember(Fate.NO_ROOM, self.ref)
+            self._around.remember(KillMark.NO_ROOM, self.ref)
             self._no_room = True
             self._end_for_disk()
 
@@ -282,7 +282,7 @@ class DockerTask:
                 self._end_for_disk()
 
     def _end_for_disk(self) -> None:
-        self._disk_full_at = self._around.remember(Fate.DISK, self.ref)
+        self._disk_full_at = self._around.remember(KillMark.DISK, self.ref)
         self._kill_by = asyncio.get_running_loop().time()
         self._changed.set()
 

@@ -13,7 +13,7 @@ import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.context import Fate, Surroundings
+from pai_scheduler.engine.docker.context import KillMark, Surroundings
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
@@ -44,9 +44,9 @@ async def test_a_task_was_killed_also_when_the_clock_is_set_back_between_the_kil
 ) -> None:
     remember = Surroundings.remember
 
-    def an_hour_ahead(self: Surroundings, fate: Fate, task: TaskRef) -> int:
+    def an_hour_ahead(self: Surroundings, kill_mark: KillMark, task: TaskRef) -> int:
         """Tell the time of the kill as it is before the clock is set back by an hour."""
-        return remember(self, fate, task) + 3_600_000
+        return remember(self, kill_mark, task) + 3_600_000
 
     monkeypatch.setattr(Surroundings, "remember", an_hour_ahead)
     task = await docker_lab.start(FOREVER)
