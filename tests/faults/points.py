@@ -26,7 +26,7 @@ from pai_scheduler.core.events import Event, NodesChanged, Progress, SharesChang
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.context import Surroundings
+from pai_scheduler.engine.docker.context import EngineContext
 from pai_scheduler.engine.docker.create import Maker
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.network import GangNetworks
@@ -76,7 +76,7 @@ def install(plan: Plan) -> None:
         Maker: ("_create", "fill", "start"),
         GangNetworks: ("_create", "remove"),
         DockerApi: ("remove",),
-        Surroundings: ("remember", "keep_private", "forget"),
+        EngineContext: ("remember", "keep_private", "forget"),
         Staging: ("fetch", "forget"),
         JobInputs: ("fetch",),
     }.items():

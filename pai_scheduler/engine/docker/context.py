@@ -34,7 +34,7 @@ class KillMark(Enum):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class EngineContext:
     """What all tasks of an engine share."""
 
     api: DockerApi

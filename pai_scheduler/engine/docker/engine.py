@@ -30,7 +30,7 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi, UnreachableError
 from .container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
-from .context import Surroundings
+from .context import EngineContext
 from .create import Maker
 from .disk import ContainerDisks
 from .hold import Holds
@@ -110,7 +110,7 @@ class DockerEngine:
         self._gangs: set[str] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._bringing_runtime: asyncio.Task[None] | None = None
-        self._around: Surroundings | None = None
+        self._around: EngineContext | None = None
         self._healthy = True
 
     @property
@@ -151,7 +151,7 @@ class DockerEngine:
         if self._front_door is not None:
             self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
         self._storage_address = await self._find_storage()
-        self._around = Surroundings(
+        self._around = EngineContext(
             api=self._api,
             images=self._images,
             maker=Maker(

@@ -23,7 +23,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .container import network_name
-from .context import KillMark, Surroundings
+from .context import EngineContext, KillMark
 from .create import NotMadeError, has_run
 from .disk import storage_gb
 from .hold import HoldReport
@@ -50,7 +50,7 @@ class DockerTask:
     """One task. Its events come in order: `Progress`…, `Started`, `HeldAfterFailure` where it is, `Ended`
     (the last two at most once)."""
 
-    def __init__(self, ref: TaskRef, around: Surroundings) -> None:
+    def __init__(self, ref: TaskRef, around: EngineContext) -> None:
         self.ref, self._around, self._api = ref, around, around.api
         self._launch: Launch | None = None
         self._story: asyncio.Task[None] | None = None

@@ -13,7 +13,7 @@ import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.context import KillMark, Surroundings
+from pai_scheduler.engine.docker.context import EngineContext, KillMark
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, Notice, Progress, Started
 from pai_scheduler.job.task import TaskRef
@@ -42,13 +42,13 @@ class TestDockerEngine(EngineConformance):
 async def test_a_task_was_killed_also_when_the_clock_is_set_back_between_the_kill_and_its_end(
     docker_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remember = Surroundings.remember
+    remember = EngineContext.remember
 
-    def an_hour_ahead(self: Surroundings, kill_mark: KillMark, task: TaskRef) -> int:
+    def an_hour_ahead(self: EngineContext, kill_mark: KillMark, task: TaskRef) -> int:
         """Tell the time of the kill as it is before the clock is set back by an hour."""
         return remember(self, kill_mark, task) + 3_600_000
 
-    monkeypatch.setattr(Surroundings, "remember", an_hour_ahead)
+    monkeypatch.setattr(EngineContext, "remember", an_hour_ahead)
     task = await docker_lab.start(FOREVER)
     await docker_lab.engine.kill(task, 0)
     assert (await docker_lab.ended(task)).cause is EndCause.KILLED
