@@ -27,7 +27,7 @@ from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.docker.context import EngineContext
-from pai_scheduler.engine.docker.create import Maker
+from pai_scheduler.engine.docker.create import ContainerCreator
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.docker.runtime import VOLUME_PREFIX
@@ -73,7 +73,7 @@ def install(plan: Plan) -> None:
         points.around(files, step)
     points.around(Spawner, "request")
     for owner, steps in {
-        Maker: ("_create", "fill", "start"),
+        ContainerCreator: ("_create", "fill", "start"),
         GangNetworks: ("_create", "remove"),
         DockerApi: ("remove",),
         EngineContext: ("remember", "keep_private", "forget"),

@@ -15,7 +15,7 @@ from pai_scheduler.engine.protocol import EngineEvent, Launch
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi
-from .create import Maker
+from .create import ContainerCreator
 from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
@@ -39,7 +39,7 @@ class EngineContext:
 
     api: DockerApi
     images: Images
-    maker: Maker
+    maker: ContainerCreator
     holds: Holds
     runtime: Runtime
     disks: ContainerDisks

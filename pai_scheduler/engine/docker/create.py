@@ -37,7 +37,7 @@ class NotMadeError(Exception):
         self.cause, self.reason = cause, reason
 
 
-class Maker:
+class ContainerCreator:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
     `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how

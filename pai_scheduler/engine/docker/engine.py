@@ -31,7 +31,7 @@ from pai_scheduler.job.task import TaskRef
 from .connection import DockerApi, UnreachableError
 from .container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
 from .context import EngineContext
-from .create import Maker
+from .create import ContainerCreator
 from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
@@ -154,7 +154,7 @@ class DockerEngine:
         self._around = EngineContext(
             api=self._api,
             images=self._images,
-            maker=Maker(
+            maker=ContainerCreator(
                 self._api,
                 self._instance,
                 node_cpus=int(self._info["NCPU"]),
