@@ -29,7 +29,7 @@ from .container import (
 _LATE_SECONDS = 2.0
 
 
-class NotMadeError(Exception):
+class ContainerNotCreatedError(Exception):
     """A task ended before its command ran."""
 
     def __init__(self, cause: EndCause, reason: Message | None = None) -> None:
@@ -73,13 +73,13 @@ class ContainerCreator:
         `hold`, `private`, `runtime`: as for `container_config`.
         """
         if too_long := find_too_long(launch):
-            raise NotMadeError(EndCause.REFUSED, too_long)
+            raise ContainerNotCreatedError(EndCause.REFUSED, too_long)
         name = launch.task.name
         await self._create(launch, hold, private, runtime)
         found = await self._find(name)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
-            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(taken))
+            raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(taken))
         return found
 
     async def fill(self, launch: Launch, image: dict[str, Any], private: Path | None = None) -> None:
@@ -106,9 +106,9 @@ class ContainerCreator:
             if any(True for _ in entries(opens_home)):
                 await self._api.put_archive(launch.task.name, lambda: stream(entries(opens_home)))
         except aiodocker.DockerError as error:
-            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
+            raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(error.message)) from error
         except OSError as error:
-            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
+            raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
 
     async def _is_roots(self, launch: Launch) -> bool:
         """Tell whether a home is root's alone, as it is where an image without that folder came first."""
@@ -125,7 +125,7 @@ class ContainerCreator:
             except UnreachableError:
                 answered = False
             except aiodocker.DockerError as error:
-                raise NotMadeError(*_start_failure(error.message)) from error
+                raise ContainerNotCreatedError(*_start_failure(error.message)) from error
             found = await self._find(name)
             # without an answer it may run or have run all the same: to start it once more would run it twice
             if answered or has_run(found):
@@ -163,12 +163,14 @@ class ContainerCreator:
             # 400: Docker does not accept what the job asks for, and never will; what is to be mounted is ours
             refused = error.status == 400 and "bind source path" not in error.message
             cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
-            raise NotMadeError(cause, _not_made(error.message)) from error
+            raise ContainerNotCreatedError(cause, _not_made(error.message)) from error
 
     async def _find(self, name: str) -> dict[str, Any]:
         found = await self._api.inspect(name)
         if found is None:
-            raise NotMadeError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
+            raise ContainerNotCreatedError(
+                EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container"))
+            )
         return found
 
 

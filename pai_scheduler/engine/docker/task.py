@@ -24,7 +24,7 @@ from pai_scheduler.job.task import TaskRef
 
 from .container import network_name
 from .context import EngineContext, KillMark
-from .create import NotMadeError, has_run
+from .create import ContainerNotCreatedError, has_run
 from .disk import storage_gb
 from .hold import HoldReport
 from .image_errors import ImageError
@@ -174,7 +174,7 @@ class DockerTask:
                 self._story = None  # nothing is there: it may be launched yet
                 return
             await self._attend(state or await self._make())
-        except NotMadeError as over:
+        except ContainerNotCreatedError as over:
             self._end(over.cause, None, over.reason)
         except Exception as error:
             _log.exception("task %s", self.ref.name)
@@ -193,24 +193,24 @@ class DockerTask:
         """Get the image, make the container and start it; give its description."""
         launch = self._launch
         if launch is None:
-            raise NotMadeError(EndCause.KILLED)
+            raise ContainerNotCreatedError(EndCause.KILLED)
         try:
             image = await self._unless_killed(
                 self._around.images.ensure(launch.image, self._progress, launch.login)
             )
         except ImageError as error:
-            raise NotMadeError(error.cause, error.reason) from error
+            raise ContainerNotCreatedError(error.cause, error.reason) from error
         hold = self._around.holds.make(self.ref) if launch.hold_on_failure else None
         private = await asyncio.to_thread(self._around.keep_private, launch)
         if private is None and launch.mounts:
             elsewhere = msg("Docker runs on another machine, where the storage's folders cannot be mounted.")
-            raise NotMadeError(EndCause.REFUSED, elsewhere)
+            raise ContainerNotCreatedError(EndCause.REFUSED, elsewhere)
         found = await self._around.maker.make(launch, hold, private, await self._runtime(launch, image))
         if has_run(found):
             return found
         await self._unless_killed(self._around.maker.fill(launch, image, private))
         if self._killed_at is not None:
-            raise NotMadeError(EndCause.KILLED)
+            raise ContainerNotCreatedError(EndCause.KILLED)
         self._know(str(found["Id"]))
         return await self._around.maker.start(self.ref.name)
 
@@ -417,7 +417,7 @@ class DockerTask:
         try:
             await asyncio.wait({doing, killed}, return_when=asyncio.FIRST_COMPLETED)
             if self._killed_at is not None:
-                raise NotMadeError(EndCause.KILLED)
+                raise ContainerNotCreatedError(EndCause.KILLED)
             return await doing
         finally:
             doing.cancel()
