@@ -35,7 +35,7 @@ from .create import ContainerCreator
 from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
-from .loopback_proxy import FrontDoor, open_door
+from .loopback_proxy import LoopbackProxy, open_door
 from .network import DEFAULT_POOL, GangNetworks
 from .registry_check import RegistryGuard
 from .runtime import Runtime, image_of_this_version
@@ -90,7 +90,7 @@ class DockerEngine:
         self._publish_ssh = publish_ssh
         self._front_door, self._needs_door, self._reached_at = front_door, needs_door, reached_at
         self._storage_address: str | None = None
-        self._door: FrontDoor | None = None
+        self._door: LoopbackProxy | None = None
         self._bridge_address: str | None = None
         self._api = DockerApi(host)
         self._runtime = Runtime(self._api, runtime_image or image_of_this_version())

@@ -22,7 +22,7 @@ _CHUNK = 2**16
 _log = logging.getLogger(__name__)
 
 
-class FrontDoor:
+class LoopbackProxy:
     """Forwards TCP connections from `address`:`port` to `port` on loopback."""
 
     def __init__(self, address: str, port: int, most_connections: int = MOST_CONNECTIONS) -> None:
@@ -78,7 +78,7 @@ class FrontDoor:
             self._guests.discard(guest)
 
 
-async def open_door(address: str | None, port: int, *, needed: bool) -> FrontDoor | None:
+async def open_door(address: str | None, port: int, *, needed: bool) -> LoopbackProxy | None:
     """Open the front door at this host's address for containers; EngineError if `needed` and it cannot be."""
     try:
         if address is None:
@@ -88,7 +88,7 @@ async def open_door(address: str | None, port: int, *, needed: bool) -> FrontDoo
                     "Start dockerd without --bridge=none."
                 )
             )
-        door = FrontDoor(address, port)
+        door = LoopbackProxy(address, port)
         await door.open()
     except EngineError as error:
         if needed:

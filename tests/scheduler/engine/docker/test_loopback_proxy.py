@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.docker.loopback_proxy import FrontDoor
+from pai_scheduler.engine.docker.loopback_proxy import LoopbackProxy
 from pai_scheduler.engine.protocol import EngineError
 from tests.scheduler.engine.lab import Lab
 
@@ -81,7 +81,7 @@ async def test_bytes_pass_both_ways_and_each_side_may_finish_first(
         await writer.drain()
         writer.close()
 
-    door = FrontDoor(OUTSIDE, await inside(reverse))
+    door = LoopbackProxy(OUTSIDE, await inside(reverse))
     await door.open()
     reader, writer = await asyncio.open_connection(door.address, door.port)
     data = bytes(range(256)) * 40_000
@@ -102,7 +102,7 @@ async def test_a_guest_that_leaves_is_seen_to_leave_inside(
         left.set()
         writer.close()
 
-    door = FrontDoor(OUTSIDE, await inside(wait))
+    door = LoopbackProxy(OUTSIDE, await inside(wait))
     await door.open()
     _, writer = await asyncio.open_connection(door.address, door.port)
     writer.close()
@@ -115,7 +115,7 @@ async def test_nobody_inside_ends_the_connection_and_not_the_door() -> None:
     port = closed.sockets[0].getsockname()[1]
     closed.close()
     await closed.wait_closed()
-    door = FrontDoor(OUTSIDE, port)
+    door = LoopbackProxy(OUTSIDE, port)
     await door.open()
     reader, writer = await asyncio.open_connection(door.address, door.port)
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
@@ -138,7 +138,7 @@ async def test_more_guests_than_allowed_are_turned_away(
         await reader.read()
         writer.close()
 
-    door = FrontDoor(OUTSIDE, await inside(wait), most_connections=1)
+    door = LoopbackProxy(OUTSIDE, await inside(wait), most_connections=1)
     await door.open()
     first_reader, first = await asyncio.open_connection(door.address, door.port)
     assert await first_reader.readexactly(2) == b"in"
@@ -154,7 +154,7 @@ async def test_a_port_that_is_taken_is_one_sentence() -> None:
     taken = await asyncio.start_server(hello, OUTSIDE, 0)
     port = taken.sockets[0].getsockname()[1]
     with pytest.raises(EngineError, match=f"let in at {OUTSIDE}:{port}: another program listens"):
-        await FrontDoor(OUTSIDE, port).open()
+        await LoopbackProxy(OUTSIDE, port).open()
     taken.close()
 
 
