@@ -37,7 +37,7 @@ from .hold import Holds
 from .images import Images
 from .loopback_proxy import LoopbackProxy, open_door
 from .network import DEFAULT_POOL, GangNetworks
-from .registry_check import RegistryGuard
+from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
 from .ssh import WaysIn
 from .task import DockerTask
@@ -94,7 +94,7 @@ class DockerEngine:
         self._bridge_address: str | None = None
         self._api = DockerApi(host)
         self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
-        guard = RegistryGuard(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
+        guard = RegistryCheck(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
         self._instance = _instance(data_dir)

@@ -24,7 +24,7 @@ from .connection import DockerApi, UnreachableError, answered
 from .container import is_image_name
 from .image_errors import ImageError, not_pulled, refusal
 from .image_names import PrivateImages, login_for, qualified, repositories, repository_of
-from .registry_check import RegistryGuard
+from .registry_check import RegistryCheck
 
 _PULLS_AT_ONCE = 3
 #: A pull that moves nothing for so long is given up.
@@ -56,7 +56,7 @@ class _Wish:
 class Images:
     """Brings images to one daemon. `private`: a file about those that came with a login."""
 
-    def __init__(self, api: DockerApi, private: Path, guard: RegistryGuard) -> None:
+    def __init__(self, api: DockerApi, private: Path, guard: RegistryCheck) -> None:
         self._api, self._guard = api, guard
         self._private = PrivateImages(private)
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)

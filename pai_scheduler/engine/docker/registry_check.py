@@ -29,7 +29,7 @@ _LOOKUPS = 4
 _NOBODYS = {4: "192.0.2.1", 6: "2001:db8::1"}
 
 
-class RegistryGuard:
+class RegistryCheck:
     """Knows which registries jobs' images may come from.
 
     `inner`: networks of the daemon's machine; `docker_host`: as in DOCKER_HOST.

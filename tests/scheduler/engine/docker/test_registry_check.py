@@ -9,11 +9,11 @@ from ipaddress import IPv4Address, IPv4Network
 import pytest
 
 from pai_scheduler.cluster.registries import Registries
-from pai_scheduler.engine.docker.registry_check import RegistryGuard
+from pai_scheduler.engine.docker.registry_check import RegistryCheck
 
 LONG = 60.0
 
-MakeGuard = Callable[..., RegistryGuard]
+MakeGuard = Callable[..., RegistryCheck]
 
 
 def own_address() -> str:
@@ -25,12 +25,12 @@ def own_address() -> str:
 
 @pytest.fixture
 def make_guard() -> Iterator[MakeGuard]:
-    made: list[RegistryGuard] = []
+    made: list[RegistryCheck] = []
 
     def make(
         *patterns: str, host: str = "unix:///run/docker.sock", inner: str = "10.201.0.0/16"
-    ) -> RegistryGuard:
-        made.append(RegistryGuard(Registries(patterns or ("*",)), [IPv4Network(inner)], host))
+    ) -> RegistryCheck:
+        made.append(RegistryCheck(Registries(patterns or ("*",)), [IPv4Network(inner)], host))
         return made[-1]
 
     yield make
