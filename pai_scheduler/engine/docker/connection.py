@@ -40,7 +40,7 @@ _ARCHIVES, _ARCHIVE_SECONDS = 4, 900.0
 T = TypeVar("T")
 
 
-class UnreachableError(Exception):
+class DaemonUnreachableError(Exception):
     """The daemon does not answer; nothing is known about what was asked of it."""
 
 
@@ -83,7 +83,7 @@ class DockerApi:
         )
         try:
             version = await self.call(self._docker.version, seconds=OPEN_SECONDS)
-        except (UnreachableError, aiodocker.DockerError) as error:
+        except (DaemonUnreachableError, aiodocker.DockerError) as error:
             await self.close()
             raise silent_daemon(self.host, error) from error
         try:
@@ -117,7 +117,7 @@ class DockerApi:
         while True:
             try:
                 return await self.call(make)
-            except UnreachableError:
+            except DaemonUnreachableError:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)
 
@@ -141,7 +141,7 @@ class DockerApi:
         try:
             # not one of the control calls: it takes as long as there are many files
             return await answered(measure, _SIZE_SECONDS)
-        except (UnreachableError, aiodocker.DockerError):
+        except (DaemonUnreachableError, aiodocker.DockerError):
             return None
 
     async def remove(self, name: str) -> None:
@@ -172,7 +172,7 @@ class DockerApi:
                 async with self._writers:
                     await answered(lambda: self._put(container, archive()), _ARCHIVE_SECONDS)
                 return
-            except UnreachableError:
+            except DaemonUnreachableError:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)
 
@@ -192,7 +192,7 @@ class DockerApi:
                 try:
                     head = await response.content.readexactly(3 * tarfile.BLOCKSIZE)
                 except asyncio.IncompleteReadError as error:
-                    raise UnreachableError("Docker closed the archive") from error
+                    raise DaemonUnreachableError("Docker closed the archive") from error
             with tarfile.open(fileobj=io.BytesIO(head), mode="r:") as archive:
                 folder = next(iter(archive))
             return folder.uid, folder.mode & 0o7777
@@ -218,7 +218,7 @@ class DockerApi:
 
         try:
             return await self.call(measure)
-        except (UnreachableError, aiodocker.DockerError):
+        except (DaemonUnreachableError, aiodocker.DockerError):
             return None
 
     @asynccontextmanager
@@ -277,7 +277,7 @@ class DockerApi:
                 read_bufsize=_LOG_BYTES if logs else _BYTES,
             )
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(str(error)) from error
+            raise DaemonUnreachableError(str(error)) from error
         try:
             if response.status >= 400:
                 raise aiodocker.DockerError(response.status, (await response.text())[:1000])
@@ -295,8 +295,8 @@ async def _json_lines(response: aiohttp.ClientResponse) -> AsyncIterator[dict[st
                 if line.strip():
                     yield json.loads(line)
     except (aiohttp.ClientError, OSError) as error:
-        raise UnreachableError(str(error)) from error
-    raise UnreachableError("Docker closed the stream of events")
+        raise DaemonUnreachableError(str(error)) from error
+    raise DaemonUnreachableError("Docker closed the stream of events")
 
 
 async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
@@ -305,12 +305,12 @@ async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
         async with asyncio.timeout(seconds):
             return await make()
     except TimeoutError as error:
-        raise UnreachableError(f"no answer within {seconds:g} seconds") from error
+        raise DaemonUnreachableError(f"no answer within {seconds:g} seconds") from error
     except (aiohttp.ClientError, OSError) as error:
-        raise UnreachableError(str(error)) from error
+        raise DaemonUnreachableError(str(error)) from error
     except aiodocker.DockerError as error:
         if error.status == 900:  # aiodocker's number for "cannot connect"
-            raise UnreachableError(error.message) from error
+            raise DaemonUnreachableError(error.message) from error
         raise
 
 

@@ -14,7 +14,7 @@ from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.messages import Message, msg
 
 from .archive import file_entries, folder_entry, stream, tree_entries
-from .connection import DockerApi, UnreachableError
+from .connection import DaemonUnreachableError, DockerApi
 from .container import (
     CODE_DIR,
     LABEL_INSTANCE,
@@ -122,7 +122,7 @@ class ContainerCreator:
             answered = True
             try:
                 await self._api.call(self._api.docker.containers.container(name).start)
-            except UnreachableError:
+            except DaemonUnreachableError:
                 answered = False
             except aiodocker.DockerError as error:
                 raise ContainerNotCreatedError(*_start_failure(error.message)) from error

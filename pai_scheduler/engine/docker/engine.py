@@ -28,7 +28,7 @@ from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .connection import DockerApi, UnreachableError
+from .connection import DaemonUnreachableError, DockerApi
 from .container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
 from .context import EngineContext
 from .create import ContainerCreator
@@ -398,7 +398,7 @@ class DockerEngine:
                     watched.set()
                     async for event in events:
                         self._hear(event)
-            except (UnreachableError, aiodocker.DockerError) as error:
+            except (DaemonUnreachableError, aiodocker.DockerError) as error:
                 if away is None:
                     _log.warning("Docker's events broke off (%s); trying again", error)
             except Exception:

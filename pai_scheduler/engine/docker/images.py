@@ -20,7 +20,7 @@ from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import RegistryLogin
 from pai_scheduler.job.messages import Message, msg
 
-from .connection import DockerApi, UnreachableError, answered
+from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import is_image_name
 from .image_errors import ImageError, not_pulled, refusal
 from .image_names import PrivateImages, login_for, qualified, repositories, repository_of
@@ -142,7 +142,7 @@ class Images:
                 await answered(
                     lambda: self._api.resolve(qualified(wish.image), wish.login_here), _CHECK_SECONDS
                 )
-        except UnreachableError as error:
+        except DaemonUnreachableError as error:
             raise not_pulled(wish.image, _docker_says(error)) from error
         except aiodocker.DockerError as error:
             raise refusal(wish.image, wish.login, error) from error
@@ -172,7 +172,7 @@ class Images:
             async with self._slots:
                 pull.tell(msg("pulling {image}", image=pull.wish.image), 0)
                 await self._fetch(pull)
-        except UnreachableError as error:
+        except DaemonUnreachableError as error:
             raise not_pulled(pull.wish.image, _docker_says(error)) from error
         except aiodocker.DockerError as error:
             raise refusal(pull.wish.image, pull.wish.login, error) from error

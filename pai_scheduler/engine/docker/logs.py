@@ -26,7 +26,7 @@ from pai_scheduler.core.events import Notice
 from pai_scheduler.engine.logs.reader import MERGED, STREAMS, Piece, TaskLog
 from pai_scheduler.engine.logs.writer import TaskLogWriter
 
-from .connection import DockerApi, UnreachableError
+from .connection import DaemonUnreachableError, DockerApi
 from .output import PIECE, Output
 
 #: stream number (1 stdout, 2 stderr), length of what follows
@@ -189,14 +189,14 @@ class LogFollower:
         while True:
             try:
                 await self._copy()
-            except UnreachableError:
+            except DaemonUnreachableError:
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return self._copied > before
 
     async def _listen(self) -> None:
         while True:
-            with contextlib.suppress(UnreachableError, aiodocker.DockerError):
+            with contextlib.suppress(DaemonUnreachableError, aiodocker.DockerError):
                 await self._output.listen()
             await asyncio.sleep(_RETRY_SECONDS)
 
@@ -222,7 +222,7 @@ class LogFollower:
                 tail = tail * _MORE if 0 < tail * _MORE <= _MOST else 0
         except aiodocker.DockerError as error:
             if error.status != 404:
-                raise UnreachableError(error.message) from error
+                raise DaemonUnreachableError(error.message) from error
 
     def _open(self) -> None:
         self._writer = TaskLogWriter(self._folder, self._limit)
@@ -247,7 +247,7 @@ class LogFollower:
                 if search.is_in_vain:
                     return False
         if rest:
-            raise UnreachableError("the log broke off within a line")
+            raise DaemonUnreachableError("the log broke off within a line")
         if search.found or search.seen:
             return True
         if tail and search.total >= tail:
@@ -344,7 +344,7 @@ async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
             elif len(chunk) < _FEW:  # to read each line by itself costs more than to wait for some more
                 await asyncio.sleep(_MORE_SECONDS)
     except (aiohttp.ClientError, OSError) as error:
-        raise UnreachableError(str(error)) from error
+        raise DaemonUnreachableError(str(error)) from error
     if chunks:
         yield b"".join(chunks)
 

@@ -11,7 +11,7 @@ import contextlib
 
 import aiohttp
 
-from .connection import DockerApi, UnreachableError
+from .connection import DaemonUnreachableError, DockerApi
 
 #: Docker records each line with its time, its stream and some marks.
 _LINE_COST = 64
@@ -54,7 +54,7 @@ class Output:
                     if self._cost > self._window:
                         await self._wait_for_reader()
             except (aiohttp.ClientError, OSError) as error:
-                raise UnreachableError(str(error)) from error
+                raise DaemonUnreachableError(str(error)) from error
             finally:
                 self._news.set()
 

@@ -20,7 +20,7 @@ from aiodocker.volumes import DockerVolume
 
 from pai_scheduler.job.messages import Message, msg
 
-from .connection import DockerApi, UnreachableError
+from .connection import DaemonUnreachableError, DockerApi
 
 #: where containers have it, and what starts the SSH server of one
 FOLDER = "/opt/pai"
@@ -107,7 +107,7 @@ class Runtime:
             for older in await self._api.containers(f"{_LABEL}={self.image}"):
                 if (other := str(older["Names"][0]).removeprefix("/")) != name:
                     await self._tidy(other, str(older["ImageID"]))
-        except (UnreachableError, aiodocker.DockerError) as error:
+        except (DaemonUnreachableError, aiodocker.DockerError) as error:
             _log.warning("older runtimes cannot be removed: %s", error)
 
     async def _tidy(self, name: str, image: str) -> None:
@@ -133,7 +133,7 @@ class Runtime:
         try:
             async with asyncio.timeout(_FILL_SECONDS):
                 await self._fill(name)
-        except (TimeoutError, UnreachableError, aiodocker.DockerError, _NotFilledError) as error:
+        except (TimeoutError, DaemonUnreachableError, aiodocker.DockerError, _NotFilledError) as error:
             self._not_before = clock() + _PAUSE_SECONDS
             self._complain(
                 msg(

@@ -19,7 +19,7 @@ from pai_scheduler.engine.protocol import NoWayInError, WayIn
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .connection import DockerApi, UnreachableError, answered
+from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
 from .runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 
@@ -63,7 +63,7 @@ class WaysIn:
         container = self._api.docker.containers.container(task.name)
         try:
             found = await self._api.call(container.show, _ASK_SECONDS)
-        except UnreachableError as error:
+        except DaemonUnreachableError as error:
             raise NoWayInError(msg("Docker does not answer, so the task cannot be reached now.")) from error
         except aiodocker.DockerError as error:
             if error.status != 404:
@@ -107,7 +107,7 @@ class WaysIn:
         """Ask in the container why there is no server; None where nothing is known of it."""
         try:
             said, code = await answered(lambda: self._look(container), _ASK_SECONDS)
-        except UnreachableError:
+        except DaemonUnreachableError:
             return None
         except aiodocker.DockerError as error:
             if error.status == 409:
