@@ -39,7 +39,7 @@ from .loopback_proxy import LoopbackProxy, open_door
 from .network import DEFAULT_POOL, GangNetworks
 from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
-from .ssh import WaysIn
+from .ssh import ContainerSshServers
 from .task import DockerTask
 from .usage import UsageMeter, containers_root, limits_storage, node_of
 
@@ -98,7 +98,7 @@ class DockerEngine:
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
         self._instance = _instance(data_dir)
-        self._ways_in = WaysIn(self._api, self._instance, self._runtime, is_local=self._is_local)
+        self._ways_in = ContainerSshServers(self._api, self._instance, self._runtime, is_local=self._is_local)
         self._networks = GangNetworks(self._api, self._instance, subnet_pool)
         self._tasks: dict[TaskRef, DockerTask] = {}
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()

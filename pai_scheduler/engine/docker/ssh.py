@@ -34,7 +34,7 @@ _ASK_SECONDS, _LONGEST_REASON = 15.0, 400
 _BANNER = b"SSH-2.0-"
 
 
-class WaysIn:
+class ContainerSshServers:
     """Finds the SSH servers of the containers of one `instance` of the scheduler.
 
     `is_local`: whether the containers' networks are this machine's.
