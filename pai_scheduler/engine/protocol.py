@@ -141,7 +141,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class WayIn:
+class SshEndpoint:
     """Where a task's SSH server listens, as this machine reaches it; `published`: as others do, if they do.
 
     `isolated` False: the task has no machine of its own, and its loopback address is this machine's.
@@ -268,5 +268,5 @@ class Engine(Protocol):
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task; None where it does not run."""
 
-    async def way_in(self, task: TaskRef) -> WayIn:
+    async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""

@@ -24,7 +24,7 @@ from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
-from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch, Usage, WayIn
+from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch, SshEndpoint, Usage
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
@@ -297,7 +297,7 @@ class DockerEngine:
         """Give the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
 
-    async def way_in(self, task: TaskRef) -> WayIn:
+    async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Give where a task's SSH server listens; NoWayInError says why there is none."""
         return await self._ways_in.find(task)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiodocker
 
-from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
@@ -45,7 +45,7 @@ class ContainerSshServers:
         #: until when (loop time) it is believed that a container's server answers
         self._known: dict[str, float] = {}
 
-    async def find(self, task: TaskRef) -> WayIn:
+    async def find(self, task: TaskRef) -> SshEndpoint:
         """Give where a running task's SSH server listens; NoWayInError where none answers."""
         found = await self._show(task)
         if not self._is_local:
@@ -55,7 +55,7 @@ class ContainerSshServers:
             raise NoWayInError(await self._why_without(found))
         network = found["NetworkSettings"]["Networks"].get(network_name(task.job_id, task.attempt)) or {}
         address = str(network.get("IPAddress") or "")
-        way = WayIn(address, int(port), _published(found, port), signals=SIGNAL)
+        way = SshEndpoint(address, int(port), _published(found, port), signals=SIGNAL)
         await self._await_answer(found, way)
         return way
 
@@ -84,7 +84,7 @@ class ContainerSshServers:
             return self._runtime.why_not
         return msg("The task was started without an SSH server. Start the job again to have one.")
 
-    async def _await_answer(self, found: Mapping[str, Any], way: WayIn) -> None:
+    async def _await_answer(self, found: Mapping[str, Any], way: SshEndpoint) -> None:
         """Wait for the server of a young task; NoWayInError where none answers."""
         clock = asyncio.get_running_loop().time
         container = str(found["Id"])
@@ -103,7 +103,7 @@ class ContainerSshServers:
         self._known = {known: until for known, until in self._known.items() if until > clock()}
         self._known[container] = clock() + _KNOWN_SECONDS
 
-    async def _ask_why(self, container: str, way: WayIn) -> Message | None:
+    async def _ask_why(self, container: str, way: SshEndpoint) -> Message | None:
         """Ask in the container why there is no server; None where nothing is known of it."""
         try:
             said, code = await answered(lambda: self._look(container), _ASK_SECONDS)
@@ -140,7 +140,7 @@ class ContainerSshServers:
         return " ".join(text.split()), code
 
 
-async def _answers(way: WayIn) -> bool:
+async def _answers(way: SshEndpoint) -> bool:
     """Tell whether an SSH server says who it is."""
     writer: asyncio.StreamWriter | None = None
     try:
@@ -180,7 +180,7 @@ def _reason(said: str, port: int) -> Message:
     return msg("The task's SSH server does not run: {error}", error=said)
 
 
-def _silent(way: WayIn) -> Message:
+def _silent(way: SshEndpoint) -> Message:
     return msg(
         "The task's SSH server does not answer at {host}:{port}. It was ended, or this machine does not "
         "reach Docker's networks.",

@@ -37,9 +37,9 @@ from pai_scheduler.engine.protocol import (
     HeldAfterFailure,
     Launch,
     NoWayInError,
+    SshEndpoint,
     Started,
     Usage,
-    WayIn,
 )
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
@@ -285,7 +285,7 @@ class ProcessEngine:
         for folders in (self._folders, self._ended_folders):
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
-    async def way_in(self, task: TaskRef) -> WayIn:
+    async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
 from pai_scheduler.job.messages import msg
 
 from . import ssh_server
@@ -26,7 +26,7 @@ _Found = int | None
 
 async def open_way(
     folder: TaskFolder, address: str, in_thread: Callable[[Callable[[], _Found]], Awaitable[_Found]]
-) -> WayIn:
+) -> SshEndpoint:
     """Give where a running task's server listens, and start it if need be; NoWayInError says why not.
 
     `in_thread` runs a short blocking step. The caller asks for one task once at a time.
@@ -35,7 +35,7 @@ async def open_way(
         async with asyncio.timeout(_PATIENCE):
             for look in itertools.count():
                 if (port := await in_thread(partial(_step, folder, look))) is not None:
-                    return WayIn(address, port, isolated=False)
+                    return SshEndpoint(address, port, isolated=False)
                 await asyncio.sleep(_PAUSE)
     raise NoWayInError(
         msg("The task's SSH server did not start within {seconds} seconds.", seconds=int(_PATIENCE))

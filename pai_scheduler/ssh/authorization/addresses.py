@@ -34,7 +34,7 @@ async def doors(engine: Engine, job: Job) -> list[Door]:
             return Door(task)
         try:
             async with slots, asyncio.timeout(_SECONDS):
-                return Door(task, (await engine.way_in(task.ref)).published)
+                return Door(task, (await engine.ssh_endpoint(task.ref)).published)
         except NoWayInError as error:
             return Door(task, off=error.message)
         except TimeoutError:

@@ -139,7 +139,7 @@ class Entrance:
         # (the job may be at another attempt once we have waited)
         attempt, ref = job.attempt, task.ref
         try:
-            way = await self._engine.way_in(ref)
+            way = await self._engine.ssh_endpoint(ref)
         except NoWayInError as error:
             raise RequestError(409, "NoJobSshInfoError", error.message) from error
         self._remember(sealed, ref)

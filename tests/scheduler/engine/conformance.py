@@ -248,7 +248,7 @@ class EngineConformance:
         (launch,) = with_ssh(*await lab.prepare(lab.make(FOREVER, env=env)))
         await lab.engine.launch(launch)
         await lab.printed(launch.task, "ready")
-        way = await lab.engine.way_in(launch.task)
+        way = await lab.engine.ssh_endpoint(launch.task)
         async with await log_in(way, launch.task.job_id) as connection:
             done = await connection.run('printf %s "$GREETING"; echo bad >&2; exit 7', timeout=30)
             assert (done.stdout, done.stderr, done.exit_status) == (env["GREETING"], "bad\n", 7)
@@ -267,13 +267,13 @@ class EngineConformance:
         await lab.engine.kill(launch.task, 0)
         await lab.ended(launch.task)
         with pytest.raises(NoWayInError):
-            await lab.engine.way_in(launch.task)
+            await lab.engine.ssh_endpoint(launch.task)
 
     async def test_a_task_without_a_port_for_it_has_no_way_in(self, lab: Lab) -> None:
         task = await lab.start(FOREVER)
         await lab.printed(task, "ready")
         with pytest.raises(NoWayInError):
-            await lab.engine.way_in(task)
+            await lab.engine.ssh_endpoint(task)
 
     # logs
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncssh
 
-from pai_scheduler.engine.protocol import Engine, Launch, WayIn
+from pai_scheduler.engine.protocol import Engine, Launch, SshEndpoint
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
 
@@ -40,7 +40,7 @@ def with_ssh(*launches: Launch) -> list[Launch]:
 
 
 async def log_in(
-    way: WayIn,
+    way: SshEndpoint,
     job_id: str,
     *,
     user: str = "root",
@@ -66,6 +66,6 @@ async def run_in(
     engine: Engine, launch: Launch, command: str, **options: Any
 ) -> asyncssh.SSHCompletedProcess:
     """Run a command in a running task over SSH."""
-    way = await engine.way_in(launch.task)
+    way = await engine.ssh_endpoint(launch.task)
     async with await log_in(way, launch.task.job_id) as connection:
         return await connection.run(command, timeout=30, **options)

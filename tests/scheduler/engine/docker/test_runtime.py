@@ -202,7 +202,7 @@ async def test_a_volume_that_somebody_removed_is_missed_and_filled_anew(
     await lab.printed(without.task, "ready")
     assert "/opt/pai" not in lab.output(without.task)
     with pytest.raises(NoWayInError, match="Start the job again to have it back"):
-        await lab.engine.way_in(without.task)
+        await lab.engine.ssh_endpoint(without.task)
     (task,) = with_ssh(*await lab.prepare(lab.make(FOREVER)))
     await lab.engine.launch(task)
     assert (await run_in_started(lab, task)) == "in\n"

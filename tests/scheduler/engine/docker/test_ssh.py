@@ -57,7 +57,7 @@ async def run(lab: Lab, command: str) -> tuple[TaskRef, Ended]:
 
 async def why_not(lab: Lab, task: TaskRef) -> str:
     with pytest.raises(NoWayInError) as refusal:
-        await lab.engine.way_in(task)
+        await lab.engine.ssh_endpoint(task)
     return str(refusal.value)
 
 
@@ -137,7 +137,7 @@ async def test_the_commands_exit_code_and_output_are_its_own(lab: Lab, hold: boo
 async def test_a_task_that_is_told_to_end_ends_by_its_own_code_with_ssh_and_sessions(lab: Lab) -> None:
     task = await launch(lab, "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     await lab.printed(task.task, "ready")
-    way = await lab.engine.way_in(task.task)
+    way = await lab.engine.ssh_endpoint(task.task)
     async with await log_in(way, task.task.job_id) as connection:
         session = await connection.create_process("sleep 100000", encoding=None)
         await lab.engine.kill(task.task, 20)
@@ -159,14 +159,14 @@ async def test_the_way_in_outlives_the_service(
     lab: Lab, open_docker: OpenDocker, debian_image: str, runtime_image: str
 ) -> None:
     task = await launch(lab)
-    before = await lab.engine.way_in(task.task)
+    before = await lab.engine.ssh_endpoint(task.task)
     async with await log_in(before, task.task.job_id) as connection:
         await lab.stop_listening()
         again = await Lab.over(await open_docker(runtime_image=runtime_image), debian_image)
         again.gangs, lab.gangs = lab.gangs, []
         await again.adopt([task.task])
         await again.started(task.task)
-        assert await again.engine.way_in(task.task) == before
+        assert await again.engine.ssh_endpoint(task.task) == before
         assert (await connection.run("echo still here")).stdout == "still here\n"
     assert (await run_in(again.engine, task, "echo and again")).stdout == "and again\n"
     await again.clean()
@@ -192,7 +192,7 @@ async def test_tasks_of_a_job_log_into_each_other_by_name_and_nobody_else_does(l
     for index, each in enumerate(pair):
         await lab.printed(each.task, "ready")
         assert lab.output(each.task) == f"I am {1 - index}\n4\nready\n"
-    way = await lab.engine.way_in(pair[0].task)
+    way = await lab.engine.ssh_endpoint(pair[0].task)
     other = KEYS.identity("another job")
     for user, identity in (("root", other), ("nobody", None), ("sshd", None)):
         with pytest.raises(asyncssh.PermissionDenied):
@@ -208,7 +208,7 @@ async def test_a_published_port_is_reached_at_this_hosts_address(
         await open_docker(runtime_image=runtime_image, publish_ssh="127.0.0.1"), debian_image
     )
     task = await launch(lab)
-    way = await lab.engine.way_in(task.task)
+    way = await lab.engine.ssh_endpoint(task.task)
     assert way.published is not None
     assert way.published[0] == "127.0.0.1"
     outside = replace(way, host=way.published[0], port=way.published[1])
@@ -219,7 +219,7 @@ async def test_a_published_port_is_reached_at_this_hosts_address(
 
 async def test_without_publishing_no_port_of_this_host_is_opened(lab: Lab, docker: aiodocker.Docker) -> None:
     task = await launch(lab)
-    assert (await lab.engine.way_in(task.task)).published is None
+    assert (await lab.engine.ssh_endpoint(task.task)).published is None
     found = await docker.containers.container(task.task.name).show()
     assert not any(found["NetworkSettings"]["Ports"].values())
 
@@ -272,7 +272,7 @@ async def test_a_port_that_another_program_took_is_said(lab: Lab) -> None:
 async def test_a_server_that_was_ended_is_missed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(docker_way_in, "_KNOWN_SECONDS", 0)
     task = await launch(lab)
-    way = await lab.engine.way_in(task.task)
+    way = await lab.engine.ssh_endpoint(task.task)
     async with await log_in(way, task.task.job_id) as connection:
         await connection.run(KILL_SERVER)
     assert "The task's SSH server does not run" in await why_not(lab, task.task)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.engine.process import procfs, ssh_server
-from pai_scheduler.engine.protocol import EndCause, NoWayInError, WayIn
+from pai_scheduler.engine.protocol import EndCause, NoWayInError, SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.task_files import own_port, ssh_files
@@ -50,7 +50,7 @@ def _command(pid: int) -> str:
         return ""
 
 
-def greets(way: WayIn) -> bool:
+def greets(way: SshEndpoint) -> bool:
     """Tell whether an SSH server answers there."""
     try:
         with socket.create_connection((way.host, way.port), timeout=10) as connection:
@@ -65,8 +65,8 @@ async def test_a_task_that_runs_has_a_server_once_somebody_asks(
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
     assert not servers(data_dir, task)
-    way = await lab.engine.way_in(task)
-    assert way == WayIn("127.0.0.1", with_ssh["ssh_port"], isolated=False)
+    way = await lab.engine.ssh_endpoint(task)
+    assert way == SshEndpoint("127.0.0.1", with_ssh["ssh_port"], isolated=False)
     assert await asyncio.to_thread(greets, way)
 
 
@@ -75,10 +75,10 @@ async def test_who_asks_at_the_same_time_gets_the_same_server(
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
-    ways = await asyncio.gather(*(lab.engine.way_in(task) for _ in range(20)))
+    ways = await asyncio.gather(*(lab.engine.ssh_endpoint(task) for _ in range(20)))
     assert len(set(ways)) == 1
     (server,) = servers(data_dir, task)
-    assert await lab.engine.way_in(task) == ways[0]
+    assert await lab.engine.ssh_endpoint(task) == ways[0]
     assert servers(data_dir, task) == [server]
 
 
@@ -87,14 +87,14 @@ async def test_the_server_is_found_again_after_a_restart_of_the_service(
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
-    way = await lab.engine.way_in(task)
+    way = await lab.engine.ssh_endpoint(task)
     found = servers(data_dir, task)
     await lab.stop_listening()
     later = await Lab.over(await reopen(), image)
     later.gangs, lab.gangs = lab.gangs, []
     await later.adopt([task])
     await later.started(task)
-    assert await later.engine.way_in(task) == way
+    assert await later.engine.ssh_endpoint(task) == way
     assert servers(data_dir, task) == found
     await later.clean()
 
@@ -104,12 +104,12 @@ async def test_a_server_that_was_killed_is_started_again_and_the_task_runs_on(
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
-    way = await lab.engine.way_in(task)
+    way = await lab.engine.ssh_endpoint(task)
     (first,) = servers(data_dir, task)
     os.kill(first, signal.SIGKILL)
     folder = data_dir / "tasks" / task.name
     await eventually(lambda: not ssh_server.look(folder).alive, "the server is dead")
-    assert await lab.engine.way_in(task) == way
+    assert await lab.engine.ssh_endpoint(task) == way
     assert await asyncio.to_thread(greets, way)
     assert servers(data_dir, task) != [first]
     assert await lab.engine.usage(task) is not None
@@ -119,7 +119,7 @@ async def test_a_server_that_was_killed_is_started_again_and_the_task_runs_on(
 async def test_the_server_ends_with_the_task(lab: Lab, with_ssh: dict[str, Any], data_dir: Path) -> None:
     task = await lab.start("read line < fifo || mkfifo fifo; read line < fifo; exit 5", **with_ssh)
     await lab.started(task)
-    way = await lab.engine.way_in(task)
+    way = await lab.engine.ssh_endpoint(task)
     fifo = data_dir / "tasks" / task.name / "work" / "fifo"
     await eventually(fifo.exists, "the command waits")
     fifo.write_text("go\n")
@@ -128,7 +128,7 @@ async def test_the_server_ends_with_the_task(lab: Lab, with_ssh: dict[str, Any],
     assert not servers(data_dir, task)
     assert not greets(way)
     with pytest.raises(NoWayInError, match="does not run"):
-        await lab.engine.way_in(task)
+        await lab.engine.ssh_endpoint(task)
 
 
 async def test_the_server_does_not_outlive_a_supervisor_that_is_killed(
@@ -136,7 +136,7 @@ async def test_the_server_does_not_outlive_a_supervisor_that_is_killed(
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     started = await lab.started(task)
-    await lab.engine.way_in(task)
+    await lab.engine.ssh_endpoint(task)
     command = procfs.process(int(started.container_id))
     assert command is not None
     os.kill(command.parent, signal.SIGKILL)
@@ -147,7 +147,7 @@ async def test_the_server_does_not_outlive_a_supervisor_that_is_killed(
 async def test_a_held_task_can_be_entered(lab: Lab, with_ssh: dict[str, Any]) -> None:
     task = await lab.start("exit 3", hold_on_failure=True, **with_ssh)
     await lab.held(task)
-    assert await asyncio.to_thread(greets, await lab.engine.way_in(task))
+    assert await asyncio.to_thread(greets, await lab.engine.ssh_endpoint(task))
 
 
 async def test_a_released_task_leaves_nothing_of_its_server(
@@ -155,7 +155,7 @@ async def test_a_released_task_leaves_nothing_of_its_server(
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
-    await lab.engine.way_in(task)
+    await lab.engine.ssh_endpoint(task)
     await lab.engine.kill(task, 0)
     await lab.ended(task)
     await lab.engine.release(lab.gangs[0])
@@ -183,7 +183,7 @@ async def test_a_port_that_another_program_has_is_named_and_is_no_failure_of_the
     await lab.engine.launch(launch)
     await lab.started(task)
     with pytest.raises(NoWayInError, match=rf"Port {occupied} of this machine, .* is taken by another"):
-        await lab.engine.way_in(task)
+        await lab.engine.ssh_endpoint(task)
     assert not servers(data_dir, task)
     assert await lab.engine.usage(task) is not None
 
@@ -192,8 +192,8 @@ async def test_a_port_that_was_taken_is_tried_again(lab: Lab, with_ssh: dict[str
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
     with socket.create_server(("127.0.0.1", with_ssh["ssh_port"])), pytest.raises(NoWayInError):
-        await lab.engine.way_in(task)
-    assert await asyncio.to_thread(greets, await lab.engine.way_in(task))
+        await lab.engine.ssh_endpoint(task)
+    assert await asyncio.to_thread(greets, await lab.engine.ssh_endpoint(task))
 
 
 async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str, Any]) -> None:
@@ -201,20 +201,20 @@ async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str
     task = await lab.start(FOREVER, **{**with_ssh, "files": files})
     await lab.started(task)
     with pytest.raises(NoWayInError, match=r"cannot work: .*[Kk]ey"):
-        await lab.engine.way_in(task)
+        await lab.engine.ssh_endpoint(task)
 
 
 async def test_a_task_that_was_started_without_a_port_has_no_way_in(lab: Lab) -> None:
     task = await lab.start(FOREVER)
     await lab.started(task)
     with pytest.raises(NoWayInError, match="without an SSH server"):
-        await lab.engine.way_in(task)
+        await lab.engine.ssh_endpoint(task)
 
 
 async def test_a_task_that_never_ran_has_no_way_in(lab: Lab, with_ssh: dict[str, Any]) -> None:
     launch = lab.make(FOREVER, **with_ssh)
     with pytest.raises(NoWayInError, match="does not run"):
-        await lab.engine.way_in(launch.task)
+        await lab.engine.ssh_endpoint(launch.task)
 
 
 async def test_a_server_that_cannot_start_is_given_up_in_the_end(
@@ -229,6 +229,6 @@ async def test_a_server_that_cannot_start_is_given_up_in_the_end(
     os.kill(command.parent, signal.SIGSTOP)
     try:
         with pytest.raises(NoWayInError, match="did not start within"):
-            await lab.engine.way_in(task)
+            await lab.engine.ssh_endpoint(task)
     finally:
         os.kill(command.parent, signal.SIGCONT)

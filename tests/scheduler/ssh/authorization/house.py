@@ -19,7 +19,7 @@ from pai_scheduler.api.server import serve
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
 from pai_scheduler.inputs.identity import JobFiles
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
@@ -48,10 +48,10 @@ class DoorEngine(ProcessEngine):
     signals: str | None = None
     off = ""
 
-    async def way_in(self, _task: TaskRef) -> WayIn:
+    async def ssh_endpoint(self, _task: TaskRef) -> SshEndpoint:
         if self.off:
             raise NoWayInError(msg("{reason}", reason=self.off))
-        return WayIn("127.0.0.1", 4711, self.published, self.isolated, self.signals)
+        return SshEndpoint("127.0.0.1", 4711, self.published, self.isolated, self.signals)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.engine.protocol import NoWayInError, WayIn
+from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.authorization import addresses as module
@@ -19,14 +19,14 @@ async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
 ) -> None:
     job = await house.begin("gang", tasks=3)
 
-    async def way_in(task: TaskRef) -> WayIn:
+    async def ssh_endpoint(task: TaskRef) -> SshEndpoint:
         if task.index == 0:
             await asyncio.Event().wait()
         if task.index == 1:
             raise NoWayInError(msg("{reason}", reason="no runtime"))
-        return WayIn("172.17.0.2", 22, ("192.0.2.1", 40000))
+        return SshEndpoint("172.17.0.2", 22, ("192.0.2.1", 40000))
 
-    monkeypatch.setattr(house.engine, "way_in", way_in)
+    monkeypatch.setattr(house.engine, "way_in", ssh_endpoint)
     monkeypatch.setattr(house.engine, "shares_host_ports", False)
     monkeypatch.setattr(module, "_SECONDS", 0.2)
     silent, refused, open_ = await doors(house.engine, job)
@@ -41,10 +41,10 @@ async def test_to_list_the_doors_of_processes_starts_no_servers(
     job = await house.begin("gang", tasks=3)
     asked: list[TaskRef] = []
 
-    async def way_in(task: TaskRef) -> WayIn:
+    async def ssh_endpoint(task: TaskRef) -> SshEndpoint:
         asked.append(task)
-        return WayIn("127.0.0.1", 1)
+        return SshEndpoint("127.0.0.1", 1)
 
-    monkeypatch.setattr(house.engine, "way_in", way_in)
+    monkeypatch.setattr(house.engine, "way_in", ssh_endpoint)
     assert len(await doors(house.engine, job)) == 3
     assert asked == []

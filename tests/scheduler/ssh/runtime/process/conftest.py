@@ -15,7 +15,7 @@ import pytest
 from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import TaskFolder
-from pai_scheduler.engine.protocol import WayIn
+from pai_scheduler.engine.protocol import SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS
 from tests.scheduler.engine.conformance import FOREVER
@@ -40,7 +40,7 @@ class Entered:
     lab: Lab
     task: TaskRef
     folder: Path
-    way: WayIn
+    way: SshEndpoint
     keys: Path
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -120,7 +120,7 @@ async def enter(tmp_path: Path) -> AsyncIterator[Enter]:
         (keys / "identity").write_bytes(KEYS.identity(launch.task.job_id).private)
         (keys / "known").write_text(f"{HOST_KEY_ALIAS} {KEYS.host(launch.task.job_id).public}\n")
         folder = tmp_path / "data" / "tasks" / launch.task.name
-        all_entered.append(Entered(lab, launch.task, folder, await engine.way_in(launch.task), keys))
+        all_entered.append(Entered(lab, launch.task, folder, await engine.ssh_endpoint(launch.task), keys))
         return all_entered[-1]
 
     yield enter

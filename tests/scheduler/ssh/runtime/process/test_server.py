@@ -370,5 +370,5 @@ async def test_one_that_nobody_uses_goes_and_one_that_is_used_stays(entered: Ent
         assert (await connection.run("sleep 3; echo still")).stdout == "still\n"
     async with asyncio.timeout(PATIENCE):
         assert await process.wait() == 0
-    assert (await entered.lab.engine.way_in(entered.task)) == entered.way
+    assert (await entered.lab.engine.ssh_endpoint(entered.task)) == entered.way
     assert (await entered.ssh("echo again")).stdout == b"again\n"

@@ -240,7 +240,7 @@ async def test_a_shell_outlives_the_service(entered: Entered) -> None:
     later.gangs, entered.lab.gangs = entered.lab.gangs, []
     await later.adopt([entered.task])
     await later.started(entered.task)
-    assert await engine.way_in(entered.task) == entered.way
+    assert await engine.ssh_endpoint(entered.task) == entered.way
     await later.clean()
     await engine.close()
 
