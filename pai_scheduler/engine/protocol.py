@@ -156,7 +156,7 @@ class SshEndpoint:
     signals: str | None = None
 
 
-class NoWayInError(Exception):
+class NoSshEndpointError(Exception):
     """A task runs, or may run, without an SSH server; `message` says why."""
 
     def __init__(self, message: Message) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiodocker
 
-from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
+from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
@@ -49,10 +49,12 @@ class ContainerSshServers:
         """Give where a running task's SSH server listens; NoWayInError where none answers."""
         found = await self._show(task)
         if not self._is_local:
-            raise NoWayInError(msg("Docker runs on another machine, where tasks cannot be reached by SSH."))
+            raise NoSshEndpointError(
+                msg("Docker runs on another machine, where tasks cannot be reached by SSH.")
+            )
         port = found["Config"]["Labels"].get(LABEL_SSH_PORT)
         if port is None:
-            raise NoWayInError(await self._why_without(found))
+            raise NoSshEndpointError(await self._why_without(found))
         network = found["NetworkSettings"]["Networks"].get(network_name(task.job_id, task.attempt)) or {}
         address = str(network.get("IPAddress") or "")
         way = SshEndpoint(address, int(port), _published(found, port), signals=SIGNAL)
@@ -64,14 +66,16 @@ class ContainerSshServers:
         try:
             found = await self._api.call(container.show, _ASK_SECONDS)
         except DaemonUnreachableError as error:
-            raise NoWayInError(msg("Docker does not answer, so the task cannot be reached now.")) from error
+            raise NoSshEndpointError(
+                msg("Docker does not answer, so the task cannot be reached now.")
+            ) from error
         except aiodocker.DockerError as error:
             if error.status != 404:
                 raise
             found = {}
         is_ours = found and found["Config"]["Labels"].get(LABEL_INSTANCE) == self._instance
         if not is_ours or not found["State"]["Running"]:
-            raise NoWayInError(msg("The task does not run."))
+            raise NoSshEndpointError(msg("The task does not run."))
         return found
 
     async def _why_without(self, found: Mapping[str, Any]) -> Message:
@@ -97,7 +101,7 @@ class ContainerSshServers:
             if clock() >= min(give_up, wonder):
                 why = await self._ask_why(container, way)
                 if why is not None or clock() >= give_up:
-                    raise NoWayInError(why or _silent(way))
+                    raise NoSshEndpointError(why or _silent(way))
                 wonder = clock() + _WONDER_SECONDS
             await asyncio.sleep(_AGAIN_SECONDS)
         self._known = {known: until for known, until in self._known.items() if until > clock()}

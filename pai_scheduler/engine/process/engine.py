@@ -36,7 +36,7 @@ from pai_scheduler.engine.protocol import (
     Gang,
     HeldAfterFailure,
     Launch,
-    NoWayInError,
+    NoSshEndpointError,
     SshEndpoint,
     Started,
     Usage,
@@ -289,7 +289,7 @@ class ProcessEngine:
         """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:
-            raise NoWayInError(msg("The task does not run."))
+            raise NoSshEndpointError(msg("The task does not run."))
         async with known.door:
             return await open_way(known.folder, ADDRESS, self._in_thread)
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
+from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.messages import msg
 
 from . import ssh_server
@@ -37,7 +37,7 @@ async def open_way(
                 if (port := await in_thread(partial(_step, folder, look))) is not None:
                     return SshEndpoint(address, port, isolated=False)
                 await asyncio.sleep(_PAUSE)
-    raise NoWayInError(
+    raise NoSshEndpointError(
         msg("The task's SSH server did not start within {seconds} seconds.", seconds=int(_PATIENCE))
     )
 
@@ -62,25 +62,25 @@ def _step(folder: TaskFolder, look: int) -> _Found:
 
 def _order(folder: TaskFolder, spec: LaunchSpec) -> None:
     if not spec.get("ssh_port"):
-        raise NoWayInError(msg("The task was started without an SSH server."))
+        raise NoSshEndpointError(msg("The task was started without an SSH server."))
     ssh_server.forget(folder.path)
     if not ring(folder.control, SSH_ORDER):
         raise _not_running()
 
 
-def _not_running() -> NoWayInError:
-    return NoWayInError(msg("The task does not run."))
+def _not_running() -> NoSshEndpointError:
+    return NoSshEndpointError(msg("The task does not run."))
 
 
-def _failed(spec: LaunchSpec, answer: ssh_server.Answer) -> NoWayInError:
+def _failed(spec: LaunchSpec, answer: ssh_server.Answer) -> NoSshEndpointError:
     if answer.get("taken"):
-        return NoWayInError(
+        return NoSshEndpointError(
             msg(
                 "Port {port} of this machine, where the task's SSH server is to listen, is taken by another "
                 "program.",
                 port=spec.get("ssh_port"),
             )
         )
-    return NoWayInError(
+    return NoSshEndpointError(
         msg("The task's SSH server cannot work: {problem}", problem=answer.get("problem", ""))
     )

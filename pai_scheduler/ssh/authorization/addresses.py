@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from pai_scheduler.core.model import Job, Task
-from pai_scheduler.engine.protocol import Engine, NoWayInError
+from pai_scheduler.engine.protocol import Engine, NoSshEndpointError
 from pai_scheduler.job.messages import Message, msg
 
 from .task_choice import running
@@ -35,7 +35,7 @@ async def doors(engine: Engine, job: Job) -> list[Door]:
         try:
             async with slots, asyncio.timeout(_SECONDS):
                 return Door(task, (await engine.ssh_endpoint(task.ref)).published)
-        except NoWayInError as error:
+        except NoSshEndpointError as error:
             return Door(task, off=error.message)
         except TimeoutError:
             return Door(task, off=msg("Nobody could say in time whether its SSH server answers."))

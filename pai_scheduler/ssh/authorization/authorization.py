@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pai_scheduler.core.model import Attempt, Job, State
 from pai_scheduler.core.queries import waiting_reason
-from pai_scheduler.engine.protocol import Engine, NoWayInError
+from pai_scheduler.engine.protocol import Engine, NoSshEndpointError
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import Message, msg
@@ -140,7 +140,7 @@ class Entrance:
         attempt, ref = job.attempt, task.ref
         try:
             way = await self._engine.ssh_endpoint(ref)
-        except NoWayInError as error:
+        except NoSshEndpointError as error:
             raise RequestError(409, "NoJobSshInfoError", error.message) from error
         self._remember(sealed, ref)
         notice = None if way.isolated else _no_isolation(job.name)

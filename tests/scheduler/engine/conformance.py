@@ -26,7 +26,7 @@ from pai_scheduler.engine.protocol import (
     Engine,
     HeldAfterFailure,
     Mount,
-    NoWayInError,
+    NoSshEndpointError,
     Started,
 )
 from tests.scheduler.engine.lab import (
@@ -266,13 +266,13 @@ class EngineConformance:
                 await log_in(way, launch.task.job_id, identity=wrong)
         await lab.engine.kill(launch.task, 0)
         await lab.ended(launch.task)
-        with pytest.raises(NoWayInError):
+        with pytest.raises(NoSshEndpointError):
             await lab.engine.ssh_endpoint(launch.task)
 
     async def test_a_task_without_a_port_for_it_has_no_way_in(self, lab: Lab) -> None:
         task = await lab.start(FOREVER)
         await lab.printed(task, "ready")
-        with pytest.raises(NoWayInError):
+        with pytest.raises(NoSshEndpointError):
             await lab.engine.ssh_endpoint(task)
 
     # logs

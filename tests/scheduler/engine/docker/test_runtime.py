@@ -14,7 +14,7 @@ import pytest
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.docker.runtime import Runtime, has_its_own
-from pai_scheduler.engine.protocol import NoWayInError
+from pai_scheduler.engine.protocol import NoSshEndpointError
 from tests.scheduler.engine.conformance import FOREVER
 from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.ssh_tasks import run_in, with_ssh
@@ -201,7 +201,7 @@ async def test_a_volume_that_somebody_removed_is_missed_and_filled_anew(
     await lab.engine.launch(without)
     await lab.printed(without.task, "ready")
     assert "/opt/pai" not in lab.output(without.task)
-    with pytest.raises(NoWayInError, match="Start the job again to have it back"):
+    with pytest.raises(NoSshEndpointError, match="Start the job again to have it back"):
         await lab.engine.ssh_endpoint(without.task)
     (task,) = with_ssh(*await lab.prepare(lab.make(FOREVER)))
     await lab.engine.launch(task)

@@ -14,7 +14,7 @@ import pytest
 
 from pai_scheduler.engine.docker import ssh as docker_way_in
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.protocol import EndCause, Ended, Launch, NoWayInError
+from pai_scheduler.engine.protocol import EndCause, Ended, Launch, NoSshEndpointError
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from tests.scheduler.engine.conformance import FOREVER
@@ -56,7 +56,7 @@ async def run(lab: Lab, command: str) -> tuple[TaskRef, Ended]:
 
 
 async def why_not(lab: Lab, task: TaskRef) -> str:
-    with pytest.raises(NoWayInError) as refusal:
+    with pytest.raises(NoSshEndpointError) as refusal:
         await lab.engine.ssh_endpoint(task)
     return str(refusal.value)
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.engine.process import procfs, ssh_server
-from pai_scheduler.engine.protocol import EndCause, NoWayInError, SshEndpoint
+from pai_scheduler.engine.protocol import EndCause, NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.task_files import own_port, ssh_files
@@ -127,7 +127,7 @@ async def test_the_server_ends_with_the_task(lab: Lab, with_ssh: dict[str, Any],
     assert (ended.cause, ended.exit_code) == (EndCause.EXITED, 5)
     assert not servers(data_dir, task)
     assert not greets(way)
-    with pytest.raises(NoWayInError, match="does not run"):
+    with pytest.raises(NoSshEndpointError, match="does not run"):
         await lab.engine.ssh_endpoint(task)
 
 
@@ -182,7 +182,7 @@ async def test_a_port_that_another_program_has_is_named_and_is_no_failure_of_the
     await lab.prepare(launch, ports={task: {"ssh": (occupied,)}})
     await lab.engine.launch(launch)
     await lab.started(task)
-    with pytest.raises(NoWayInError, match=rf"Port {occupied} of this machine, .* is taken by another"):
+    with pytest.raises(NoSshEndpointError, match=rf"Port {occupied} of this machine, .* is taken by another"):
         await lab.engine.ssh_endpoint(task)
     assert not servers(data_dir, task)
     assert await lab.engine.usage(task) is not None
@@ -191,7 +191,7 @@ async def test_a_port_that_another_program_has_is_named_and_is_no_failure_of_the
 async def test_a_port_that_was_taken_is_tried_again(lab: Lab, with_ssh: dict[str, Any]) -> None:
     task = await lab.start(FOREVER, **with_ssh)
     await lab.started(task)
-    with socket.create_server(("127.0.0.1", with_ssh["ssh_port"])), pytest.raises(NoWayInError):
+    with socket.create_server(("127.0.0.1", with_ssh["ssh_port"])), pytest.raises(NoSshEndpointError):
         await lab.engine.ssh_endpoint(task)
     assert await asyncio.to_thread(greets, await lab.engine.ssh_endpoint(task))
 
@@ -200,20 +200,20 @@ async def test_what_is_wrong_with_its_files_is_told(lab: Lab, with_ssh: dict[str
     files = {**with_ssh["files"], "ssh_host_key": b"no key"}
     task = await lab.start(FOREVER, **{**with_ssh, "files": files})
     await lab.started(task)
-    with pytest.raises(NoWayInError, match=r"cannot work: .*[Kk]ey"):
+    with pytest.raises(NoSshEndpointError, match=r"cannot work: .*[Kk]ey"):
         await lab.engine.ssh_endpoint(task)
 
 
 async def test_a_task_that_was_started_without_a_port_has_no_way_in(lab: Lab) -> None:
     task = await lab.start(FOREVER)
     await lab.started(task)
-    with pytest.raises(NoWayInError, match="without an SSH server"):
+    with pytest.raises(NoSshEndpointError, match="without an SSH server"):
         await lab.engine.ssh_endpoint(task)
 
 
 async def test_a_task_that_never_ran_has_no_way_in(lab: Lab, with_ssh: dict[str, Any]) -> None:
     launch = lab.make(FOREVER, **with_ssh)
-    with pytest.raises(NoWayInError, match="does not run"):
+    with pytest.raises(NoSshEndpointError, match="does not run"):
         await lab.engine.ssh_endpoint(launch.task)
 
 
@@ -228,7 +228,7 @@ async def test_a_server_that_cannot_start_is_given_up_in_the_end(
     # a supervisor that obeys nobody
     os.kill(command.parent, signal.SIGSTOP)
     try:
-        with pytest.raises(NoWayInError, match="did not start within"):
+        with pytest.raises(NoSshEndpointError, match="did not start within"):
             await lab.engine.ssh_endpoint(task)
     finally:
         os.kill(command.parent, signal.SIGCONT)

@@ -19,7 +19,7 @@ from pai_scheduler.api.server import serve
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
+from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.inputs.identity import JobFiles
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
@@ -50,7 +50,7 @@ class DoorEngine(ProcessEngine):
 
     async def ssh_endpoint(self, _task: TaskRef) -> SshEndpoint:
         if self.off:
-            raise NoWayInError(msg("{reason}", reason=self.off))
+            raise NoSshEndpointError(msg("{reason}", reason=self.off))
         return SshEndpoint("127.0.0.1", 4711, self.published, self.isolated, self.signals)
 
 

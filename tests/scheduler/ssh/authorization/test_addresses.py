@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.engine.protocol import NoWayInError, SshEndpoint
+from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.authorization import addresses as module
@@ -23,7 +23,7 @@ async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
         if task.index == 0:
             await asyncio.Event().wait()
         if task.index == 1:
-            raise NoWayInError(msg("{reason}", reason="no runtime"))
+            raise NoSshEndpointError(msg("{reason}", reason="no runtime"))
         return SshEndpoint("172.17.0.2", 22, ("192.0.2.1", 40000))
 
     monkeypatch.setattr(house.engine, "way_in", ssh_endpoint)
