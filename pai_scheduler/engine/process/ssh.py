@@ -72,7 +72,7 @@ def _not_running() -> NoSshEndpointError:
     return NoSshEndpointError(msg("The task does not run."))
 
 
-def _failed(spec: LaunchSpec, answer: ssh_server.Answer) -> NoSshEndpointError:
+def _failed(spec: LaunchSpec, answer: ssh_server.ServerStatus) -> NoSshEndpointError:
     if answer.get("taken"):
         return NoSshEndpointError(
             msg(

@@ -33,7 +33,7 @@ _GOODBYE_ATTEMPTS, _GOODBYE_PAUSE = 50, 0.01
 _prctl = ctypes.CDLL(None).prctl
 
 
-class Answer(TypedDict, total=False):
+class ServerStatus(TypedDict, total=False):
     """What a server says: that it listens on `port`, or its `problem`; `taken`: the port is another's."""
 
     port: int
@@ -45,7 +45,7 @@ class Door(NamedTuple):
     """What was seen of a task's server; `alive`: it has the lock."""
 
     alive: bool
-    answer: Answer
+    answer: ServerStatus
 
 
 def look(folder: Path) -> Door:
@@ -96,7 +96,7 @@ class DoorKeeper:
         os.close(file)
         return None
 
-    def tell(self, answer: Answer) -> None:
+    def tell(self, answer: ServerStatus) -> None:
         """Say how it went, in one piece."""
         os.pwrite(self._file, json.dumps(answer).encode(), 0)
 
@@ -146,9 +146,9 @@ def _lock(file: int) -> bool:
     return True
 
 
-def _parse(content: bytes) -> Answer:
+def _parse(content: bytes) -> ServerStatus:
     try:
-        answer: Answer = json.loads(content or b"{}")
+        answer: ServerStatus = json.loads(content or b"{}")
     except ValueError:  # read while it was being written
         return {}
     return answer

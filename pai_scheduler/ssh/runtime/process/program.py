@@ -9,7 +9,7 @@ import os
 import traceback
 from pathlib import Path
 
-from pai_scheduler.engine.process.ssh_server import Answer, DoorKeeper
+from pai_scheduler.engine.process.ssh_server import DoorKeeper, ServerStatus
 
 #: Seconds after which a server that nobody uses goes; the next who wants in waits a fifth of a second.
 _IDLE_SECONDS = 300.0
@@ -33,7 +33,7 @@ def main() -> None:
         door.tell(_problem(error))
 
 
-def _problem(error: Exception) -> Answer:
+def _problem(error: Exception) -> ServerStatus:
     if isinstance(error, OSError) and error.errno:
         taken = error.errno == errno.EADDRINUSE
         return {"problem": os.strerror(error.errno), "taken": taken}
