@@ -41,25 +41,25 @@ class ServerStatus(TypedDict, total=False):
     taken: bool
 
 
-class Door(NamedTuple):
+class SshServerState(NamedTuple):
     """What was seen of a task's server; `alive`: it has the lock."""
 
     alive: bool
     answer: ServerStatus
 
 
-def look(folder: Path) -> Door:
+def look(folder: Path) -> SshServerState:
     """See how a task's server is. One that listens is told that somebody comes, so that it stays a while."""
     try:
         file = os.open(folder / FILE, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        return Door(False, {})
+        return SshServerState(False, {})
     try:
         alive = not _lock(file)
         answer = _parse(os.pread(file, 4096, 0))
         if alive and "port" in answer:
             os.utime(file)
-        return Door(alive, answer)
+        return SshServerState(alive, answer)
     finally:
         os.close(file)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.process import procfs, ssh_server
-from pai_scheduler.engine.process.ssh_server import Door, DoorKeeper
+from pai_scheduler.engine.process.ssh_server import DoorKeeper, SshServerState
 
 
 @pytest.fixture
@@ -20,26 +20,26 @@ def held(tmp_path: Path) -> DoorKeeper:
 
 
 def test_where_there_never_was_a_server_there_is_none(tmp_path: Path) -> None:
-    assert ssh_server.look(tmp_path) == Door(False, {})
+    assert ssh_server.look(tmp_path) == SshServerState(False, {})
     ssh_server.forget(tmp_path)
 
 
 def test_what_a_server_says_is_seen_while_it_lives_and_after(tmp_path: Path, held: DoorKeeper) -> None:
-    assert ssh_server.look(tmp_path) == Door(True, {})
+    assert ssh_server.look(tmp_path) == SshServerState(True, {})
     held.tell({"port": 5})
-    assert ssh_server.look(tmp_path) == Door(True, {"port": 5})
+    assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
     ssh_server.forget(tmp_path)
-    assert ssh_server.look(tmp_path) == Door(True, {"port": 5})
+    assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
     os.close(held._file)
-    assert ssh_server.look(tmp_path) == Door(False, {"port": 5})
+    assert ssh_server.look(tmp_path) == SshServerState(False, {"port": 5})
     ssh_server.forget(tmp_path)
-    assert ssh_server.look(tmp_path) == Door(False, {})
+    assert ssh_server.look(tmp_path) == SshServerState(False, {})
 
 
 def test_a_second_server_does_not_get_it(tmp_path: Path, held: DoorKeeper) -> None:
     held.tell({"port": 5})
     assert DoorKeeper.hold(tmp_path) is None
-    assert ssh_server.look(tmp_path) == Door(True, {"port": 5})
+    assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
 
 
 def test_who_looks_is_noticed_where_a_server_listens(tmp_path: Path, held: DoorKeeper) -> None:
@@ -52,7 +52,7 @@ def test_who_looks_is_noticed_where_a_server_listens(tmp_path: Path, held: DoorK
 
 def test_half_an_answer_is_none(tmp_path: Path) -> None:
     (tmp_path / ssh_server.FILE).write_text('{"por')
-    assert ssh_server.look(tmp_path) == Door(False, {})
+    assert ssh_server.look(tmp_path) == SshServerState(False, {})
 
 
 def test_a_server_is_dismissed_whether_it_listens_to_that_or_not(tmp_path: Path) -> None:
