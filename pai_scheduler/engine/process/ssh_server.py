@@ -75,14 +75,14 @@ def forget(folder: Path) -> None:
             os.close(file)
 
 
-class DoorKeeper:
+class SshServerRegistration:
     """The server's side: `hold` before anything else, then `tell`."""
 
     def __init__(self, file: int) -> None:
         self._file = file
 
     @classmethod
-    def hold(cls, folder: Path) -> DoorKeeper | None:
+    def hold(cls, folder: Path) -> SshServerRegistration | None:
         """Take the lock for as long as this process lives; None where there is a server already."""
         file = os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         # a look of the service's takes it for a moment

@@ -9,7 +9,7 @@ import os
 import traceback
 from pathlib import Path
 
-from pai_scheduler.engine.process.ssh_server import DoorKeeper, ServerStatus
+from pai_scheduler.engine.process.ssh_server import ServerStatus, SshServerRegistration
 
 #: Seconds after which a server that nobody uses goes; the next who wants in waits a fifth of a second.
 _IDLE_SECONDS = 300.0
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the task's folder")
     parser.add_argument("--idle-seconds", type=float, default=_IDLE_SECONDS, help="goes when unused so long")
     options = parser.parse_args()
-    door = DoorKeeper.hold(options.folder)
+    door = SshServerRegistration.hold(options.folder)
     if door is None:
         return
     try:

@@ -12,7 +12,7 @@ from typing import cast
 
 import asyncssh
 
-from pai_scheduler.engine.process.ssh_server import DoorKeeper
+from pai_scheduler.engine.process.ssh_server import SshServerRegistration
 
 from .child import Reaper
 from .listening import Owner, owner_of_path, owner_of_port
@@ -111,7 +111,7 @@ class TaskServer(asyncssh.SSHServer):
         return True
 
 
-async def serve(folder: Path, door: DoorKeeper, idle_seconds: float) -> None:
+async def serve(folder: Path, door: SshServerRegistration, idle_seconds: float) -> None:
     """Listen for a task and say so at its door; return when told to, or when unused for `idle_seconds`.
 
     OSError, ValueError where the task's folder or port cannot be used.

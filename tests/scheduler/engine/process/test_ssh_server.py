@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.process import procfs, ssh_server
-from pai_scheduler.engine.process.ssh_server import DoorKeeper, SshServerState
+from pai_scheduler.engine.process.ssh_server import SshServerRegistration, SshServerState
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> DoorKeeper:
-    keeper = DoorKeeper.hold(tmp_path)
+def held(tmp_path: Path) -> SshServerRegistration:
+    keeper = SshServerRegistration.hold(tmp_path)
     assert keeper is not None
     return keeper
 
@@ -24,7 +24,9 @@ def test_where_there_never_was_a_server_there_is_none(tmp_path: Path) -> None:
     ssh_server.forget(tmp_path)
 
 
-def test_what_a_server_says_is_seen_while_it_lives_and_after(tmp_path: Path, held: DoorKeeper) -> None:
+def test_what_a_server_says_is_seen_while_it_lives_and_after(
+    tmp_path: Path, held: SshServerRegistration
+) -> None:
     assert ssh_server.look(tmp_path) == SshServerState(True, {})
     held.tell({"port": 5})
     assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
@@ -36,13 +38,13 @@ def test_what_a_server_says_is_seen_while_it_lives_and_after(tmp_path: Path, hel
     assert ssh_server.look(tmp_path) == SshServerState(False, {})
 
 
-def test_a_second_server_does_not_get_it(tmp_path: Path, held: DoorKeeper) -> None:
+def test_a_second_server_does_not_get_it(tmp_path: Path, held: SshServerRegistration) -> None:
     held.tell({"port": 5})
-    assert DoorKeeper.hold(tmp_path) is None
+    assert SshServerRegistration.hold(tmp_path) is None
     assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
 
 
-def test_who_looks_is_noticed_where_a_server_listens(tmp_path: Path, held: DoorKeeper) -> None:
+def test_who_looks_is_noticed_where_a_server_listens(tmp_path: Path, held: SshServerRegistration) -> None:
     held.tell({"port": 5})
     os.utime(tmp_path / ssh_server.FILE, (1000, 1000))
     assert held.last_visit() == 1000
