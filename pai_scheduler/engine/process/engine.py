@@ -46,7 +46,7 @@ from pai_scheduler.job.task import TaskRef
 
 from . import files as process_files
 from .environment import inherited, visible_gpus
-from .files import Sight
+from .files import TaskObservation
 from .messages import cause_and_reason
 from .spawn import Spawner
 from .ssh import open_way
@@ -365,7 +365,7 @@ class ProcessEngine:
                 detail = str(error.message)
                 self._report(task, await self._in_thread(process_files.refuse, task.folder, detail))
 
-    def _report(self, task: _Task, sight: Sight) -> None:
+    def _report(self, task: _Task, sight: TaskObservation) -> None:
         record = task.record = sight.record
         if "pid" in record and not task.started:
             task.started = True
@@ -403,7 +403,7 @@ class ProcessEngine:
             task.said_shortened = True
             self._events.put_nowait(log_shortened(task.ref, when, self._log_bytes))
 
-    def _prepare(self, folder: TaskFolder, launch: Launch) -> Sight:
+    def _prepare(self, folder: TaskFolder, launch: Launch) -> TaskObservation:
         released = self._ended_folders / launch.task.name
         if _exists(released):
             # another service has had it run meanwhile: we were frozen

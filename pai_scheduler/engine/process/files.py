@@ -40,7 +40,7 @@ _RING_ATTEMPTS, _RING_PAUSE = 200, 0.01
 _END_PATIENCE = 5.0
 
 
-class Sight(NamedTuple):
+class TaskObservation(NamedTuple):
     """What was seen of a task; `running`: its supervisor has the lock."""
 
     phase: Phase
@@ -53,21 +53,21 @@ def cookie(folder: TaskFolder) -> str:
     return str(folder.path)
 
 
-def look(folder: TaskFolder) -> Sight:
+def look(folder: TaskFolder) -> TaskObservation:
     """See how a task is. One whose supervisor is gone is ended first, then it is lost."""
     return _with_lock(folder, lambda: _settle(folder))
 
 
 def prepare(
     folder: TaskFolder, spec: LaunchSpec, ports: Iterable[int], files: Mapping[str, bytes] | None = None
-) -> Sight:
+) -> TaskObservation:
     """Make a task ready for its supervisor, unless it runs or is over; what hinders it is its end."""
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        return Sight(Phase.ENDED, _failed("folder", error.errno))
+        return TaskObservation(Phase.ENDED, _failed("folder", error.errno))
 
-    def step() -> Sight:
+    def step() -> TaskObservation:
         sight = _settle(folder)
         if sight.phase > Phase.PREPARED:
             return sight
@@ -81,15 +81,15 @@ def prepare(
             folder.prepare(spec, files)
         except (OSError, ValueError) as error:
             return _refuse(folder, _failed("folder", getattr(error, "errno", None)))
-        return Sight(Phase.PREPARED, {})
+        return TaskObservation(Phase.PREPARED, {})
 
     return _with_lock(folder, step)
 
 
-def refuse(folder: TaskFolder, detail: str) -> Sight:
+def refuse(folder: TaskFolder, detail: str) -> TaskObservation:
     """Give up a task that cannot be started, unless it was."""
 
-    def step() -> Sight:
+    def step() -> TaskObservation:
         sight = _settle(folder)
         if sight.phase > Phase.PREPARED:
             return sight
@@ -98,12 +98,12 @@ def refuse(folder: TaskFolder, detail: str) -> Sight:
     return _with_lock(folder, step)
 
 
-def kill(folder: TaskFolder, grace_seconds: float) -> Sight:
+def kill(folder: TaskFolder, grace_seconds: float) -> TaskObservation:
     """Ask for a task's end; one that was never launched is over with this, and never will be."""
     with contextlib.suppress(OSError):  # a full disk: then it is only not remembered
         folder.path.mkdir(parents=True, exist_ok=True)
 
-    def step() -> Sight:
+    def step() -> TaskObservation:
         sight = _settle(folder)
         if sight.phase > Phase.PREPARED:
             return sight
@@ -169,7 +169,7 @@ def without_supervisor(folders: Iterable[TaskFolder]) -> list[int]:
     return found
 
 
-def _with_lock(folder: TaskFolder, step: Callable[[], Sight]) -> Sight:
+def _with_lock(folder: TaskFolder, step: Callable[[], TaskObservation]) -> TaskObservation:
     try:
         lock = folder.lock()
     except FileNotFoundError:  # there is no folder: nothing was ever done
@@ -179,31 +179,31 @@ def _with_lock(folder: TaskFolder, step: Callable[[], Sight]) -> Sight:
             return step()
         raise
     if lock is None:
-        return Sight(*folder.read(), running=True)
+        return TaskObservation(*folder.read(), running=True)
     try:
         return step()
     finally:
         os.close(lock)
 
 
-def _settle(folder: TaskFolder) -> Sight:
+def _settle(folder: TaskFolder) -> TaskObservation:
     """Find how a task without a supervisor stands, the lock being ours."""
     phase, record = folder.read()
     error = folder.path / SUPERVISOR_ERROR
     if phase is Phase.PREPARED and error.exists():
         return _refuse(folder, _failed("internal", None, error.read_text()[-1000:]))
     if phase is not Phase.LAUNCHED:
-        return Sight(phase, record)
+        return TaskObservation(phase, record)
     if not _end_orphans(folder):
         _log.warning("processes of %s cannot be ended; trying on", folder.path.name)
-        return Sight(phase, record)
+        return TaskObservation(phase, record)
     if "ended" not in record:  # else its supervisor was killed between writing that and the rename
         if "held" in record:  # how the command ended is known, only its hold was cut short
             record.update({"cause": record["held_cause"], "ended": _now()})
         else:
             record.update({"cause": "lost", "exit_code": None, "ended": _now()})
     folder.finish(record)
-    return Sight(Phase.ENDED, record)
+    return TaskObservation(Phase.ENDED, record)
 
 
 def _end_orphans(folder: TaskFolder) -> bool:
@@ -223,12 +223,12 @@ def _end_orphans(folder: TaskFolder) -> bool:
     return True
 
 
-def _refuse(folder: TaskFolder, record: Record) -> Sight:
+def _refuse(folder: TaskFolder, record: Record) -> TaskObservation:
     try:
         folder.finish(record)
     except OSError:
         _log.warning("that %s will not run cannot be written down", folder.path.name, exc_info=True)
-    return Sight(Phase.ENDED, record)
+    return TaskObservation(Phase.ENDED, record)
 
 
 def _failed(kind: str, number: int | None, detail: str = "") -> Record:
