@@ -17,7 +17,7 @@ from pai_scheduler.store.lease import (
     LOOK_SECONDS,
     PATIENCE_SECONDS,
     Lease,
-    Sight,
+    LeaseObservation,
     now,
 )
 
@@ -28,10 +28,10 @@ class Watch:
     """Tells whether the leader is dead by how long its beat stands still. `now`: monotonic seconds."""
 
     def __init__(self) -> None:
-        self._seen: Sight | None = None
+        self._seen: LeaseObservation | None = None
         self._since = 0.0
 
-    def may_take(self, sight: Sight, now: float) -> bool:
+    def may_take(self, sight: LeaseObservation, now: float) -> bool:
         """Take a look into account; True: the lease is there to be taken."""
         if sight != self._seen:
             self._seen, self._since = sight, now

@@ -61,7 +61,7 @@ _beat = sa.Table(
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class LeaseObservation:
     """What one who waits sees: whose turn it is, where that service answers, and how often its heart beat."""
 
     epoch: int
@@ -107,14 +107,14 @@ class Lease:
                 connection.execute(_leader.insert(), row)
                 connection.execute(_beat.insert(), {"id": 1, "beat": 0})
 
-    def look(self) -> Sight:
+    def look(self) -> LeaseObservation:
         """See who leads."""
         columns = (_leader.c.epoch, _leader.c.client, _leader.c.address, _beat.c.beat)
         query = sa.select(*columns).join(_beat, _beat.c.id == _leader.c.id)
         with self._connected() as connection:
-            return Sight(*connection.execute(query).one())
+            return LeaseObservation(*connection.execute(query).one())
 
-    def take(self, seen: Sight) -> bool:
+    def take(self, seen: LeaseObservation) -> bool:
         """Lead from now on, unless something has happened since `seen` was. True: we lead."""
         begin = now()
         with self._connected() as connection:

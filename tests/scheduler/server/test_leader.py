@@ -11,11 +11,11 @@ import pytest
 from pai_scheduler.server import leader as leading
 from pai_scheduler.server.leader import Candidate, Watch, kept_alive
 from pai_scheduler.store.database import StoreError
-from pai_scheduler.store.lease import PATIENCE_SECONDS, Lease, Sight
+from pai_scheduler.store.lease import PATIENCE_SECONDS, Lease, LeaseObservation
 from tests.testbed.postgres import Postgres
 
-ALIVE = Sight(1, "somebody", "there", 5)
-VACANT = Sight(0, "", "", 0)
+ALIVE = LeaseObservation(1, "somebody", "there", 5)
+VACANT = LeaseObservation(0, "", "", 0)
 
 MakeLease = Callable[[], "Counted"]
 
