@@ -53,7 +53,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class SegmentStart:
     """Where a segment begins: bytes of both streams before it; ordered as they were written."""
 
     merged: int
@@ -73,17 +73,17 @@ class Place:
         return log / f"{_PREFIX}-{self.stdout}-{self.stderr}" if self.merged else log
 
 
-FIRST = Place(0, 0)
+FIRST = SegmentStart(0, 0)
 
 
-def places(log: Path) -> list[Place]:
+def places(log: Path) -> list[SegmentStart]:
     """List the segments of a log, the oldest first; FileNotFoundError where there is no log."""
     found = [FIRST]
     for name in os.listdir(log):  # noqa: PTH208 (names are all that is asked)
         kind, _, numbers = name.partition("-")
         if kind == _PREFIX:
             stdout, _, stderr = numbers.partition("-")
-            found.append(Place(int(stdout) + int(stderr), int(stdout)))
+            found.append(SegmentStart(int(stdout) + int(stderr), int(stdout)))
     return sorted(found)
 
 
@@ -102,7 +102,7 @@ def is_shortened(log: Path) -> bool:
 class Segment:
     """Reads one segment; one whose files are not all there (yet, or no more) is empty. Close it after use."""
 
-    def __init__(self, log: Path, place: Place) -> None:
+    def __init__(self, log: Path, place: SegmentStart) -> None:
         self.place = place
         folder = place.folder(log)
         # all at once: what is open can be read to its end, whoever removes it meanwhile

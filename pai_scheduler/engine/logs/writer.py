@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .segment import RECORD, STREAMS, Piece, Place, is_shortened, places
+from .segment import RECORD, STREAMS, Piece, SegmentStart, is_shortened, places
 
 #: Bytes that a log may take, its index among them, unless the administrator says otherwise.
 DEFAULT_LIMIT = 2**30
@@ -129,7 +129,7 @@ class TaskLogWriter:
             _remove(place.folder(self._folder))
             self._places.remove(place)
             self.shortened = True
-        place = Place(sum(self._sizes), self._sizes[0])
+        place = SegmentStart(sum(self._sizes), self._sizes[0])
         segment = place.folder(self._folder)
         try:
             segment.mkdir()
