@@ -26,7 +26,7 @@ STAMP_LENGTH = 25
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LogPart:
     """What was read: bytes that follow one another, and at which offset of the log the first one stands."""
 
     offset: int
@@ -79,23 +79,23 @@ class TaskLog:
             start = part.end
         return b"".join(parts)
 
-    def read_part(self, stream: str, offset: int, limit: int) -> Part:
+    def read_part(self, stream: str, offset: int, limit: int) -> LogPart:
         """Read at most `limit` bytes from `offset` on, or from where the log goes on after removed bytes."""
 
-        def step(segments: list[Segment]) -> Part:
+        def step(segments: list[Segment]) -> LogPart:
             begin, data = _locate(segments, stream, offset), b""
             for segment in segments:
                 position = begin + len(data)
                 if segment.place.of(stream) <= position < segment.end(stream) and len(data) < limit:
                     data += segment.read(stream, position, limit - len(data))
-            return Part(begin, data)
+            return LogPart(begin, data)
 
         return self._steadily(step)
 
-    def read_lines(self, stream: str, offset: int, limit: int, *, line_begins: bool) -> tuple[Part, bytes]:
+    def read_lines(self, stream: str, offset: int, limit: int, *, line_begins: bool) -> tuple[LogPart, bytes]:
         """Read as `read_part`; give also the same with the time before each line (see `stamp_lines`)."""
 
-        def step(segments: list[Segment]) -> tuple[Part, bytes]:
+        def step(segments: list[Segment]) -> tuple[LogPart, bytes]:
             begin, pieces = _locate(segments, stream, offset), list[tuple[int, bytes]]()
             read = 0
             for segment in segments:
@@ -104,7 +104,7 @@ class TaskLog:
                     pieces.extend(segment.read_pieces(stream, position, limit - read))
                     read = sum(len(data) for _, data in pieces)
             stamped = stamp_lines(pieces, line_begins=line_begins or begin > offset)
-            return Part(begin, b"".join(data for _, data in pieces)), stamped
+            return LogPart(begin, b"".join(data for _, data in pieces)), stamped
 
         return self._steadily(step)
 
