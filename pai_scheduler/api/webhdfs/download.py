@@ -18,7 +18,7 @@ class UnsatisfiableError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ByteRange:
     """A part of a file, as `Range` names it; bytes."""
 
     offset: int
@@ -29,7 +29,7 @@ class Part:
         return f"bytes {self.offset}-{self.offset + self.length - 1}/{size}"
 
 
-def wanted_part(header: str, size: int) -> Part | None:
+def wanted_part(header: str, size: int) -> ByteRange | None:
     """Read a `Range`; None: the whole file, also where several parts are asked for (RFC 9110, 14.2)."""
     found = _RANGE.fullmatch(header.strip().replace(" ", ""))
     if found is None or found[1] == found[2] == "" or max(len(found[1]), len(found[2])) > _LONGEST:
@@ -44,7 +44,7 @@ def wanted_part(header: str, size: int) -> Part | None:
             return None
     if offset >= size:
         raise UnsatisfiableError
-    return Part(offset, end - offset)
+    return ByteRange(offset, end - offset)
 
 
 def entity_tag(status: FileStatus) -> str:

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.api.webhdfs.download import Part, UnsatisfiableError, attachment, entity_tag, wanted_part
+from pai_scheduler.api.webhdfs.download import (
+    ByteRange,
+    UnsatisfiableError,
+    attachment,
+    entity_tag,
+    wanted_part,
+)
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import FileStatus
 
@@ -17,12 +23,12 @@ from pai_scheduler.storage.protocol import FileStatus
 @pytest.mark.parametrize(
     ("header", "part"),
     [
-        ("bytes=0-", Part(0, 10)),
-        ("bytes=4-6", Part(4, 3)),
-        ("bytes=4-400", Part(4, 6)),
-        ("bytes= 9-9 ", Part(9, 1)),
-        ("bytes=-3", Part(7, 3)),
-        ("bytes=-300", Part(0, 10)),
+        ("bytes=0-", ByteRange(0, 10)),
+        ("bytes=4-6", ByteRange(4, 3)),
+        ("bytes=4-400", ByteRange(4, 6)),
+        ("bytes= 9-9 ", ByteRange(9, 1)),
+        ("bytes=-3", ByteRange(7, 3)),
+        ("bytes=-300", ByteRange(0, 10)),
         # what is not understood is the whole file
         ("bytes=0-1,3-4", None),
         ("bytes=-", None),
@@ -33,7 +39,7 @@ from pai_scheduler.storage.protocol import FileStatus
         ("", None),
     ],
 )
-def test_a_range_names_a_part(header: str, part: Part | None) -> None:
+def test_a_range_names_a_part(header: str, part: ByteRange | None) -> None:
     assert wanted_part(header, 10) == part
 
 
@@ -44,7 +50,7 @@ def test_a_part_that_there_is_not_cannot_be_had(header: str) -> None:
 
 
 def test_a_part_says_where_it_is() -> None:
-    assert Part(4, 3).content_range(10) == "bytes 4-6/10"
+    assert ByteRange(4, 3).content_range(10) == "bytes 4-6/10"
 
 
 def test_contents_have_another_name_when_they_changed() -> None:
