@@ -22,7 +22,7 @@ _CONTROLLERS = ("cpu", "memory", "pids")
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class CgroupMount:
     """A mounted cgroup hierarchy, and where this process is in it. No `controllers`: version 2."""
 
     controllers: frozenset[str]
@@ -43,7 +43,7 @@ class Cgroups:
         self._problem = problem
 
     @classmethod
-    def find(cls, owner: Path, mounts: Sequence[Mount] | None = None) -> Cgroups:
+    def find(cls, owner: Path, mounts: Sequence[CgroupMount] | None = None) -> Cgroups:
         """Try what works here, for the tasks below the folder `owner`. Makes the parent groups, no more."""
         name = f"pai-{hashlib.sha256(os.fsencode(owner.resolve())).hexdigest()[:10]}"
         problem = "there are no control groups here"
@@ -125,7 +125,7 @@ class Cgroups:
         return {*self.parents.values(), *([self.unified] if self.unified else [])}
 
 
-def own_mounts() -> list[Mount]:
+def own_mounts() -> list[CgroupMount]:
     """Read from /proc which hierarchies there are and where this process stands in them."""
     own: dict[str, str] = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -146,11 +146,11 @@ def own_mounts() -> list[Mount]:
         mine = Path(own[next(iter(controllers)) if controllers else ""])
         inside = Path(point) / mine.relative_to(root) if mine.is_relative_to(root) else Path(point)
         # inside a container /proc may tell the path as the host sees it
-        mounts.append(Mount(controllers, Path(point), inside if inside.is_dir() else Path(point)))
+        mounts.append(CgroupMount(controllers, Path(point), inside if inside.is_dir() else Path(point)))
     return mounts
 
 
-def own_limits(mounts: Sequence[Mount]) -> tuple[float | None, int | None]:
+def own_limits(mounts: Sequence[CgroupMount]) -> tuple[float | None, int | None]:
     """Give the processors and the memory (bytes) that this process is limited to itself; None: no limit."""
     cpus: list[float] = []
     memory: list[int] = []
@@ -168,7 +168,7 @@ def own_limits(mounts: Sequence[Mount]) -> tuple[float | None, int | None]:
     return min(cpus, default=None), min(memory, default=None)
 
 
-def _parent(mount: Mount, name: str, controller: str) -> Path:
+def _parent(mount: CgroupMount, name: str, controller: str) -> Path:
     """Make the parent group of a version 1 controller, and prove that limits can be set below it."""
     parent = mount.own / name
     parent.mkdir(exist_ok=True)
@@ -182,7 +182,7 @@ def _parent(mount: Mount, name: str, controller: str) -> Path:
     return parent
 
 
-def _unified_parent(mount: Mount, name: str) -> tuple[Path | None, frozenset[str]]:
+def _unified_parent(mount: CgroupMount, name: str) -> tuple[Path | None, frozenset[str]]:
     """Make the version 2 parent where most controllers can be had: here, or further up if we may go there.
 
     A group with processes in it cannot hand controllers down, so our own is seldom the place; and to move a

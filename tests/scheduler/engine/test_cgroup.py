@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.cgroup import Cgroups, Mount, own_limits, own_mounts
+from pai_scheduler.engine.cgroup import CgroupMount, Cgroups, own_limits, own_mounts
 
 LIMITS = {"cpus": 2, "memory_mb": 100, "pids": 50}
 
@@ -51,7 +51,7 @@ def test_version_2_limits_all_where_the_session_hands_its_controllers_down(
 ) -> None:
     top = made_groups_have_files
     own = unified_tree(top, "cpu io memory pids")
-    cgroups = Cgroups.find(top / "data", [Mount(frozenset(), top, own)])
+    cgroups = Cgroups.find(top / "data", [CgroupMount(frozenset(), top, own)])
     assert cgroups.unlimited is None
     assert cgroups.unified is not None
     assert cgroups.unified.parent == top / "session"  # the nearest group that can
@@ -70,7 +70,7 @@ def test_version_2_limits_all_where_the_session_hands_its_controllers_down(
 def test_controllers_that_are_not_handed_down_are_named(made_groups_have_files: Path) -> None:
     top = made_groups_have_files
     own = unified_tree(top, "memory pids")
-    cgroups = Cgroups.find(top / "data", [Mount(frozenset(), top, own)])
+    cgroups = Cgroups.find(top / "data", [CgroupMount(frozenset(), top, own)])
     assert "without limits on cpu on this machine" in str(cgroups.unlimited)
     (group,) = cgroups.plan("pai-j-0-main-0", **LIMITS)
     assert "cpu.max" not in dict(group["files"])
@@ -85,7 +85,7 @@ def test_no_cgroups_at_all_are_no_limits(tmp_path: Path) -> None:
 def test_groups_that_cannot_be_made_are_the_reason_that_is_given(tmp_path: Path) -> None:
     own = tmp_path / "a-file-in-the-way"
     own.write_text("")
-    cgroups = Cgroups.find(tmp_path, [Mount(frozenset({"memory"}), tmp_path, own)])
+    cgroups = Cgroups.find(tmp_path, [CgroupMount(frozenset({"memory"}), tmp_path, own)])
     assert f"{own}/pai-" in str(cgroups.unlimited)
     assert "Not a directory" in str(cgroups.unlimited)
 
@@ -123,7 +123,7 @@ def test_the_tightest_limit_on_the_way_up_counts(tmp_path: Path) -> None:
     (own / "cpu.max").write_text("max 100000\n")
     (tmp_path / "outer" / "memory.max").write_text("max\n")
     (own / "memory.max").write_text("1000\n")
-    assert own_limits([Mount(frozenset(), tmp_path, own)]) == (1.5, 1000)
+    assert own_limits([CgroupMount(frozenset(), tmp_path, own)]) == (1.5, 1000)
     (tmp_path / "outer" / "cpu.cfs_quota_us").write_text("-1\n")
     (tmp_path / "outer" / "cpu.cfs_period_us").write_text("100000\n")
-    assert own_limits([Mount(frozenset({"cpu"}), tmp_path, tmp_path)]) == (None, None)
+    assert own_limits([CgroupMount(frozenset({"cpu"}), tmp_path, tmp_path)]) == (None, None)
