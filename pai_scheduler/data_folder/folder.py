@@ -29,7 +29,7 @@ _TRACES = ("tasks", "ended", "logs", "holds", "job-keys.key", "job-tokens.key", 
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class DatabaseOwner:
     """A database: SQLITE or POSTGRESQL, and the name that tells it from all others."""
 
     kind: str
@@ -78,7 +78,7 @@ def earlier_life(folder: Path) -> list[str]:
     return [name for name in _TRACES if _has_something(folder / name)]
 
 
-def owner_of(folder: Path) -> Owner | None:
+def owner_of(folder: Path) -> DatabaseOwner | None:
     """Give the database to which a folder belongs; None where it belongs to none yet."""
     try:
         words = (folder / _OWNER).read_text(encoding="utf-8").split()
@@ -87,7 +87,7 @@ def owner_of(folder: Path) -> Owner | None:
     if not words:
         return None
     # earlier schedulers wrote the name alone, and only that of a PostgreSQL
-    return Owner(*words) if len(words) == 2 else Owner(POSTGRESQL, words[0])
+    return DatabaseOwner(*words) if len(words) == 2 else DatabaseOwner(POSTGRESQL, words[0])
 
 
 def refuse_other_kind(folder: Path, kind: str) -> None:
@@ -110,7 +110,7 @@ def refuse_other_kind(folder: Path, kind: str) -> None:
         raise StartError(message)
 
 
-def claim_folder(folder: Path, database: Owner) -> None:
+def claim_folder(folder: Path, database: DatabaseOwner) -> None:
     """Make the data folder that of a database; StartError where it is another's."""
     refuse_other_kind(folder, database.kind)
     owner = owner_of(folder)

@@ -16,7 +16,7 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.data_folder.folder import (
     POSTGRESQL,
     SQLITE,
-    Owner,
+    DatabaseOwner,
     claim_folder,
     disown_folder,
     earlier_life,
@@ -101,7 +101,7 @@ def open_store(
             if start_empty:
                 _log.warning("the database is not empty: leave --start-empty out, it is for one start only")
         try:
-            claim_folder(folder, Owner(kind, store.name()))
+            claim_folder(folder, DatabaseOwner(kind, store.name()))
             store.look_for_damage(CHECK_SECONDS)
         except BaseException:
             store.close()

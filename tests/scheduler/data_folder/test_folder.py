@@ -11,7 +11,7 @@ import pytest
 from pai_scheduler.data_folder.folder import (
     POSTGRESQL,
     SQLITE,
-    Owner,
+    DatabaseOwner,
     claim_folder,
     disown_folder,
     earlier_life,
@@ -54,37 +54,37 @@ def test_a_folder_stays_locked_when_the_lock_file_is_removed(tmp_path: Path, hel
 def test_a_folder_belongs_to_one_database(tmp_path: Path, kind: str) -> None:
     assert owner_of(tmp_path) is None
     for _ in range(2):
-        claim_folder(tmp_path, Owner(kind, "one"))
+        claim_folder(tmp_path, DatabaseOwner(kind, "one"))
     with pytest.raises(StartError, match="would be ended"):
-        claim_folder(tmp_path, Owner(kind, "other"))
+        claim_folder(tmp_path, DatabaseOwner(kind, "other"))
     other = SQLITE if kind == POSTGRESQL else POSTGRESQL
     for step in (
-        lambda: claim_folder(tmp_path, Owner(other, "one")),
+        lambda: claim_folder(tmp_path, DatabaseOwner(other, "one")),
         lambda: refuse_other_kind(tmp_path, other),
     ):
         with pytest.raises(StartError, match="--data-dir"):
             step()
     disown_folder(tmp_path)
-    claim_folder(tmp_path, Owner(other, "other"))
+    claim_folder(tmp_path, DatabaseOwner(other, "other"))
 
 
 def test_a_folder_with_jobs_of_its_own_is_not_taken_by_a_postgresql(tmp_path: Path) -> None:
     Store.in_folder(tmp_path).close()
     with pytest.raises(StartError, match=r"scheduler\.sqlite"):
-        claim_folder(tmp_path, Owner(POSTGRESQL, "one"))
+        claim_folder(tmp_path, DatabaseOwner(POSTGRESQL, "one"))
 
 
 def test_a_folder_knows_the_postgresql_that_an_earlier_scheduler_noted(tmp_path: Path) -> None:
     (tmp_path / "database").write_text("f00d")
-    claim_folder(tmp_path, Owner(POSTGRESQL, "f00d"))
+    claim_folder(tmp_path, DatabaseOwner(POSTGRESQL, "f00d"))
     with pytest.raises(StartError, match="another PostgreSQL database"):
-        claim_folder(tmp_path, Owner(POSTGRESQL, "beef"))
+        claim_folder(tmp_path, DatabaseOwner(POSTGRESQL, "beef"))
 
 
 def test_a_note_that_a_power_loss_left_empty_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "database").write_text("")
-    claim_folder(tmp_path, Owner(SQLITE, "one"))
-    assert owner_of(tmp_path) == Owner(SQLITE, "one")
+    claim_folder(tmp_path, DatabaseOwner(SQLITE, "one"))
+    assert owner_of(tmp_path) == DatabaseOwner(SQLITE, "one")
 
 
 def test_what_a_scheduler_leaves_is_told_from_what_was_prepared_for_it(tmp_path: Path) -> None:
