@@ -17,7 +17,7 @@ _ACCEPTS = 0x10000
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-class Owner(Enum):
+class SocketOwner(Enum):
     """Who listens at an address."""
 
     NOBODY = "nobody"
@@ -31,7 +31,7 @@ class _Socket(NamedTuple):
     inode: int
 
 
-def owner_of_port(address: str, port: int, task: Iterable[int]) -> Owner:
+def owner_of_port(address: str, port: int, task: Iterable[int]) -> SocketOwner:
     """Tell whether a connection to `address` (on loopback) would reach one of the processes `task`."""
     wanted = ipaddress.ip_address(address)
     sockets = [socket for socket in _tcp_listeners() if socket.port == port]
@@ -45,23 +45,23 @@ def owner_of_port(address: str, port: int, task: Iterable[int]) -> Owner:
     return _owner(exact or wildcard, task)
 
 
-def owner_of_path(path: str, task: Iterable[int]) -> Owner:
+def owner_of_path(path: str, task: Iterable[int]) -> SocketOwner:
     """Tell whether one of the processes `task` listens on the Unix socket `path`."""
     wanted = os.path.realpath(path)
     inodes = [inode for name, inode in _unix_listeners() if os.path.realpath(name) == wanted]
     return _owner(inodes, task)
 
 
-def _owner(inodes: list[int], task: Iterable[int]) -> Owner:
+def _owner(inodes: list[int], task: Iterable[int]) -> SocketOwner:
     if not inodes:
-        return Owner.NOBODY
+        return SocketOwner.NOBODY
     wanted = {f"socket:[{inode}]" for inode in inodes}
     # several may share one port: each of them must be the task's
     for pid in task:
         wanted -= _open_files(pid)
         if not wanted:
-            return Owner.TASK
-    return Owner.OTHER
+            return SocketOwner.TASK
+    return SocketOwner.OTHER
 
 
 def _open_files(pid: int) -> set[str]:

@@ -15,7 +15,7 @@ import asyncssh
 from pai_scheduler.engine.process.ssh_server import SshServerRegistration
 
 from .child import Reaper
-from .listening import Owner, owner_of_path, owner_of_port
+from .listening import SocketOwner, owner_of_path, owner_of_port
 from .session import TaskSession
 from .task import LocalTask
 
@@ -73,11 +73,11 @@ class TaskServer(asyncssh.SSHServer):
         processes = self._task.processes()
         owners = {address: owner_of_port(address, port, processes) for address in addresses}
         for address, owner in owners.items():
-            if owner is Owner.TASK or (owner is Owner.OTHER and port in self._task.ports):
+            if owner is SocketOwner.TASK or (owner is SocketOwner.OTHER and port in self._task.ports):
                 forwarder = await self.connection.forward_connection(address, port)
                 # what the library takes for one, and says so at other places
                 return cast("asyncssh.SSHTCPSession[bytes]", forwarder)
-        if Owner.OTHER in owners.values():
+        if SocketOwner.OTHER in owners.values():
             raise _refused(f"port {port} of this machine is not of this task")
         raise asyncssh.ChannelOpenError(
             asyncssh.OPEN_CONNECT_FAILED, f"nothing in the task listens on port {port}"
@@ -95,7 +95,7 @@ class TaskServer(asyncssh.SSHServer):
 
     def unix_connection_requested(self, dest_path: str) -> bool:
         """Forward to Unix sockets of the task only."""
-        if owner_of_path(dest_path, self._task.processes()) is not Owner.TASK:
+        if owner_of_path(dest_path, self._task.processes()) is not SocketOwner.TASK:
             raise _refused(f"nothing in the task listens on {dest_path}")
         return True
 
