@@ -17,7 +17,7 @@ from .task import LocalTask
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedProgram:
     """A program, and our ends of what it reads and writes: of a terminal, one and the same."""
 
     process: subprocess.Popen[bytes]
@@ -28,7 +28,7 @@ class Started:
 
 def start_on_terminal(
     task: LocalTask, argv: Sequence[str], env: Mapping[str, str], ours: int, theirs: int
-) -> Started:
+) -> StartedProgram:
     """Start a program on a terminal, of which only `ours` stays open; OSError where that fails."""
     try:
         process = _start(task, argv, env, (theirs, theirs, theirs), terminal=True)
@@ -37,10 +37,10 @@ def start_on_terminal(
         raise
     finally:
         os.close(theirs)
-    return Started(process, ours, {ours: False})
+    return StartedProgram(process, ours, {ours: False})
 
 
-def start_on_pipes(task: LocalTask, argv: Sequence[str], env: Mapping[str, str]) -> Started:
+def start_on_pipes(task: LocalTask, argv: Sequence[str], env: Mapping[str, str]) -> StartedProgram:
     """Start a program that reads and writes pipes; OSError where that fails."""
     pairs = [os.pipe() for _ in range(3)]
     (stdin, our_stdin), (our_stdout, stdout), (our_stderr, stderr) = pairs
@@ -53,7 +53,7 @@ def start_on_pipes(task: LocalTask, argv: Sequence[str], env: Mapping[str, str])
     finally:
         for descriptor in (stdin, stdout, stderr):
             os.close(descriptor)
-    return Started(process, our_stdin, {our_stdout: False, our_stderr: True})
+    return StartedProgram(process, our_stdin, {our_stdout: False, our_stderr: True})
 
 
 def _start(

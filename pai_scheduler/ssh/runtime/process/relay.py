@@ -10,7 +10,7 @@ import termios
 
 import asyncssh
 
-from .child import Started, signal_group
+from .child import StartedProgram, signal_group
 from .terminal import set_size
 
 _CHUNK = 32 * 1024
@@ -38,7 +38,7 @@ class Relay:
     """A program and its channel, which is told how the program ended. `terminal`: it has one, not pipes."""
 
     def __init__(
-        self, channel: asyncssh.SSHServerChannel[bytes], started: Started, *, terminal: bool
+        self, channel: asyncssh.SSHServerChannel[bytes], started: StartedProgram, *, terminal: bool
     ) -> None:
         self._channel, self._process, self._terminal = channel, started.process, terminal
         self._loop = asyncio.get_running_loop()

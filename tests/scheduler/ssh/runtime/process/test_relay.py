@@ -10,7 +10,7 @@ from typing import cast
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.runtime.process.child import Started, start_on_pipes
+from pai_scheduler.ssh.runtime.process.child import StartedProgram, start_on_pipes
 from pai_scheduler.ssh.runtime.process.relay import Relay
 from tests.scheduler.engine.lab import eventually
 from tests.scheduler.ssh.runtime.process.test_task import make
@@ -53,14 +53,14 @@ class Channel:
         self.ended_with = name
 
 
-def begin(folder: Path, command: str) -> tuple[Channel, Relay, Started]:
+def begin(folder: Path, command: str) -> tuple[Channel, Relay, StartedProgram]:
     channel = Channel()
     started = start_on_pipes(make(folder), ["/bin/sh", "-c", command], {})
     relay = Relay(cast("asyncssh.SSHServerChannel[bytes]", channel), started, terminal=False)
     return channel, relay, started
 
 
-async def finished(relay: Relay, started: Started, channel: Channel) -> None:
+async def finished(relay: Relay, started: StartedProgram, channel: Channel) -> None:
     await asyncio.to_thread(started.process.wait, 30)
     relay.ended()
     await eventually(lambda: channel.ended_with is not None, "its end is told")
