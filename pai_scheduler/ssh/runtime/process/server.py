@@ -16,7 +16,7 @@ from pai_scheduler.engine.process.ssh_server import SshServerRegistration
 
 from .child import Reaper
 from .listening import SocketOwner, owner_of_path, owner_of_port
-from .session import TaskSession
+from .session import SshSession
 from .task import LocalTask
 
 _ADDRESS = "127.0.0.1"
@@ -61,9 +61,9 @@ class TaskServer(asyncssh.SSHServer):
         keys = [asyncssh.import_public_key(line) for line in known]
         return username == _USER and any(key.public_data == candidate.public_data for candidate in keys)
 
-    def session_requested(self) -> TaskSession:
+    def session_requested(self) -> SshSession:
         """Let a session begin."""
-        return TaskSession(self._task, self._reaper)
+        return SshSession(self._task, self._reaper)
 
     async def _forward_port(self, host: str, port: int) -> asyncssh.SSHTCPSession[bytes]:
         """Connect to a port of the task's; ChannelOpenError where it is not."""

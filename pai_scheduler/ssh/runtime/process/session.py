@@ -19,7 +19,7 @@ _CLIENT_VARIABLES = ("LANG", "LC_", "COLORTERM")
 _VERSION = 3
 
 
-class TaskSession(asyncssh.SSHServerProcess[bytes]):
+class SshSession(asyncssh.SSHServerProcess[bytes]):
     """Starts what the client asks for; files (SFTP, scp) it serves itself."""
 
     def __init__(self, task: LocalTask, reaper: Reaper) -> None:
