@@ -43,7 +43,7 @@ class Limit:
             raise StorageError(Problem.TOO_LARGE, self.too_large(-(-length // 10**6), files))
 
 
-class Staging:
+class FolderCache:
     """Keeps `<folder>/<job id>/<name>`, which nobody changes: either all of what was fetched, or nothing."""
 
     def __init__(self, folder: Path) -> None:

@@ -21,7 +21,7 @@ from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
 
-from .cache import Limit, Staging
+from .cache import FolderCache, Limit
 from .identity import JobFiles
 from .registry_login import read_login
 
@@ -79,8 +79,8 @@ class JobInputs:
 
     def __init__(self, job_files: JobFiles, max_mount_gb: int = DEFAULT_MAX_MOUNT_GB) -> None:
         self._job_files = job_files
-        self._code = Staging(job_files.folder / "code")
-        self._data = Staging(job_files.folder / "mounts")
+        self._code = FolderCache(job_files.folder / "code")
+        self._data = FolderCache(job_files.folder / "mounts")
         self._data_limit = Limit(max_mount_gb * 1000, _MOST_FILES, _too_much_data)
 
     async def start(self, jobs: Collection[str]) -> None:

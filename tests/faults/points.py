@@ -37,7 +37,7 @@ from pai_scheduler.engine.process.spawn import Spawner
 from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import Gang, Launch
 from pai_scheduler.execution.launcher import Launcher
-from pai_scheduler.inputs.cache import Staging
+from pai_scheduler.inputs.cache import FolderCache
 from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service.service import Service
@@ -77,7 +77,7 @@ def install(plan: Plan) -> None:
         GangNetworks: ("_create", "remove"),
         DockerApi: ("remove",),
         EngineContext: ("remember", "keep_private", "forget"),
-        Staging: ("fetch", "forget"),
+        FolderCache: ("fetch", "forget"),
         JobInputs: ("fetch",),
     }.items():
         for step in steps:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.inputs.cache import Limit, Staging
+from pai_scheduler.inputs.cache import FolderCache, Limit
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.security.principal import Caller
 from pai_scheduler.storage.errors import Problem, StorageError
@@ -70,13 +70,13 @@ async def files(tmp_path: Path) -> AsyncIterator[WaitingFiles]:
 
 
 @pytest.fixture
-async def staging(tmp_path: Path) -> Staging:
-    staging = Staging(tmp_path / "code")
+async def staging(tmp_path: Path) -> FolderCache:
+    staging = FolderCache(tmp_path / "code")
     await staging.keep_only(set())
     return staging
 
 
-async def fetch(staging: Staging, files: Files, job: str = "j1", limit: Limit = LIMIT) -> Path:
+async def fetch(staging: FolderCache, files: Files, job: str = "j1", limit: Limit = LIMIT) -> Path:
     return await staging.fetch(files, ALICE, CODE, limit, job, CODE.name)
 
 
@@ -86,7 +86,7 @@ def tree(folder: Path) -> dict[str, str]:
 
 
 async def test_a_folder_comes_whole_and_nobody_may_write_to_it(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     place = await fetch(staging, files)
     assert place == tmp_path / "code" / "j1" / "my code"
@@ -102,18 +102,18 @@ async def test_a_folder_comes_whole_and_nobody_may_write_to_it(
 
 
 async def test_it_is_fetched_once_for_a_job_also_over_a_restart(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     await fetch(staging, files)
     await files.put("/alice/my code/a.py", b"print(2)")
-    again = Staging(tmp_path / "code")
+    again = FolderCache(tmp_path / "code")
     await again.keep_only({"j1"})
     assert ((await fetch(again, files)) / "a.py").read_bytes() == b"print(1)"
     assert ((await fetch(again, files, "j2")) / "a.py").read_bytes() == b"print(2)"
     assert files.fetched == 4
 
 
-async def test_it_goes_with_its_job(files: WaitingFiles, staging: Staging, tmp_path: Path) -> None:
+async def test_it_goes_with_its_job(files: WaitingFiles, staging: FolderCache, tmp_path: Path) -> None:
     await fetch(staging, files)
     await fetch(staging, files, "j2")
     await staging.forget("j1")
@@ -124,7 +124,7 @@ async def test_it_goes_with_its_job(files: WaitingFiles, staging: Staging, tmp_p
 
 
 async def test_what_was_not_fetched_to_its_end_is_gone_after_a_restart(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     files.gate.clear()
     fetching = asyncio.create_task(fetch(staging, files))
@@ -136,12 +136,12 @@ async def test_what_was_not_fetched_to_its_end_is_gone_after_a_restart(
     await asyncio.gather(fetching, return_exceptions=True)
     half.mkdir(parents=True)
     (half / "a.py").write_text("half")
-    await Staging(tmp_path / "code").keep_only({"j1"})
+    await FolderCache(tmp_path / "code").keep_only({"j1"})
     assert not (tmp_path / "code" / ".parts").exists()
     assert not (tmp_path / "code" / "j1").exists()
 
 
-async def test_who_gives_up_leaves_nothing(files: WaitingFiles, staging: Staging, tmp_path: Path) -> None:
+async def test_who_gives_up_leaves_nothing(files: WaitingFiles, staging: FolderCache, tmp_path: Path) -> None:
     files.gate.clear()
     fetching = asyncio.create_task(fetch(staging, files))
     await files.asked.wait()
@@ -151,7 +151,7 @@ async def test_who_gives_up_leaves_nothing(files: WaitingFiles, staging: Staging
 
 
 async def test_after_a_crash_of_the_machine_all_is_fetched_anew(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     await fetch(staging, files)
     (tmp_path / "code" / ".boot").write_text("another boot")
@@ -159,7 +159,7 @@ async def test_after_a_crash_of_the_machine_all_is_fetched_anew(
     assert not (tmp_path / "code" / "j1").exists()
 
 
-async def test_two_at_once_have_the_same(files: WaitingFiles, staging: Staging) -> None:
+async def test_two_at_once_have_the_same(files: WaitingFiles, staging: FolderCache) -> None:
     places = await asyncio.gather(*(fetch(staging, files) for _ in range(3)))
     assert len(set(places)) == 1
     assert "deep/er/run.sh" in tree(places[0])
@@ -167,7 +167,7 @@ async def test_two_at_once_have_the_same(files: WaitingFiles, staging: Staging) 
 
 @pytest.mark.parametrize("over", ["bytes", "files"])
 async def test_what_is_too_much_is_refused_before_anything_is_fetched(
-    files: WaitingFiles, staging: Staging, over: str
+    files: WaitingFiles, staging: FolderCache, over: str
 ) -> None:
     if over == "bytes":
         await files.put("/alice/my code/large", b"x" * 10**6)
@@ -180,7 +180,7 @@ async def test_what_is_too_much_is_refused_before_anything_is_fetched(
 
 
 async def test_what_grows_while_it_is_fetched_is_refused_and_leaves_nothing(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     files.gate.clear()
     fetching = asyncio.create_task(fetch(staging, files))
@@ -194,7 +194,7 @@ async def test_what_grows_while_it_is_fetched_is_refused_and_leaves_nothing(
     assert not list((tmp_path / "code" / ".parts").iterdir())
 
 
-async def test_symbolic_links_are_left_out(files: WaitingFiles, staging: Staging, tmp_path: Path) -> None:
+async def test_symbolic_links_are_left_out(files: WaitingFiles, staging: FolderCache, tmp_path: Path) -> None:
     here = tmp_path / "storage" / "alice" / "my code"
     (here / "link").symlink_to("/etc/passwd")
     (here / "folder").symlink_to("/etc")
@@ -203,7 +203,7 @@ async def test_symbolic_links_are_left_out(files: WaitingFiles, staging: Staging
 
 
 async def test_a_folder_of_more_entries_than_are_listed_at_once_comes_whole(
-    files: WaitingFiles, staging: Staging, monkeypatch: pytest.MonkeyPatch
+    files: WaitingFiles, staging: FolderCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pai_scheduler.inputs.cache._PAGE", 7)
     for number in range(30):
@@ -213,7 +213,7 @@ async def test_a_folder_of_more_entries_than_are_listed_at_once_comes_whole(
 
 
 async def test_a_disk_that_cannot_take_it_is_said_to_be_so(
-    files: WaitingFiles, staging: Staging, tmp_path: Path
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
 ) -> None:
     (tmp_path / "code" / ".parts").write_text("in the way")
     with pytest.raises(StorageError, match="cannot be kept on the scheduler's disk") as caught:
@@ -221,7 +221,7 @@ async def test_a_disk_that_cannot_take_it_is_said_to_be_so(
     assert caught.value.problem is Problem.NO_SPACE
 
 
-async def test_a_folder_that_is_not_there_is_not_there(files: WaitingFiles, staging: Staging) -> None:
+async def test_a_folder_that_is_not_there_is_not_there(files: WaitingFiles, staging: FolderCache) -> None:
     with pytest.raises(StorageError) as caught:
         await staging.fetch(files, ALICE, StoragePath.parse("/alice/none"), LIMIT, "j1", "none")
     assert caught.value.problem is Problem.NOT_FOUND
