@@ -25,7 +25,7 @@ FindUser = Callable[[str], Awaitable[Caller | None]]
 _REMEMBERED_SECONDS = 60.0
 
 
-class JobFiles:
+class JobIdentities:
     """Joins the `storage` with the jobs: their tokens, their users' rights.
 
     `folder` is the scheduler's own, where what was fetched for jobs is kept.

@@ -22,7 +22,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
 
 from .cache import FolderCache, Limit
-from .identity import JobFiles
+from .identity import JobIdentities
 from .registry_login import read_login
 
 _log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class Inputs:
 class JobInputs:
     """Fetches what jobs name. StorageError: they cannot have it, with the reason."""
 
-    def __init__(self, job_files: JobFiles, max_mount_gb: int = DEFAULT_MAX_MOUNT_GB) -> None:
+    def __init__(self, job_files: JobIdentities, max_mount_gb: int = DEFAULT_MAX_MOUNT_GB) -> None:
         self._job_files = job_files
         self._code = FolderCache(job_files.folder / "code")
         self._data = FolderCache(job_files.folder / "mounts")

@@ -34,7 +34,7 @@ from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
 from pai_scheduler.engine.protocol import Engine, EngineError
-from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
 from pai_scheduler.service.service import Service
@@ -130,7 +130,7 @@ async def _run(options: argparse.Namespace) -> None:
                 data_dir=data_dir,
                 default_fs_uri=options.default_fs_uri or "",
                 address=address,
-                job_files=JobFiles(storage, data_dir, authenticator.find),
+                job_files=JobIdentities(storage, data_dir, authenticator.find),
                 keys=keys,
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),

@@ -38,7 +38,7 @@ from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.launcher import Launcher
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Committed, Writer
-from pai_scheduler.inputs.identity import JobFiles, storage_uris
+from pai_scheduler.inputs.identity import JobIdentities, storage_uris
 from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
@@ -108,7 +108,7 @@ class Service:
         data_dir: Path | None = None,
         default_fs_uri: str = "",
         address: str = "",
-        job_files: JobFiles | None = None,
+        job_files: JobIdentities | None = None,
         keys: JobKeys | None = None,
         kill_grace_seconds: float = 10.0,
         first_port: int = 0,

@@ -20,7 +20,7 @@ from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import Desk
 from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.service.service import Caller, Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
@@ -95,7 +95,7 @@ async def open_gateway(
         ProcessEngine(folder),
         Store.in_folder(folder),
         address=url,
-        job_files=JobFiles(storage, folder, authenticator.find),
+        job_files=JobIdentities(storage, folder, authenticator.find),
         kill_grace_seconds=1,
     )
     await service.start()

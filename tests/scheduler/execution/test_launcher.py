@@ -17,7 +17,7 @@ from pai_scheduler.core.instructions import KillTask, ReleaseAttempt, WakeAt
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import EngineError, Gang, Launch, RegistryLogin
 from pai_scheduler.execution.launcher import Launcher
-from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
@@ -87,7 +87,7 @@ class Pad:
 
     async def launch_over(self, storage: Storage) -> Files:
         """Have a storage; give what is in it."""
-        job_files = JobFiles(storage, self.folder, self.find_user)
+        job_files = JobIdentities(storage, self.folder, self.find_user)
         await job_files.start("http://fs:1")
         self.launcher = Launcher(
             self.engine,

@@ -10,7 +10,7 @@ import pytest
 
 from pai_scheduler.core.model import SubState
 from pai_scheduler.inputs import identity
-from pai_scheduler.inputs.identity import JobFiles, storage_uris
+from pai_scheduler.inputs.identity import JobIdentities, storage_uris
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.security.principal import Caller
@@ -40,25 +40,27 @@ def hub() -> Hub:
 
 
 @pytest.fixture
-def files(hub: Hub, tmp_path: Path) -> JobFiles:
-    return JobFiles(FolderStorage(tmp_path / "files"), tmp_path, hub.find)
+def files(hub: Hub, tmp_path: Path) -> JobIdentities:
+    return JobIdentities(FolderStorage(tmp_path / "files"), tmp_path, hub.find)
 
 
 def job(user: str = "alice", **fields: Any) -> Any:
     return SimpleNamespace(id=f"job-of-{user}", user=user, sub_state=SubState.RUNNING, **fields)
 
 
-async def holder(files: JobFiles, one: Any) -> Caller | None:
+async def holder(files: JobIdentities, one: Any) -> Caller | None:
     return await files.holder(files.token(one), {one.id: one}.get)
 
 
-async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administrator(files: JobFiles) -> None:
+async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administrator(
+    files: JobIdentities,
+) -> None:
     assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
     assert await holder(files, job("gone")) == Caller("gone", is_job=True)
     assert await files.holder("paijob-x-y", {}.get) is None
 
 
-async def test_it_is_dead_with_the_job_at_once(files: JobFiles) -> None:
+async def test_it_is_dead_with_the_job_at_once(files: JobIdentities) -> None:
     one = job()
     assert await holder(files, one) is not None
     one.sub_state = SubState.ENDED
@@ -67,7 +69,7 @@ async def test_it_is_dead_with_the_job_at_once(files: JobFiles) -> None:
 
 
 async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
-    files: JobFiles, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    files: JobIdentities, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
         await holder(files, job())
@@ -80,7 +82,7 @@ async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
 
 
 async def test_tasks_go_on_while_the_hub_is_down(
-    files: JobFiles, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    files: JobIdentities, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
     await holder(files, job())

@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.protocol import Mount
-from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.inputs.prepare import Inputs, JobInputs
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import RequestError
@@ -56,7 +56,7 @@ class Place:
         self.storage = BrokenStorage(folder / "storage")
         self.users: dict[str, Caller] = {}
         self.hub_is_away = 0
-        self.job_files = JobFiles(self.storage, folder, self._find)
+        self.job_files = JobIdentities(self.storage, folder, self._find)
         self.inputs = JobInputs(self.job_files)
         self.told: list[Message] = []
         self._world = World(make_node())

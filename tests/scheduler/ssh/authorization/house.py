@@ -20,7 +20,7 @@ from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
-from pai_scheduler.inputs.identity import JobFiles
+from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.models import SshGateway
@@ -164,7 +164,7 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
         store,
         NODE,
         address=url,
-        job_files=JobFiles(storage or FolderStorage(folder / "files"), folder, authenticator.find),
+        job_files=JobIdentities(storage or FolderStorage(folder / "files"), folder, authenticator.find),
         keys=keys,
         kill_grace_seconds=1,
     )
