@@ -70,7 +70,7 @@ class TokenHandler(ApiHandler):
                 message = msg("{key} is missing.", key=key)
                 raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
         name, token = body["username"], body["password"]
-        caller = await self.desk.brake.check(self.peer, name, token, lambda: self._owner(name, token))
+        caller = await self.desk.throttle.check(self.peer, name, token, lambda: self._owner(name, token))
         if caller is None:
             raise await self._refusal(name)
         self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})

@@ -18,7 +18,7 @@ from pai_scheduler.job.messages import Message, choose_locale, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.security.throttle import Brake
+from pai_scheduler.security.throttle import GuessThrottle
 from pai_scheduler.service.service import Caller, Service
 
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
@@ -54,7 +54,7 @@ class Desk:
     ssh: SshGateway | None = None
     transfers: Transfers = field(default_factory=Transfers)
     tickets: Tickets = field(default_factory=Tickets)
-    brake: Brake = field(default_factory=Brake)
+    throttle: GuessThrottle = field(default_factory=GuessThrottle)
 
 
 class ApiHandler(RequestHandler):
@@ -126,7 +126,7 @@ class ApiHandler(RequestHandler):
 
     async def identify_token(self, token: str) -> Caller:
         """Find out whose token this is; refuses nobody's."""
-        caller = await self.desk.brake.check(
+        caller = await self.desk.throttle.check(
             self.peer, "", token, lambda: self.desk.authenticator.identify(token)
         )
         if caller is None:

@@ -85,7 +85,7 @@ class Places:
                 self._of[who] = semaphore, there - 1
 
 
-class Brake:
+class GuessThrottle:
     """What one process remembers of those who showed tokens. `now`: seconds, ever rising."""
 
     def __init__(

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pai_scheduler.security.throttle import Brake, Places, place
+from pai_scheduler.security.throttle import GuessThrottle, Places, place
 
 #: lines in the log for one address and minute; the rest is counted
 _MOST_LINES, _LINES_SECONDS = 5, 60.0
@@ -38,9 +38,11 @@ class _Lines:
 class Guard:
     """What one process of the gateway remembers of those who tried to log in. `now`: seconds, ever rising."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, brake: Brake | None = None) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, throttle: GuessThrottle | None = None
+    ) -> None:
         self._now = now
-        self._brake = brake or Brake(now)
+        self._throttle = throttle or GuessThrottle(now)
         self._keys = Places()
         self._lines: OrderedDict[str, _Lines] = OrderedDict()
 
@@ -50,7 +52,7 @@ class Guard:
         """Give what `ask` says of a credential (login name, method, key or token); None: it is wrong."""
         login, method, secret = credential
         if method == "password":
-            answer = await self._brake.check(peer, login, secret, ask)
+            answer = await self._throttle.check(peer, login, secret, ask)
         else:
             # nobody guesses a key, and who has an agent shows many
             answer = await self._keys.within(place(peer), ask)

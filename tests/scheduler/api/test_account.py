@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
-from pai_scheduler.security.throttle import LONGEST_PAUSE, Brake
+from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
 from tests.scheduler.ssh.authorization.house import open_house
 
 
@@ -71,8 +71,8 @@ async def test_who_guesses_passwords_waits_and_who_knows_one_comes_in(tmp_path: 
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    brake = Brake(sleep=pause)
-    async with open_house(tmp_path, brake=brake) as house, house.client("") as guesser:
+    throttle = GuessThrottle(sleep=pause)
+    async with open_house(tmp_path, throttle=throttle) as house, house.client("") as guesser:
 
         async def log_in(password: str, **headers: str) -> int:
             login = {"username": "alice", "password": password}
@@ -102,7 +102,10 @@ async def test_wrong_tokens_in_a_header_are_slowed_for_their_address(tmp_path: P
     async def pause(seconds: float) -> None:
         pauses.append(seconds)
 
-    async with open_house(tmp_path, brake=Brake(lambda: 1.0, sleep=pause)) as house, house.client() as alice:
+    async with (
+        open_house(tmp_path, throttle=GuessThrottle(lambda: 1.0, sleep=pause)) as house,
+        house.client() as alice,
+    ):
         assert (await alice.get("/user")).status_code == 200
         for number in range(200):
             wrong = {"Authorization": f"Bearer guess-{number}"}

@@ -13,7 +13,7 @@ from pai_scheduler.security.throttle import (
     CHECKED_AT_ONCE,
     LONGEST_PAUSE,
     PAIR,
-    Brake,
+    GuessThrottle,
     Places,
     place,
 )
@@ -42,7 +42,7 @@ class Door:
 
     def __init__(self) -> None:
         self.clock = Clock()
-        self.brake = Brake(self.clock, self.clock.sleep)
+        self.throttle = GuessThrottle(self.clock, self.clock.sleep)
         self.asked = 0
 
     async def try_(self, address: str, account: str, token: str) -> tuple[str | None, float]:
@@ -53,7 +53,7 @@ class Door:
             return account if RIGHT.get(account) == token else None
 
         begun = self.clock.now
-        return await self.brake.check(address, account, token, ask), self.clock.now - begun
+        return await self.throttle.check(address, account, token, ask), self.clock.now - begun
 
     async def guess(self, times: int, address: str = HERE, account: str = "bob") -> list[float]:
         return [(await self.try_(address, account, f"guess {number}"))[1] for number in range(times)]
@@ -129,21 +129,21 @@ async def test_that_nobody_can_be_asked_is_no_wrong_token(door: Door) -> None:
 
     for _ in range(100):
         with pytest.raises(OSError):  # noqa: PT011 - any
-            await door.brake.check(HERE, "bob", "token-of-bob", away)
+            await door.throttle.check(HERE, "bob", "token-of-bob", away)
     assert await door.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
 
 
 async def test_what_is_remembered_is_bounded_and_has_no_secrets(door: Door) -> None:
     for number in range(25_000):
         address = f"10.{number % 256}.{number // 256}.1"
-        await door.brake.check(address, str(number), "secret", _right)
-        door.brake._count(address, str(number))
-    brake = door.brake
-    counted = [len(counter._until) for counter in (brake._pairs, brake._accounts, brake._addresses)]
+        await door.throttle.check(address, str(number), "secret", _right)
+        door.throttle._count(address, str(number))
+    throttle = door.throttle
+    counted = [len(counter._until) for counter in (throttle._pairs, throttle._accounts, throttle._addresses)]
     assert counted == [20_000] * 3
-    assert len(brake._known) == 20_000
-    assert not any(b"secret" in digest for digest in brake._known)
-    assert not brake._places._of
+    assert len(throttle._known) == 20_000
+    assert not any(b"secret" in digest for digest in throttle._known)
+    assert not throttle._places._of
 
 
 async def _right() -> str | None:

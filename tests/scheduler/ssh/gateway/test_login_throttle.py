@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pai_scheduler.security.throttle import LONGEST_PAUSE, Brake
+from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
 from pai_scheduler.ssh.gateway.login_throttle import Guard, shown
 
 HERE = "10.0.0.1"
@@ -30,7 +30,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def guard(clock: Clock) -> Guard:
-    return Guard(clock, Brake(clock, clock.sleep))
+    return Guard(clock, GuessThrottle(clock, clock.sleep))
 
 
 async def _wrong() -> str | None:
