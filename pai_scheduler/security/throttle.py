@@ -65,7 +65,7 @@ class _Counter:
         return (self._until.get(who, now) - now) / self._seconds - self._free
 
 
-class Places:
+class PerAddressLimit:
     """Lets so many of one address do something at once; the others wait in line."""
 
     def __init__(self, most: int = CHECKED_AT_ONCE) -> None:
@@ -96,7 +96,7 @@ class GuessThrottle:
         self._now, self._sleep = now, sleep
         self._pairs, self._accounts, self._addresses = _Counter(*PAIR), _Counter(*ACCOUNT), _Counter(*ADDRESS)
         self._known: OrderedDict[bytes, float] = OrderedDict()
-        self._places = Places()
+        self._places = PerAddressLimit()
 
     async def check(
         self, address: str, account: str, token: str, ask: Callable[[], Awaitable[_T | None]]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pai_scheduler.security.throttle import GuessThrottle, Places, place
+from pai_scheduler.security.throttle import GuessThrottle, PerAddressLimit, place
 
 #: lines in the log for one address and minute; the rest is counted
 _MOST_LINES, _LINES_SECONDS = 5, 60.0
@@ -43,7 +43,7 @@ class Guard:
     ) -> None:
         self._now = now
         self._throttle = throttle or GuessThrottle(now)
-        self._keys = Places()
+        self._keys = PerAddressLimit()
         self._lines: OrderedDict[str, _Lines] = OrderedDict()
 
     async def check(

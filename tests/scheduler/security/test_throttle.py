@@ -14,7 +14,7 @@ from pai_scheduler.security.throttle import (
     LONGEST_PAUSE,
     PAIR,
     GuessThrottle,
-    Places,
+    PerAddressLimit,
     place,
 )
 
@@ -151,7 +151,7 @@ async def _right() -> str | None:
 
 
 async def test_one_address_is_checked_a_few_at_once_and_another_does_not_wait() -> None:
-    places, go, there = Places(), asyncio.Event(), 0
+    places, go, there = PerAddressLimit(), asyncio.Event(), 0
 
     def check(end: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[None]]:
         async def check() -> None:
