@@ -7,7 +7,7 @@ from importlib.metadata import version
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 
 from .base_handlers import ApiHandler, Route
 from .body import read_object
@@ -75,7 +75,7 @@ class TokenHandler(ApiHandler):
             raise await self._refusal(name)
         self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})
 
-    async def _owner(self, name: str, token: str) -> Caller | None:
+    async def _owner(self, name: str, token: str) -> Principal | None:
         caller = await self.desk.authenticator.identify(token)
         return caller if caller is not None and caller.name == name else None
 
@@ -91,7 +91,7 @@ class TokenHandler(ApiHandler):
 
 
 class _ShowingHandler(ApiHandler):
-    def show(self, user: Caller) -> None:
+    def show(self, user: Principal) -> None:
         self.answer(self.presenter.user(user, self.service.clusters_open_to(user)))
 
 

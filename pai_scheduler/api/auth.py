@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pai_scheduler.job.jsontext import JsonTextError, loads_json
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +26,10 @@ _LEAST_TOKEN = 16
 class Authenticator(Protocol):
     """Knows the callers by their tokens."""
 
-    async def identify(self, token: str) -> Caller | None:
+    async def identify(self, token: str) -> Principal | None:
         """Tell whose token this is; None for nobody's."""
 
-    async def find(self, name: str) -> Caller | None:
+    async def find(self, name: str) -> Principal | None:
         """Find a user by name; None where there is none. RequestError where nobody can be asked."""
 
 
@@ -52,7 +52,7 @@ class TokensFile:
         self._seen = self._stamp()
         self._callers = read_tokens(path)
 
-    async def identify(self, token: str) -> Caller | None:
+    async def identify(self, token: str) -> Principal | None:
         """Tell whose token this is."""
         self._reload()
         digest = _digest(token)
@@ -63,7 +63,7 @@ class TokensFile:
                 found = caller
         return found
 
-    async def find(self, name: str) -> Caller | None:
+    async def find(self, name: str) -> Principal | None:
         """Find a user by name."""
         self._reload()
         return next((caller for caller in self._callers.values() if caller.name == name), None)
@@ -120,7 +120,7 @@ class MonitoringToken:
         return hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass"))
 
 
-def read_tokens(path: Path) -> dict[bytes, Caller]:
+def read_tokens(path: Path) -> dict[bytes, Principal]:
     """Read a tokens file into callers by the SHA-256 of their tokens; TokensError where it is wrong."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -152,7 +152,7 @@ def read_tokens(path: Path) -> dict[bytes, Caller]:
     }
 
 
-def _caller(path: Path, number: int, token: str, entry: Any) -> Caller:
+def _caller(path: Path, number: int, token: str, entry: Any) -> Principal:
     place = msg("entry {number}", number=number)
     if not token.strip() or not isinstance(entry, dict) or entry.keys() - {"name", "admin", "groups"}:
         raise TokensError(_shape(path, place))
@@ -166,7 +166,7 @@ def _caller(path: Path, number: int, token: str, entry: Any) -> Caller:
     )
     if not well_formed:
         raise TokensError(_shape(path, place))
-    return Caller(str(name), admin, tuple(groups))
+    return Principal(str(name), admin, tuple(groups))
 
 
 def _shape(path: Path, place: Message) -> Message:

@@ -19,7 +19,7 @@ from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
 from pai_scheduler.security.throttle import GuessThrottle
-from pai_scheduler.service.service import Caller, Service
+from pai_scheduler.service.service import Principal, Service
 
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
@@ -33,7 +33,7 @@ _METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
 #: Who reads without a token where that is allowed: all jobs, as OpenPAI showed them.
-_ANYBODY = Caller("", admin=True)
+_ANYBODY = Principal("", admin=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class ApiHandler(RequestHandler):
     timed = True
     #: How one may say who one is.
     challenge = 'Bearer realm="PAI"'
-    caller: Caller
+    caller: Principal
 
     def initialize(self, desk: Desk) -> None:
         """Take what tornado hands to each new handler."""
@@ -120,11 +120,11 @@ class ApiHandler(RequestHandler):
         elif not self.anonymous:
             self.caller = await self.identify()
 
-    async def identify(self) -> Caller:
+    async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""
         return await self.identify_token(bearer_token(self.request.headers.get("Authorization", "")))
 
-    async def identify_token(self, token: str) -> Caller:
+    async def identify_token(self, token: str) -> Principal:
         """Find out whose token this is; refuses nobody's."""
         caller = await self.desk.throttle.check(
             self.peer, "", token, lambda: self.desk.authenticator.identify(token)

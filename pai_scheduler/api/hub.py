@@ -15,7 +15,7 @@ from tornado.web import HTTPError
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError, forbidden
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
 #: How long a token's owner, and that there is a user, is remembered (seconds): so long does what was revoked
 #: go on working, and for about as long again what it opened (`gateway/settings.py`, `stream.py`).
@@ -32,7 +32,7 @@ class HubTokens:
         self._hub = hub
         self._admin_services = frozenset(admin_services)
         #: users that there are, and until when (seconds, `time.monotonic`) that is believed
-        self._users: dict[str, tuple[float, Caller]] = {}
+        self._users: dict[str, tuple[float, Principal]] = {}
         self._scopes = set(hub.access_scopes) or {f"access:services!service={SERVICE_NAME}"}
 
     @classmethod
@@ -40,7 +40,7 @@ class HubTokens:
         """Make it from the `JUPYTERHUB_…` variables that the Hub sets for a service."""
         return cls(HubAuth(cache_max_age=CACHE_SECONDS), admin_services)
 
-    async def identify(self, token: str) -> Caller | None:
+    async def identify(self, token: str) -> Principal | None:
         """Tell whose token this is; refuses one without the scope, and a service that nobody listed."""
         try:
             model = await self._hub.user_for_token(token, sync=False)
@@ -61,10 +61,10 @@ class HubTokens:
                 raise forbidden(
                     msg("The service {name} may not use the scheduler (--admin-service).", name=model["name"])
                 )
-            return Caller(model["name"], admin=True)
+            return Principal(model["name"], admin=True)
         return _caller(model)
 
-    async def find(self, name: str) -> Caller | None:
+    async def find(self, name: str) -> Principal | None:
         """Find a user of the Hub by name; refuses where the Hub does not let this service look."""
         until, known = self._users.get(name, (0.0, None))
         if known is not None and until > time.monotonic():
@@ -77,7 +77,7 @@ class HubTokens:
             self._users[name] = (time.monotonic() + CACHE_SECONDS, found)
         return found
 
-    async def _look_up(self, name: str) -> Caller | None:
+    async def _look_up(self, name: str) -> Principal | None:
         url = f"{self._hub.api_url}/users/{quote(name, safe='')}"
         headers = {"Authorization": f"token {self._hub.api_token}"}
         try:
@@ -100,5 +100,5 @@ def _unreachable() -> RequestError:
     return RequestError(503, "HubUnreachableError", message)
 
 
-def _caller(model: Mapping[str, Any]) -> Caller:
-    return Caller(str(model["name"]), bool(model.get("admin")), tuple(model.get("groups") or ()))
+def _caller(model: Mapping[str, Any]) -> Principal:
+    return Principal(str(model["name"]), bool(model.get("admin")), tuple(model.get("groups") or ()))

@@ -14,10 +14,10 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest import models
 from pai_scheduler.service.service import (
-    Caller,
     Forecast,
     Limits,
     NodeUse,
+    Principal,
     QueuedJob,
     Story,
     VirtualClusterUse,
@@ -116,7 +116,7 @@ class Presenter:
             "gpusHeld": limits.gpus_held,
         }
 
-    def node(self, use: NodeUse, caller: Caller) -> models.NodeInfo:
+    def node(self, use: NodeUse, caller: Principal) -> models.NodeInfo:
         """Give a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
@@ -159,7 +159,7 @@ class Presenter:
             "status": "STOPPED" if use.stopped else "RUNNING",
         }
 
-    def queue_entry(self, queued: QueuedJob, caller: Caller, reason: Message | None) -> models.QueueEntry:
+    def queue_entry(self, queued: QueuedJob, caller: Principal, reason: Message | None) -> models.QueueEntry:
         """Give a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
@@ -175,7 +175,7 @@ class Presenter:
             "reserved": queued.reserved,
         }
 
-    def user(self, caller: Caller, virtual_clusters: Iterable[str]) -> models.UserInfo:
+    def user(self, caller: Principal, virtual_clusters: Iterable[str]) -> models.UserInfo:
         """Give a user as OpenPAI described one, with the virtual clusters that are open to them."""
         return {
             "username": caller.name,

@@ -9,7 +9,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshContainer, SshInfo
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.addresses import Door
 from pai_scheduler.ssh.keys.key_files import key_folder, key_name
 from pai_scheduler.ssh.keys.login_name import LoginName
@@ -21,7 +21,7 @@ from .webhdfs.download import attachment
 #: forms of a key, and what the names of their files end in
 _FORMS = {"openssh": "", "ppk": ".ppk", "public": ".pub"}
 #: in whose name a job is looked for whose link somebody holds
-_WHOEVER = Caller("", admin=True)
+_WHOEVER = Principal("", admin=True)
 
 
 class SshHandler(ApiHandler):
@@ -81,14 +81,14 @@ class SshHandler(ApiHandler):
 class SshKeyHandler(ApiHandler):
     """`…/ssh/key`: the key that opens a job's tasks; with a token, or by a link of `…/ssh`."""
 
-    async def identify(self) -> Caller:
+    async def identify(self) -> Principal:
         """Find out who asks, which may be whoever holds the link."""
         signature = self.query_text("signature")
         if signature is None or "Authorization" in self.request.headers:
             return await super().identify()
         user, name = self.path_args
         if await self._is_link(user, name, self.query_text("expires") or "", signature):
-            return Caller(user)
+            return Principal(user)
         # the same for a job that there is not
         raise unauthorized(
             msg(

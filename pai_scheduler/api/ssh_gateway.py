@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 from pai_scheduler.job.messages import choose_locale, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.authorization import Entrance, HeldLogin
 from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, Target
 
@@ -18,13 +18,13 @@ from .base_handlers import ApiHandler, Route
 from .body import read_object
 
 #: who asks, as the log has it
-_GATEWAY = Caller("ssh-gateway")
+_GATEWAY = Principal("ssh-gateway")
 
 
 class GatewayHandler(ApiHandler):
     """An address for the gateway alone: no user's token opens it."""
 
-    async def identify(self) -> Caller:
+    async def identify(self) -> Principal:
         """Let the gateway in, by the token that it was started with."""
         token = bearer_token(self.request.headers.get("Authorization", ""))
         known = self.entrance.keys.gateway_token()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pai_scheduler.cluster.definition import DEFAULT_STREAMS_PER_USER
 from pai_scheduler.rest.errors import too_many_streams
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
 
 class Streams:
@@ -22,7 +22,7 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def counted(self, caller: Caller) -> Iterator[None]:
+    def counted(self, caller: Principal) -> Iterator[None]:
         """Count one more for as long as the block goes on; refuses one too many."""
         if caller.admin:
             yield

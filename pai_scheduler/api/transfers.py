@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
 #: Transfers of one user that go on at once. The tasks of a user's jobs count as the user.
 _MOST = 32
@@ -24,7 +24,7 @@ class Transfers:
         self._turns: dict[str, _Turns] = {}
 
     @asynccontextmanager
-    async def counted(self, caller: Caller) -> AsyncIterator[None]:
+    async def counted(self, caller: Principal) -> AsyncIterator[None]:
         """Count one more for as long as the block goes on; RequestError where its turn does not come."""
         turns = self._turns.setdefault(caller.name, _Turns(self._most))
         turns.users += 1

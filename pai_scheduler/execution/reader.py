@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from pai_scheduler.core.model import Job
 from pai_scheduler.rest.errors import no_job
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.refusals import not_read
 from pai_scheduler.store.store import Store, StoreError
 
@@ -41,7 +41,7 @@ class Reader:
         except StoreError as error:
             raise not_read(error) from error
 
-    async def find(self, caller: Caller, owner: str, name: str) -> Job:
+    async def find(self, caller: Principal, owner: str, name: str) -> Job:
         """Give a job; another user's is not found, whether it exists or not."""
         job = None
         if caller.may_act_for(owner):

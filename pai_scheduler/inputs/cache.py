@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
@@ -53,7 +53,7 @@ class FolderCache:
         self._jobs: set[str] = set()
 
     async def fetch(
-        self, files: Files, caller: Caller, path: StoragePath, limit: Limit, job_id: str, name: str
+        self, files: Files, caller: Principal, path: StoragePath, limit: Limit, job_id: str, name: str
     ) -> Path:
         """Give the copy of a folder that a job has under a name, made now if need be; StorageError."""
         self._jobs.add(job_id)
@@ -105,7 +105,7 @@ class FolderCache:
 class _Fetch:
     """One folder on its way here: what was read of it so far is counted, as it may grow meanwhile."""
 
-    def __init__(self, files: Files, caller: Caller, limit: Limit) -> None:
+    def __init__(self, files: Files, caller: Principal, limit: Limit) -> None:
         self._files, self._caller, self._limit = files, caller, limit
         self._slots = asyncio.Semaphore(_PARALLEL_READS)
         self._count = self._length = 0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pai_scheduler.core.model import Job, SubState
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.protocol import Storage
@@ -19,7 +19,7 @@ from pai_scheduler.storage.protocol import Storage
 from .tokens import JobTokens
 
 #: Finds a user by name, with groups; None where there is none (any more). It may refuse (RequestError).
-FindUser = Callable[[str], Awaitable[Caller | None]]
+FindUser = Callable[[str], Awaitable[Principal | None]]
 
 #: Seconds for which a job's user is remembered with the groups; as long as the Hub's tokens are.
 _REMEMBERED_SECONDS = 60.0
@@ -37,7 +37,7 @@ class JobIdentities:
         self._tokens = JobTokens.in_folder(folder)
         self._find_user = find_user
         #: those whose jobs have shown their token, until when (monotonic seconds) they are taken for that
-        self._users: dict[str, tuple[Caller, float]] = {}
+        self._users: dict[str, tuple[Principal, float]] = {}
         self.files = Files(storage, StorageNames([storage.root_uri]))
 
     async def start(self, *uris: str) -> None:
@@ -53,12 +53,12 @@ class JobIdentities:
         """Give what a job's tasks prove themselves with."""
         return self._tokens.token(job.id)
 
-    async def user_of(self, job: Job) -> Caller:
+    async def user_of(self, job: Job) -> Principal:
         """Give a job's user with the groups of now; never as an administrator, whatever the user is."""
         known = await self._find_user(job.user)
-        return replace(known, admin=False) if known is not None else Caller(job.user)
+        return replace(known, admin=False) if known is not None else Principal(job.user)
 
-    async def holder(self, token: str, find_job: Callable[[str], Job | None]) -> Caller | None:
+    async def holder(self, token: str, find_job: Callable[[str], Job | None]) -> Principal | None:
         """Tell in whose name a token speaks; None where it is not that of a job that has not ended.
 
         It counts to the end of the last task, which may save its results when it is told to end.
@@ -69,7 +69,7 @@ class JobIdentities:
             return None
         return replace(await self._remembered(job), is_job=True)
 
-    async def _remembered(self, job: Job) -> Caller:
+    async def _remembered(self, job: Job) -> Principal:
         """Give a job's user as not long ago: tasks ask often, and go on while the Hub is down."""
         now = time.monotonic()
         caller, until = self._users.get(job.user, (None, 0.0))

@@ -8,13 +8,13 @@ from pai_scheduler.job.environment import storage_uris
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.trees import Right, check
 
 
-def find_refused(spec: JobSpec, user: Caller, names: StorageNames) -> Iterator[SpecError]:
+def find_refused(spec: JobSpec, user: Principal, names: StorageNames) -> Iterator[SpecError]:
     """Find the URIs that would be refused to the job's user. Nothing is asked of the storage.
 
     Another storage's URIs are the job's own business, except where we fetch what they name.

@@ -16,7 +16,7 @@ from pai_scheduler.job.environment import StorageUris, storage_uris
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
@@ -142,7 +142,7 @@ class JobInputs:
         mounts = [await self._mount(job, caller, uri, code, number) for number, uri in enumerate(uris.mounts)]
         return Inputs(login, code, self._job_files.token(job), tuple(mounts))
 
-    async def _mount(self, job: Job, caller: Caller, uri: str, code: Path | None, number: int) -> Mount:
+    async def _mount(self, job: Job, caller: Principal, uri: str, code: Path | None, number: int) -> Mount:
         target = job.spec.mounts[number].target
         with _about("extras.mounts", uri):
             if code is not None and target.strip("/").split("/")[0] == code.name and target[0] != "/":
@@ -157,14 +157,14 @@ class JobInputs:
                 )
         return Mount(here, target)
 
-    async def _check_folder(self, caller: Caller, path: StoragePath) -> None:
+    async def _check_folder(self, caller: Principal, path: StoragePath) -> None:
         if not (await self._files.status(caller, path)).is_folder:
             raise StorageError(
                 Problem.NOT_A_FOLDER,
                 msg("{path} is a file. Name the folder that it is in.", path=str(path)),
             )
 
-    async def _stage_code(self, job: Job, caller: Caller, uri: str) -> Path:
+    async def _stage_code(self, job: Job, caller: Principal, uri: str) -> Path:
         path = self._files.names.resolve(uri)
         if not path.name:
             raise StorageError(
@@ -177,11 +177,11 @@ class JobInputs:
         """Make the folder for results that every job has. Without it a job starts too: it may need none."""
         try:
             async with asyncio.timeout(_OUTPUT_SECONDS):
-                await self._files.mkdirs(Caller(job.user), self._files.names.resolve(uri))
+                await self._files.mkdirs(Principal(job.user), self._files.names.resolve(uri))
         except (StorageError, TimeoutError) as error:
             _log.warning("the job's folder for results cannot be made: %s", error or "no answer")
 
-    async def _user_of(self, job: Job) -> Caller:
+    async def _user_of(self, job: Job) -> Principal:
         try:
             return await self._job_files.user_of(job)
         except RequestError as error:  # who knows the users (the Hub) does not answer

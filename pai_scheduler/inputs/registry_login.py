@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pai_scheduler.engine.protocol import RegistryLogin
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
 
 
-async def read_login(files: Files, caller: Caller, uri: str) -> RegistryLogin:
+async def read_login(files: Files, caller: Principal, uri: str) -> RegistryLogin:
     """Read an authFile, as `caller` may; its variables are filled in already.
 
     StorageError: its message names the file, and the line, but never what is a secret.

@@ -28,7 +28,7 @@ from pai_scheduler.rest.errors import (
     storage_full,
     too_many_jobs,
 )
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.store.store import Store
 
@@ -85,7 +85,7 @@ class Admission:
         # loads what validates, so that nobody's submit has to wait for it
         await asyncio.to_thread(validate, {})
 
-    async def submit(self, caller: Caller, owner: str, config: object) -> Accepted:
+    async def submit(self, caller: Principal, owner: str, config: object) -> Accepted:
         """Accept a job durably. What of the storage it will be refused, as rights are now, is a warning:
         they may change before it starts.
         """
@@ -110,7 +110,7 @@ class Admission:
         refused = self._refused_files(caller, spec) if caller.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
 
-    async def validate(self, caller: Caller, config: object) -> Forecast:
+    async def validate(self, caller: Principal, config: object) -> Forecast:
         """Say what submitting this would do."""
         try:
             spec = await _parse(config)
@@ -126,7 +126,7 @@ class Admission:
             return Forecast(errors, "never", _summary(errors))
         return forecast(self._writer.core, caller.name, spec)
 
-    def _refused_files(self, caller: Caller, spec: JobSpec) -> list[SpecError]:
+    def _refused_files(self, caller: Principal, spec: JobSpec) -> list[SpecError]:
         names = self._names()
         # a job has its user's rights, never an administrator's
         return [] if names is None else list(find_refused(spec, replace(caller, admin=False), names))
@@ -172,7 +172,7 @@ class Admission:
         finally:
             del self._under_way[key]
 
-    def _check_virtual_cluster(self, caller: Caller, name: str) -> None:
+    def _check_virtual_cluster(self, caller: Principal, name: str) -> None:
         clusters = self._definition().virtual_clusters
         cluster = clusters.get(name)
         if cluster is None:

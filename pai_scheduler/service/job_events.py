@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.execution.reader import Reader
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.store import Store, StoredJobEvent
 
 _PAGE = 1000
@@ -29,13 +29,13 @@ class JobEvents:
         return bool(self._followers)
 
     async def read(
-        self, caller: Caller, owner: str | None, name: str | None, after: int, limit: int
+        self, caller: Principal, owner: str | None, name: str | None, after: int, limit: int
     ) -> list[StoredJobEvent]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
         return await self._read(caller, await self._job_id(caller, owner, name), after, limit)
 
     async def follow(
-        self, caller: Caller, owner: str | None, name: str | None, after: int
+        self, caller: Principal, owner: str | None, name: str | None, after: int
     ) -> AsyncIterator[StoredJobEvent]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         job_id = await self._job_id(caller, owner, name)
@@ -66,11 +66,13 @@ class JobEvents:
             for news in self._followers.get(job_id, ()):
                 news.set()
 
-    async def _job_id(self, caller: Caller, owner: str | None, name: str | None) -> str | None:
+    async def _job_id(self, caller: Principal, owner: str | None, name: str | None) -> str | None:
         if owner is None or name is None:
             return None
         return (await self._reader.find(caller, owner, name)).id
 
-    async def _read(self, caller: Caller, job_id: str | None, after: int, limit: int) -> list[StoredJobEvent]:
+    async def _read(
+        self, caller: Principal, job_id: str | None, after: int, limit: int
+    ) -> list[StoredJobEvent]:
         user = None if caller.admin or job_id is not None else caller.name
         return await self._reader.read(self._store.story, job_id=job_id, user=user, after=after, limit=limit)

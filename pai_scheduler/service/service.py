@@ -54,7 +54,7 @@ from pai_scheduler.rest.errors import (
     no_task,
     no_virtual_cluster,
 )
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.authorization import Entrance
 from pai_scheduler.ssh.authorization.key_storage import KeyFiles
 from pai_scheduler.ssh.keys.job_keys import JobKeys
@@ -241,26 +241,26 @@ class Service:
 
     # -- what users do --------------------------------------------------------------------------------------
 
-    async def submit(self, caller: Caller, owner: str, config: object) -> Accepted:
+    async def submit(self, caller: Principal, owner: str, config: object) -> Accepted:
         """Accept a job durably.
 
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
         return await self._admission.submit(caller, owner, config)
 
-    async def stop_job(self, caller: Caller, owner: str, name: str) -> None:
+    async def stop_job(self, caller: Principal, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""
         job = await self._reader.find(caller, owner, name)
         await self._writer.request(StopRequested(self._now(), job.id, caller.name))
 
-    async def delete_job(self, caller: Caller, owner: str, name: str) -> None:
+    async def delete_job(self, caller: Principal, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""
         job = await self._reader.find(caller, owner, name)
         await self._writer.request(StopRequested(self._now(), job.id, caller.name, delete=True))
 
     async def reorder(
         self,
-        caller: Caller,
+        caller: Principal,
         owner: str,
         name: str,
         *,
@@ -276,7 +276,7 @@ class Service:
         owner_only = not caller.admin
         await self._writer.request(Reordered(self._now(), job.id, caller.name, priority, place, owner_only))
 
-    async def validate(self, caller: Caller, config: object) -> Forecast:
+    async def validate(self, caller: Principal, config: object) -> Forecast:
         """Say what submitting this would do."""
         return await self._admission.validate(caller, config)
 
@@ -284,7 +284,7 @@ class Service:
 
     async def jobs(
         self,
-        caller: Caller,
+        caller: Principal,
         owner: str | None = None,
         *,
         after: JobPosition | None = None,
@@ -299,7 +299,7 @@ class Service:
         user = owner if caller.admin else caller.name
         return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
 
-    async def job(self, caller: Caller, owner: str, name: str) -> Job:
+    async def job(self, caller: Principal, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
         return await self._reader.find(caller, owner, name)
 
@@ -320,7 +320,7 @@ class Service:
         return queued_jobs(self._core, virtual_cluster, after, limit)
 
     async def own_queue(
-        self, caller: Caller, virtual_cluster: str, after: QueuePosition, limit: int
+        self, caller: Principal, virtual_cluster: str, after: QueuePosition, limit: int
     ) -> list[QueuePosition]:
         """Tell where those of the caller's jobs stand that come after a position, the first `limit`."""
         found: list[QueuePosition] = []
@@ -343,7 +343,7 @@ class Service:
         """Say why a job waits now; None where it does not."""
         return waiting_reason(self._core, job, self._now())
 
-    async def config(self, caller: Caller, owner: str, name: str) -> dict[str, Any]:
+    async def config(self, caller: Principal, owner: str, name: str) -> dict[str, Any]:
         """Give the job JSON as submitted."""
         job = await self._reader.find(caller, owner, name)
         try:
@@ -351,25 +351,25 @@ class Service:
         except KeyError:
             raise no_job(owner, name) from None
 
-    async def attempts(self, caller: Caller, owner: str, name: str) -> list[Attempt]:
+    async def attempts(self, caller: Principal, owner: str, name: str) -> list[Attempt]:
         """Give all attempts, oldest first."""
         job = await self._reader.find(caller, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
     async def story(
-        self, caller: Caller, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
+        self, caller: Principal, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[Story]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
         return await self._stories.read(caller, owner, name, after, limit)
 
     def follow(
-        self, caller: Caller, owner: str | None, name: str | None, after: int = 0
+        self, caller: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[Story]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         return self._stories.follow(caller, owner, name, after)
 
     async def find_task(
-        self, caller: Caller, owner: str, name: str, role: str, index: int, attempt: int | None = None
+        self, caller: Principal, owner: str, name: str, role: str, index: int, attempt: int | None = None
     ) -> TaskRef:
         """Find a task of a job (attempt None: the last)."""
         job = await self._reader.find(caller, owner, name)
@@ -431,23 +431,23 @@ class Service:
         counts = await self._reader.read(self._store.count_by_virtual_cluster)
         return virtual_cluster_uses(self._core, self._definition.virtual_clusters.values(), counts)
 
-    def clusters_open_to(self, user: Caller) -> list[str]:
+    def clusters_open_to(self, user: Principal) -> list[str]:
         """Name the virtual clusters that a user may use, stopped ones too."""
         return [
             cluster.name for cluster in self._definition.virtual_clusters.values() if user.may_use(cluster)
         ]
 
-    async def set_virtual_cluster(self, caller: Caller, name: str, wanted: WantedShare) -> bool:
+    async def set_virtual_cluster(self, caller: Principal, name: str, wanted: WantedShare) -> bool:
         """Make or change a virtual cluster, durably; True: it is new."""
         _check_admin(caller)
         return await self._administration.set(name, wanted)
 
-    async def delete_virtual_cluster(self, caller: Caller, name: str) -> None:
+    async def delete_virtual_cluster(self, caller: Principal, name: str) -> None:
         """Delete a virtual cluster without jobs, durably."""
         _check_admin(caller)
         await self._administration.delete(name)
 
-    async def stop_virtual_cluster(self, caller: Caller, name: str, stopped: bool) -> None:
+    async def stop_virtual_cluster(self, caller: Principal, name: str, stopped: bool) -> None:
         """Let nothing more of a virtual cluster start, or let it again; durable."""
         _check_admin(caller)
         await self._administration.set_stopped(name, stopped)
@@ -466,7 +466,7 @@ class Service:
             raise no_entrance()
         return self._entrance
 
-    async def job_holder(self, token: str) -> Caller | None:
+    async def job_holder(self, token: str) -> Principal | None:
         """Tell in whose name a job's token speaks; None: it is no token of a job that has not ended."""
         return None if self._job_files is None else await self._job_files.holder(token, self._core.jobs.get)
 
@@ -536,6 +536,6 @@ class Service:
             self._launcher.forget(gone, partial(self._writer.forgot, gone))
 
 
-def _check_admin(caller: Caller) -> None:
+def _check_admin(caller: Principal) -> None:
     if not caller.admin:
         raise forbidden(msg("Only an administrator may change virtual clusters."))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
 from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 
 from .errors import Problem, StorageError
 from .names import StorageNames
@@ -44,7 +44,7 @@ class Files:
         """Let go of the storage."""
         await self._storage.close()
 
-    async def status(self, caller: Caller, path: StoragePath) -> FileStatus:
+    async def status(self, caller: Principal, path: StoragePath) -> FileStatus:
         """Describe a file or folder."""
         await self._enter(caller, path, Right.READ)
         status = await self._storage.status(path, _actor(caller, path))
@@ -53,7 +53,7 @@ class Files:
             return replace(status, children=len((await self.list(caller, path)).entries))
         return status
 
-    async def host_folder(self, caller: Caller, path: StoragePath) -> Path | None:
+    async def host_folder(self, caller: Principal, path: StoragePath) -> Path | None:
         """Tell where on this machine a folder is that the caller may read; None: it must be fetched.
 
         DENIED above the trees: whoever has that folder has everybody's.
@@ -67,7 +67,7 @@ class Files:
         return self._storage.host_folder(path)
 
     async def list(
-        self, caller: Caller, path: StoragePath, after: str = "", limit: int | None = None
+        self, caller: Principal, path: StoragePath, after: str = "", limit: int | None = None
     ) -> Listing:
         """List a folder in the order of names, from after the name `after` on; above the trees what is open
         to the caller only."""
@@ -83,12 +83,12 @@ class Files:
         return Listing(part, len(seen) - len(part))
 
     def open(
-        self, caller: Caller, path: StoragePath, offset: int = 0, length: int | None = None
+        self, caller: Principal, path: StoragePath, offset: int = 0, length: int | None = None
     ) -> AbstractAsyncContextManager[OpenFile]:
         """Read a file from `offset` on, `length` bytes at most."""
         return self._open(caller, path, offset, length)
 
-    async def read_small(self, caller: Caller, path: StoragePath) -> bytes:
+    async def read_small(self, caller: Principal, path: StoragePath) -> bytes:
         """Give the contents of a file of 64 KiB at most (TOO_LARGE)."""
         async with self.open(caller, path, 0, SMALL + 1) as file:
             contents = b"".join([piece async for piece in file.pieces])
@@ -101,7 +101,7 @@ class Files:
 
     async def create(
         self,
-        caller: Caller,
+        caller: Principal,
         path: StoragePath,
         pieces: AsyncIterator[bytes],
         *,
@@ -114,17 +114,17 @@ class Files:
             path, _actor(caller, path), pieces, overwrite=overwrite, permission=permission
         )
 
-    async def append(self, caller: Caller, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
+    async def append(self, caller: Principal, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
         """Write on at a file's end."""
         await self._enter(caller, path, Right.WRITE)
         await self._storage.append(path, _actor(caller, path), pieces)
 
-    async def truncate(self, caller: Caller, path: StoragePath, length: int) -> bool:
+    async def truncate(self, caller: Principal, path: StoragePath, length: int) -> bool:
         """Cut a file to its first `length` bytes; False: the storage is still at it."""
         await self._enter(caller, path, Right.WRITE)
         return await self._storage.truncate(path, _actor(caller, path), length)
 
-    async def concat(self, caller: Caller, target: StoragePath, sources: Sequence[StoragePath]) -> None:
+    async def concat(self, caller: Principal, target: StoragePath, sources: Sequence[StoragePath]) -> None:
         """Put files at the end of one that is in the same folder; they are gone then."""
         for path in (target, *sources):
             check(caller, path, Right.WRITE)
@@ -142,14 +142,14 @@ class Files:
         await self._enter(caller, target, Right.WRITE)
         await self._storage.concat(target, sources, _actor(caller, target, *sources))
 
-    async def check_access(self, caller: Caller, path: StoragePath, access: str) -> None:
+    async def check_access(self, caller: Principal, path: StoragePath, access: str) -> None:
         """Refuse (DENIED) where the caller may not do something with what is there; `access`: as `rw-`."""
         await self._enter(caller, path, Right.READ)
         if "w" in access:
             check(caller, path, Right.WRITE)
         await self._storage.check_access(path, _actor(caller, path), access)
 
-    async def mkdirs(self, caller: Caller, path: StoragePath, permission: int | None = None) -> None:
+    async def mkdirs(self, caller: Principal, path: StoragePath, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
         if not path.parts:
             return
@@ -157,7 +157,7 @@ class Files:
         await self._storage.mkdirs(path, _actor(caller, path), permission)
 
     async def rename(
-        self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+        self, caller: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
     ) -> None:
         """Move in one step, both ends being the caller's to write to."""
         check(caller, source, Right.WRITE)
@@ -170,32 +170,32 @@ class Files:
         await self._storage.rename(source, target, _actor(caller, source, target), overwrite=overwrite)
 
     async def copy(
-        self, caller: Caller, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+        self, caller: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
     ) -> None:
         """Copy a file within the storage."""
         await self._enter(caller, source, Right.READ)
         await self._enter(caller, target, Right.WRITE)
         await self._storage.copy(source, target, _actor(caller, source, target), overwrite=overwrite)
 
-    async def delete(self, caller: Caller, path: StoragePath, *, recursive: bool = False) -> bool:
+    async def delete(self, caller: Principal, path: StoragePath, *, recursive: bool = False) -> bool:
         """Remove; False where there was nothing."""
         check(caller, path, Right.WRITE)
         _keep_root(path)
         return await self._storage.delete(path, _actor(caller, path), recursive=recursive)
 
-    async def set_permission(self, caller: Caller, path: StoragePath, permission: int) -> None:
+    async def set_permission(self, caller: Principal, path: StoragePath, permission: int) -> None:
         """Change the nine bits. They open nothing to anybody who may not enter the tree."""
         await self._enter(caller, path, Right.WRITE)
         await self._storage.set_permission(path, _actor(caller, path), permission)
 
     async def set_times(
-        self, caller: Caller, path: StoragePath, modified: int | None, accessed: int | None
+        self, caller: Principal, path: StoragePath, modified: int | None, accessed: int | None
     ) -> None:
         """Change when it was last changed and read (ms since the epoch; None: stays)."""
         await self._enter(caller, path, Right.WRITE)
         await self._storage.set_times(path, _actor(caller, path), modified, accessed)
 
-    async def summary(self, caller: Caller, path: StoragePath) -> Summary:
+    async def summary(self, caller: Principal, path: StoragePath) -> Summary:
         """Count what is in a tree; above the trees, in those that are open to the caller."""
         await self._enter(caller, path, Right.READ)
         if tree_of(path) is not None:
@@ -208,7 +208,7 @@ class Files:
             space_consumed=sum(part.space_consumed for part in parts),
         )
 
-    async def checksum(self, caller: Caller, path: StoragePath) -> Checksum:
+    async def checksum(self, caller: Principal, path: StoragePath) -> Checksum:
         """Give a file's checksum."""
         await self._enter(caller, path, Right.READ)
         return await self._storage.checksum(path, _actor(caller, path))
@@ -242,13 +242,13 @@ class Files:
 
     @asynccontextmanager
     async def _open(
-        self, caller: Caller, path: StoragePath, offset: int, length: int | None
+        self, caller: Principal, path: StoragePath, offset: int, length: int | None
     ) -> AsyncIterator[OpenFile]:
         await self._enter(caller, path, Right.READ)
         async with self._storage.open(path, _actor(caller, path), offset, length) as file:
             yield file
 
-    async def _enter(self, caller: Caller, path: StoragePath, right: Right) -> None:
+    async def _enter(self, caller: Principal, path: StoragePath, right: Right) -> None:
         """Check the caller's right, and see to it that the tree is there.
 
         Reading somebody else's makes no tree. Writing does: made by the way it would not be its owner's.
@@ -260,7 +260,7 @@ class Files:
         elif right is Right.WRITE or may(_user(caller), path, Right.READ):
             await self._make(tree)
 
-    async def _make_own(self, caller: Caller) -> None:
+    async def _make_own(self, caller: Principal) -> None:
         """Make the trees that are the caller's, so that they are seen before anything is in them."""
         name = folder_name(caller.name)
         for root in (
@@ -290,12 +290,12 @@ def _is_delivered(path: StoragePath) -> bool:
     return False
 
 
-def _user(caller: Caller) -> Caller:
+def _user(caller: Principal) -> Principal:
     """Give somebody without what being an administrator adds."""
     return replace(caller, admin=False)
 
 
-def _actor(caller: Caller, *paths: StoragePath) -> str:
+def _actor(caller: Principal, *paths: StoragePath) -> str:
     """Tell in whose name something is done: one's own, and the service's where only an administrator may."""
     if any(tree_of(path) is None for path in paths):
         return ""
@@ -304,7 +304,7 @@ def _actor(caller: Caller, *paths: StoragePath) -> str:
     return caller.name
 
 
-def _is_on_the_way(caller: Caller, path: StoragePath) -> bool:
+def _is_on_the_way(caller: Principal, path: StoragePath) -> bool:
     """Tell whether what stands above the trees, or at their root, leads to what the caller may read."""
     return path != ROOT and may(caller, path, Right.READ)
 

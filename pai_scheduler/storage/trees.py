@@ -17,7 +17,7 @@ from enum import Enum
 
 from pai_scheduler.job.folders import CONTAINER, OUTPUT, PUBLIC, SHARED, folder_name
 from pai_scheduler.job.messages import msg
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 
 from .errors import Problem, StorageError
 from .path import StoragePath
@@ -67,7 +67,7 @@ def tree_of(path: StoragePath) -> Tree | None:
     return None
 
 
-def may(caller: Caller, path: StoragePath, right: Right) -> bool:
+def may(caller: Principal, path: StoragePath, right: Right) -> bool:
     """Tell whether somebody may read, or write, what is at a path (which need not be there)."""
     tree = tree_of(path)
     if tree is None:
@@ -84,7 +84,7 @@ def may(caller: Caller, path: StoragePath, right: Right) -> bool:
     return right is Right.READ
 
 
-def check(caller: Caller, path: StoragePath, right: Right) -> None:
+def check(caller: Principal, path: StoragePath, right: Right) -> None:
     """Refuse (DENIED) what somebody may not do. Whether the path is there makes no difference."""
     if may(caller, path, right):
         return

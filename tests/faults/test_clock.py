@@ -16,12 +16,12 @@ from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
-from pai_scheduler.service.service import Caller, Service
+from pai_scheduler.service.service import Principal, Service
 from pai_scheduler.store.store import Store
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 
-ALICE = Caller("alice")
+ALICE = Principal("alice")
 HOUR_MS = 60 * 60 * 1000
 DAY_MS = 24 * HOUR_MS
 

@@ -15,12 +15,12 @@ from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller, Service
+from pai_scheduler.service.service import Principal, Service
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
 
-ALICE, BOB, ROOT = Caller("alice", groups=("vision",)), Caller("bob"), Caller("root", admin=True)
+ALICE, BOB, ROOT = Principal("alice", groups=("vision",)), Principal("bob"), Principal("root", admin=True)
 CLUSTER = parse_definition(
     {
         "nodes": [{"name": "a", "cpus": 8, "memoryMB": 8000, "storageGB": 1000, "gpus": {"P100": 2}}],

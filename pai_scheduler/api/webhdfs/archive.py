@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from datetime import UTC, datetime
 
 from pai_scheduler.job.messages import msg
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath
@@ -43,7 +43,7 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-async def zipped(files: Files, caller: Caller, folder: StoragePath) -> AsyncGenerator[bytes, None]:
+async def zipped(files: Files, caller: Principal, folder: StoragePath) -> AsyncGenerator[bytes, None]:
     """Give a zip file of all in a folder that the caller may read, not compressed, in pieces.
 
     What is deleted while this goes on is left out. StorageError, at first TOO_LARGE.
@@ -80,7 +80,7 @@ async def zipped(files: Files, caller: Caller, folder: StoragePath) -> AsyncGene
     yield sink.take()
 
 
-async def _walk(files: Files, caller: Caller, folder: StoragePath) -> AsyncIterator[FileStatus]:
+async def _walk(files: Files, caller: Principal, folder: StoragePath) -> AsyncIterator[FileStatus]:
     """Give everything in a tree, folders before what is in them."""
     waiting = [folder]
     while waiting:

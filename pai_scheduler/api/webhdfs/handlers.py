@@ -22,7 +22,7 @@ from pai_scheduler.api.auth import token_or_password
 from pai_scheduler.api.base_handlers import ApiHandler, Desk
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.trees import Right, check
@@ -86,7 +86,7 @@ class WebHdfsHandler(ApiHandler):
             self._refuse(error)
         self._asks = False
 
-    async def identify(self) -> Caller:
+    async def identify(self) -> Principal:
         """Know the caller by a ticket, or by a token of one's own or of a job."""
         self.path = decoded_path(self.request.path.removeprefix(self._base))
         authorization = self.request.headers.get("Authorization", "")

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.path import StoragePath
 
 #: Seconds for which a ticket is good. What has begun by then goes on.
@@ -29,7 +29,7 @@ class Errand:
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    caller: Caller
+    caller: Principal
     errand: Errand
     until: float
 
@@ -46,7 +46,7 @@ class Tickets:
         self._held: dict[str, OrderedDict[str, None]] = {}
         self._swept = clock()
 
-    def issue(self, caller: Caller, errand: Errand) -> str:
+    def issue(self, caller: Principal, errand: Errand) -> str:
         """Give a ticket for an errand in somebody's name."""
         self._sweep()
         ticket = secrets.token_urlsafe(32)
@@ -57,7 +57,7 @@ class Tickets:
             self._drop(next(iter(held)))
         return ticket
 
-    def redeem(self, ticket: str, errand: Errand) -> Caller | None:
+    def redeem(self, ticket: str, errand: Errand) -> Principal | None:
         """Tell in whose name a ticket speaks; None where it is none, no longer, or for another errand."""
         issued = self._issued.get(ticket)
         if issued is None or issued.errand != errand or issued.until < self._now():

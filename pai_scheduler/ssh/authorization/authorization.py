@@ -19,7 +19,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from pai_scheduler.ssh.keys.login_name import LoginName, readings
 from pai_scheduler.ssh.keys.ppk import ppk
@@ -50,10 +50,10 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class Users(Protocol):
     """Knows who people are, as `api.auth.Authenticator`; RequestError where nobody can be asked."""
 
-    async def identify(self, token: str) -> Caller | None:
+    async def identify(self, token: str) -> Principal | None:
         """Tell whose token this is; None for nobody's."""
 
-    async def find(self, name: str) -> Caller | None:
+    async def find(self, name: str) -> Principal | None:
         """Find a user by name; None where there is none."""
 
 
@@ -185,7 +185,7 @@ class Entrance:
             await self._audit.closed(passport, task, peer, what, seconds, self._now())
             self._opened.pop(sealed, None)
 
-    def job_name(self, caller: Caller, user: str, name: str) -> str:
+    def job_name(self, caller: Principal, user: str, name: str) -> str:
         """Give the name of the job that is meant: a notebook server may be called as JupyterHub calls it."""
         if not caller.may_act_for(user):
             return name  # it is not theirs to know which there are
@@ -212,12 +212,12 @@ class Entrance:
         """Tell whether these are such parameters, for this job and of now."""
         return is_good(job_id, expires, signature, self._now(), self.keys.signature)
 
-    async def public_keys(self, caller: Caller, user: str) -> list[tuple[PublicKey, int]]:
+    async def public_keys(self, caller: Principal, user: str) -> list[tuple[PublicKey, int]]:
         """List the public keys that a user registered, and when (ms since the epoch)."""
         _check(caller, user)
         return await self._reader.read(self._store.public_keys, user)
 
-    async def add_public_key(self, caller: Caller, user: str, line: str) -> tuple[PublicKey, int]:
+    async def add_public_key(self, caller: Principal, user: str, line: str) -> tuple[PublicKey, int]:
         """Register a public key, durably: it opens every task of the user's from now on.
 
         Gives it and when it was registered first. RequestError: it is none, or there are too many.
@@ -236,7 +236,7 @@ class Entrance:
         )
         return key, added
 
-    async def remove_public_key(self, caller: Caller, user: str, fingerprint: str) -> None:
+    async def remove_public_key(self, caller: Principal, user: str, fingerprint: str) -> None:
         """Forget a public key, durably: who logged in with it opens nothing more. RequestError: none such."""
         _check(caller, user)
         if not await self._writer.keep(self._store.remove_public_key, user, fingerprint):
@@ -294,13 +294,13 @@ class Entrance:
         except RequestError:
             return True  # nobody can be asked, and nobody has said that the user is gone
 
-    async def _still(self, users: Users, passport: Passport) -> Caller:
+    async def _still(self, users: Users, passport: Passport) -> Principal:
         """Give who this is now; RequestError where it is nobody any more."""
         if passport.proof == "key" and not await self._registered(users, passport.user, passport.key):
             raise _nobody()
         if passport.proof != "token":
-            return Caller(passport.user)
-        caller: Caller | None = Caller(passport.user, passport.admin)
+            return Principal(passport.user)
+        caller: Principal | None = Principal(passport.user, passport.admin)
         if passport.issued + _FRESH_MS < self._now():
             # (where nobody can be asked, who it was is what we know)
             with suppress(RequestError):
@@ -340,7 +340,7 @@ class Entrance:
 
     def _meant(self, passport: Passport) -> TaskRef | None:
         """Find the task again after a restart of ours."""
-        caller = Caller(passport.user, passport.admin)
+        caller = Principal(passport.user, passport.admin)
         names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]
         try:
             return choose(names, self._jobs_of(names, passport), lambda _: None)[1].ref
@@ -348,7 +348,7 @@ class Entrance:
             return None
 
 
-def _check(caller: Caller, user: str) -> None:
+def _check(caller: Principal, user: str) -> None:
     if not caller.may_act_for(user):
         raise forbidden(msg("Only an administrator may see and change the keys of user {user}.", user=user))
 

@@ -21,7 +21,7 @@ from pai_scheduler.api.base_handlers import Desk
 from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.inputs.identity import JobIdentities
-from pai_scheduler.service.service import Caller, Service
+from pai_scheduler.service.service import Principal, Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
@@ -76,7 +76,7 @@ class Gateway:
             yield contents
 
         await self.service.files.create(
-            Caller({"a": "alice", "b": "bob"}[token]), StoragePath.parse(path), pieces(), overwrite=True
+            Principal({"a": "alice", "b": "bob"}[token]), StoragePath.parse(path), pieces(), overwrite=True
         )
 
 

@@ -18,7 +18,7 @@ from pai_scheduler.api.auth import (
     token_or_password,
 )
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
 
 def _write(path: Path, content: object) -> Path:
@@ -33,15 +33,15 @@ async def test_a_token_of_the_file_is_its_users(tmp_path: Path) -> None:
         {"one": {"name": "alice", "groups": ["vision"]}, "two": {"name": "root", "admin": True}},
     )
     tokens = TokensFile(file)
-    assert await tokens.identify("one") == Caller("alice", False, ("vision",))
-    assert await tokens.identify("two") == Caller("root", True)
+    assert await tokens.identify("one") == Principal("alice", False, ("vision",))
+    assert await tokens.identify("two") == Principal("root", True)
     assert await tokens.identify("on") is None
     assert await tokens.identify("") is None
 
 
 async def test_a_user_is_found_by_name(tmp_path: Path) -> None:
     tokens = TokensFile(_write(tmp_path / "t.json", {"one": {"name": "alice"}}))
-    assert await tokens.find("alice") == Caller("alice")
+    assert await tokens.find("alice") == Principal("alice")
     assert await tokens.find("one") is None
 
 
@@ -50,7 +50,7 @@ async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
     tokens = TokensFile(file)
     _write(file, {"new token": {"name": "alice"}})
     assert await tokens.identify("old") is None
-    assert await tokens.identify("new token") == Caller("alice")
+    assert await tokens.identify("new token") == Principal("alice")
 
 
 async def test_a_change_that_cannot_be_read_changes_nothing(
@@ -59,10 +59,10 @@ async def test_a_change_that_cannot_be_read_changes_nothing(
     file = _write(tmp_path / "t.json", {"old": {"name": "alice"}})
     tokens = TokensFile(file)
     _write(file, '{"half a fi')
-    assert await tokens.identify("old") == Caller("alice")
+    assert await tokens.identify("old") == Principal("alice")
     assert "stay in use" in caplog.text
     file.unlink()
-    assert await tokens.identify("old") == Caller("alice")
+    assert await tokens.identify("old") == Principal("alice")
 
 
 @pytest.mark.parametrize(

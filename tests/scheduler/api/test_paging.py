@@ -21,14 +21,14 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent, State, SubState
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import parse_job
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.store.store import Store
 from tests.scheduler.api.gateway import Gateway, open_gateway
 from tests.scheduler.making import make_config, make_role
 from tests.testbed.answers import check_answer
 
-ROOT = Caller("root", admin=True)
+ROOT = Principal("root", admin=True)
 NAMES = ("alice", "bob")
 
 

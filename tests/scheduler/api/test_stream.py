@@ -12,7 +12,7 @@ from pai_scheduler.api import stream
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from tests.scheduler.ssh.authorization.house import House, open_house
 
 
@@ -46,7 +46,7 @@ async def test_what_is_followed_goes_on_while_nobody_can_be_asked(
     asked = asyncio.Queue[None]()
     identify = TokensFile.identify
 
-    async def away(tokens: TokensFile, token: str) -> Caller | None:
+    async def away(tokens: TokensFile, token: str) -> Principal | None:
         asked.put_nowait(None)
         if asked.qsize() > 1:
             raise RequestError(503, "HubUnreachableError", msg("{reason}", reason="away"))

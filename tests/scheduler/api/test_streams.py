@@ -12,17 +12,17 @@ import pytest
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
 
 
 def test_a_stream_counts_for_as_long_as_it_is_open_and_for_its_user_only() -> None:
-    streams, alice = Streams(2), Caller("alice")
+    streams, alice = Streams(2), Principal("alice")
     with streams.counted(alice), streams.counted(alice):
         with pytest.raises(RequestError, match="2 logs and events") as refused, streams.counted(alice):
             pass
         assert (refused.value.status, refused.value.code) == (429, "TooManyStreamsError")
-        with streams.counted(Caller("bob")):
+        with streams.counted(Principal("bob")):
             pass
     with pytest.raises(ZeroDivisionError), streams.counted(alice):
         raise ZeroDivisionError
@@ -31,7 +31,7 @@ def test_a_stream_counts_for_as_long_as_it_is_open_and_for_its_user_only() -> No
 
 
 def test_an_administrator_is_not_counted() -> None:
-    streams, root = Streams(1), Caller("root", admin=True)
+    streams, root = Streams(1), Principal("root", admin=True)
     with streams.counted(root), streams.counted(root):
         pass
 

@@ -8,9 +8,9 @@ import pytest
 
 from pai_scheduler.api.transfers import Transfers
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 
-ALICE = Caller("alice")
+ALICE = Principal("alice")
 
 
 async def test_one_too_many_is_refused_when_its_turn_does_not_come() -> None:
@@ -21,7 +21,7 @@ async def test_one_too_many_is_refused_when_its_turn_does_not_come() -> None:
                 pass
         assert (refused.value.status, refused.value.code) == (429, "RetriableException")
         # nobody else is held up
-        async with transfers.counted(Caller("bob")), transfers.counted(Caller("root", admin=True)):
+        async with transfers.counted(Principal("bob")), transfers.counted(Principal("root", admin=True)):
             pass
     async with transfers.counted(ALICE), transfers.counted(ALICE):
         pass
@@ -43,7 +43,7 @@ async def test_who_waits_comes_next() -> None:
 
 
 async def test_an_administrator_is_bounded_too_and_nothing_is_kept_of_those_who_left() -> None:
-    transfers, root = Transfers(most=1, patience=0.01), Caller("root", admin=True)
+    transfers, root = Transfers(most=1, patience=0.01), Principal("root", admin=True)
     async with transfers.counted(root):
         with pytest.raises(RequestError):
             async with transfers.counted(root):

@@ -22,7 +22,7 @@ from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring import logging_setup
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
@@ -98,8 +98,8 @@ class Pad:
         )
         return job_files.files
 
-    async def find_user(self, name: str) -> Caller | None:
-        return Caller(name, admin=True, groups=("vision",))
+    async def find_user(self, name: str) -> Principal | None:
+        return Principal(name, admin=True, groups=("vision",))
 
     def submit(self, *roles: Mapping[str, Any], **fields: Any) -> None:
         for instruction in self.world.submit(*roles, **fields):
@@ -416,7 +416,7 @@ async def put(files: Files, path: str, contents: bytes = b"x") -> None:
     async def pieces() -> AsyncIterator[bytes]:
         yield contents
 
-    await files.create(Caller("root", admin=True), StoragePath.parse(path), pieces())
+    await files.create(Principal("root", admin=True), StoragePath.parse(path), pieces())
 
 
 async def test_the_login_of_the_authfile_goes_with_the_launch_and_nowhere_else(pad: Pad) -> None:

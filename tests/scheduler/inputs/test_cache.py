@@ -11,7 +11,7 @@ import pytest
 
 from pai_scheduler.inputs.cache import FolderCache, Limit
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
@@ -40,12 +40,12 @@ class WaitingFiles(Files):
         self.asked = asyncio.Event()
         self.fetched = 0
 
-    def open(self, caller: Caller, path: StoragePath, offset: int = 0, length: int | None = None):  # type: ignore[no-untyped-def]
+    def open(self, caller: Principal, path: StoragePath, offset: int = 0, length: int | None = None):  # type: ignore[no-untyped-def]
         self.fetched += 1
         return super().open(caller, path, offset, length)
 
     async def list(
-        self, caller: Caller, path: StoragePath, after: str = "", limit: int | None = None
+        self, caller: Principal, path: StoragePath, after: str = "", limit: int | None = None
     ) -> Listing:
         self.asked.set()
         await self.gate.wait()

@@ -13,7 +13,7 @@ from pai_scheduler.inputs import identity
 from pai_scheduler.inputs.identity import JobIdentities, storage_uris
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 
 UNREACHABLE = RequestError(503, "HubUnreachableError", msg("This scheduler has no storage for files."))
@@ -23,11 +23,11 @@ class Hub:
     """Knows users, unless it is down; counts how often it was asked."""
 
     def __init__(self) -> None:
-        self.users: dict[str, Caller] = {"alice": Caller("alice", admin=True, groups=("vision",))}
+        self.users: dict[str, Principal] = {"alice": Principal("alice", admin=True, groups=("vision",))}
         self.down = False
         self.asked = 0
 
-    async def find(self, name: str) -> Caller | None:
+    async def find(self, name: str) -> Principal | None:
         self.asked += 1
         if self.down:
             raise UNREACHABLE
@@ -48,15 +48,15 @@ def job(user: str = "alice", **fields: Any) -> Any:
     return SimpleNamespace(id=f"job-of-{user}", user=user, sub_state=SubState.RUNNING, **fields)
 
 
-async def holder(files: JobIdentities, one: Any) -> Caller | None:
+async def holder(files: JobIdentities, one: Any) -> Principal | None:
     return await files.holder(files.token(one), {one.id: one}.get)
 
 
 async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administrator(
     files: JobIdentities,
 ) -> None:
-    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
-    assert await holder(files, job("gone")) == Caller("gone", is_job=True)
+    assert await holder(files, job()) == Principal("alice", groups=("vision",), is_job=True)
+    assert await holder(files, job("gone")) == Principal("gone", is_job=True)
     assert await files.holder("paijob-x-y", {}.get) is None
 
 
@@ -77,8 +77,8 @@ async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
     monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
     files._users.clear()
     await holder(files, job())
-    hub.users["alice"] = Caller("alice")
-    assert await holder(files, job()) == Caller("alice", is_job=True)
+    hub.users["alice"] = Principal("alice")
+    assert await holder(files, job()) == Principal("alice", is_job=True)
 
 
 async def test_tasks_go_on_while_the_hub_is_down(
@@ -87,7 +87,7 @@ async def test_tasks_go_on_while_the_hub_is_down(
     monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
     await holder(files, job())
     hub.down = True
-    assert await holder(files, job()) == Caller("alice", groups=("vision",), is_job=True)
+    assert await holder(files, job()) == Principal("alice", groups=("vision",), is_job=True)
     with pytest.raises(RequestError):
         await holder(files, job("bob"))
 

@@ -8,11 +8,11 @@ import pytest
 
 from pai_scheduler.inputs.permissions import find_refused
 from pai_scheduler.job.parse import parse_job
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.names import StorageNames
 from tests.scheduler.making import make_config
 
-ALICE = Caller("alice", groups=("vision",))
+ALICE = Principal("alice", groups=("vision",))
 NAMES = StorageNames(["http://fs:1/webhdfs", "http://localhost:1/webhdfs"])
 
 
@@ -64,4 +64,4 @@ def test_another_storage_is_the_jobs_own_business_where_nothing_is_fetched_from_
 
 def test_an_administrators_job_has_no_more_rights_than_its_user() -> None:
     spec = parse_job(make_config(name="train", outputDir="/Public/models"))
-    assert list(find_refused(spec, Caller("root"), NAMES))
+    assert list(find_refused(spec, Principal("root"), NAMES))

@@ -15,7 +15,7 @@ from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.inputs.prepare import Inputs, JobInputs
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.path import StoragePath
@@ -23,7 +23,7 @@ from pai_scheduler.storage.protocol import FileStatus
 from tests.scheduler.core.world import World
 from tests.scheduler.making import make_node
 
-ROOT = Caller("root", admin=True)
+ROOT = Principal("root", admin=True)
 
 
 class BrokenStorage(FolderStorage):
@@ -54,14 +54,14 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.storage = BrokenStorage(folder / "storage")
-        self.users: dict[str, Caller] = {}
+        self.users: dict[str, Principal] = {}
         self.hub_is_away = 0
         self.job_files = JobIdentities(self.storage, folder, self._find)
         self.inputs = JobInputs(self.job_files)
         self.told: list[Message] = []
         self._world = World(make_node())
 
-    async def _find(self, name: str) -> Caller | None:
+    async def _find(self, name: str) -> Principal | None:
         if self.hub_is_away:
             self.hub_is_away -= 1
             raise RequestError(503, "HubUnreachableError", msg("JupyterHub does not answer."))
@@ -141,7 +141,7 @@ async def test_groups_count_as_they_are_now_and_an_administrators_jobs_are_no_ad
     await place.put("/Shared/vision/code/a.py")
     await place.put("/bob/code/a.py")
     assert (await place.refusal(codeDir="/Shared/vision/code")).problem is Problem.DENIED
-    place.users["alice"] = Caller("alice", admin=True, groups=("vision",))
+    place.users["alice"] = Principal("alice", admin=True, groups=("vision",))
     assert (await place.fetch(codeDir="/Shared/vision/code")).code is not None
     assert (await place.refusal(codeDir="/bob/code")).problem is Problem.DENIED
 

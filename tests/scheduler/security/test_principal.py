@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 
-ALICE, ROOT = Caller("alice", groups=("vision", "speech")), Caller("root", admin=True)
+ALICE, ROOT = Principal("alice", groups=("vision", "speech")), Principal("root", admin=True)
 
 
 def test_users_act_for_themselves_and_admins_for_everybody() -> None:

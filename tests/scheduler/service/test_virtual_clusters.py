@@ -16,12 +16,12 @@ from pai_scheduler.core.model import Job
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Caller, Service, WantedShare
+from pai_scheduler.service.service import Principal, Service, WantedShare
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
 
-ALICE, ROOT = Caller("alice"), Caller("root", admin=True)
+ALICE, ROOT = Principal("alice"), Principal("root", admin=True)
 CLUSTER = {
     "nodes": [{"name": "a", "cpus": 8, "memoryMB": 8000, "storageGB": 1000}],
     "virtualClusters": {"default": {"capacity": 60}, "vision": {"capacity": 40}},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import SMALL, Files
 from pai_scheduler.storage.folder.storage import FolderStorage
@@ -17,9 +17,9 @@ from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.trees import home
 from tests.scheduler.storage.home import giving, refuses
 
-ALICE = Caller("alice", groups=("vision",))
-BOB = Caller("bob", groups=("audio",))
-ADMIN = Caller("ruth", admin=True, groups=("vision",))
+ALICE = Principal("alice", groups=("vision",))
+BOB = Principal("bob", groups=("audio",))
+ADMIN = Principal("ruth", admin=True, groups=("vision",))
 
 
 class Noting(FolderStorage):
@@ -76,21 +76,21 @@ def at(text: str) -> StoragePath:
     return StoragePath.parse(text)
 
 
-async def write(files: Files, caller: Caller, path: str, contents: bytes = b"x") -> None:
+async def write(files: Files, caller: Principal, path: str, contents: bytes = b"x") -> None:
     await files.create(caller, at(path), giving([contents]))
 
 
-async def read(files: Files, caller: Caller, path: str) -> bytes:
+async def read(files: Files, caller: Principal, path: str) -> bytes:
     return await files.read_small(caller, at(path))
 
 
 async def names(
-    files: Files, caller: Caller, path: str, after: str = "", limit: int | None = None
+    files: Files, caller: Principal, path: str, after: str = "", limit: int | None = None
 ) -> list[str]:
     return [entry.path.name for entry in (await files.list(caller, at(path), after, limit)).entries]
 
 
-def everything(files: Files, caller: Caller, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
+def everything(files: Files, caller: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
     """List all that can be done with a path."""
     own = home(caller.name) / "taken"
 
@@ -112,7 +112,7 @@ def everything(files: Files, caller: Caller, path: StoragePath) -> list[Coroutin
     ]
 
 
-def writing(files: Files, caller: Caller, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
+def writing(files: Files, caller: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
     """List all that can be done to a path."""
     own = home(caller.name) / "own"
     return [
@@ -192,7 +192,7 @@ async def test_what_may_only_be_read_is_not_changed(files: Files, root: Path, pa
 @pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/Output", "/Shared", "/Container", "/", "/.uploads", "/.uploads/x"])
 async def test_above_the_trees_nothing_is_written_by_anybody(
-    files: Files, root: Path, caller: Caller, path: str
+    files: Files, root: Path, caller: Principal, path: str
 ) -> None:
     await write(files, caller, str(home(caller.name) / "own"))
     before = everything_on_disk(root)
@@ -245,7 +245,7 @@ async def test_links_that_somebody_planted_lead_nowhere(files: Files, root: Path
     "name", ["Public", "Output", ".uploads", "%2e", "..", ".", "a/../bob", "bob/x", "/bob", "Shared"]
 )
 async def test_a_user_with_a_hard_name_has_files_and_gets_at_nobody_elses(files: Files, name: str) -> None:
-    caller = Caller(name, groups=(name,))
+    caller = Principal(name, groups=(name,))
     await write(files, BOB, "/bob/secret")
     await write(files, ADMIN, "/Public/data")
     own = home(name)
@@ -265,8 +265,8 @@ async def test_a_user_with_a_hard_name_has_files_and_gets_at_nobody_elses(files:
 
 async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
     await write(files, ALICE, "/Shared/vision/file", b"shared")
-    assert await read(files, Caller("carol", groups=("vision",)), "/Shared/vision/file") == b"shared"
-    left = Caller("alice")
+    assert await read(files, Principal("carol", groups=("vision",)), "/Shared/vision/file") == b"shared"
+    left = Principal("alice")
     for attempt in everything(files, left, at("/Shared/vision/file")):
         with refuses(Problem.DENIED):
             await attempt
@@ -276,7 +276,7 @@ async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
 @pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/", "/Output", "/Shared", "/Container", "/.uploads"])
 async def test_no_folder_is_handed_out_that_holds_other_peoples(
-    files: Files, caller: Caller, path: str
+    files: Files, caller: Principal, path: str
 ) -> None:
     await names(files, caller, "/")
     with refuses(Problem.DENIED):
@@ -361,7 +361,7 @@ async def test_ones_own_trees_are_there_before_anything_is_in_them(files: Files,
 
 
 async def test_nobody_sees_whom_else_there_is(files: Files) -> None:
-    for caller in (BOB, Caller("carol"), ADMIN):
+    for caller in (BOB, Principal("carol"), ADMIN):
         await names(files, caller, "/")
     assert await names(files, ALICE, "/") == ["Output", "Public", "Shared", "alice"]
     assert await names(files, ALICE, "/Output") == ["alice"]

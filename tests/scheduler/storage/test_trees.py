@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.job.folders import folder_name
-from pai_scheduler.security.principal import Caller
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.trees import Right, check, home, may, tree_of
 from tests.scheduler.storage.home import refuses
 
-ALICE = Caller("alice", groups=("vision", "a/b"))
-ROOT = Caller("root", admin=True)
+ALICE = Principal("alice", groups=("vision", "a/b"))
+ROOT = Principal("root", admin=True)
 #: Users whose names mean something in a path, or in ours.
 HARD = [
     "Public",
@@ -35,7 +35,7 @@ HARD = [
 ]
 
 
-def rights(caller: Caller, path: str) -> str:
+def rights(caller: Principal, path: str) -> str:
     """Give what somebody may do at a path: "", "r" or "rw"."""
     found = [right for right in (Right.READ, Right.WRITE) if may(caller, StoragePath.parse(path), right)]
     return {(): "", (Right.READ,): "r", (Right.READ, Right.WRITE): "rw"}[tuple(found)]
@@ -80,12 +80,12 @@ def test_an_administrator_may_do_everything_in_trees(path: str, expected: str) -
 
 
 def test_who_left_a_group_is_out() -> None:
-    assert rights(Caller("alice"), "/Shared/vision/x") == ""
+    assert rights(Principal("alice"), "/Shared/vision/x") == ""
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_a_hard_name_gets_a_tree_of_its_own_and_no_other(name: str) -> None:
-    caller = Caller(name, groups=(name,))
+    caller = Principal(name, groups=(name,))
     root = home(name)
     assert len(root.parts) == 1
     assert rights(caller, str(root / "x")) == "rw"
@@ -116,7 +116,7 @@ def test_nobody_writes_outside_the_own_trees(name: str, text: str) -> None:
         own = [home(name), StoragePath(("Output", folder_name(name)))]
     except StorageError:
         return
-    assert may(Caller(name), path, Right.WRITE) == any(path.is_within(tree) for tree in own)
+    assert may(Principal(name), path, Right.WRITE) == any(path.is_within(tree) for tree in own)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_nobody_writes_outside_the_own_trees(name: str, text: str) -> None:
 )
 def test_a_name_cannot_be_had_by_writing_another_as_ours_are_written(name: str, other: str) -> None:
     assert folder_name(name) != folder_name(other)
-    assert rights(Caller(other), str(home(name) / "x")) == ""
+    assert rights(Principal(other), str(home(name) / "x")) == ""
 
 
 def test_a_name_that_no_folder_can_have_is_refused() -> None:

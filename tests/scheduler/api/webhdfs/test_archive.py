@@ -13,14 +13,14 @@ import pytest
 
 from pai_scheduler.api.webhdfs import archive as webhdfs_archive
 from pai_scheduler.api.webhdfs.archive import zipped
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.path import StoragePath
 
-ALICE = Caller("alice", groups=("vision",))
+ALICE = Principal("alice", groups=("vision",))
 HOME = StoragePath(("alice",))
 
 
@@ -63,7 +63,7 @@ async def test_another_program_unpacks_it_with_rights_times_and_empty_folders(
 
 async def test_all_of_the_storage_is_what_the_caller_may_read(files: Files) -> None:
     await write(files, "/alice/f", b"")
-    await files.mkdirs(Caller("bob"), StoragePath(("bob", "secret")))
+    await files.mkdirs(Principal("bob"), StoragePath(("bob", "secret")))
     contents = b"".join([piece async for piece in zipped(files, ALICE, StoragePath())])
     names = zipfile.ZipFile(io.BytesIO(contents)).namelist()
     assert "alice/f" in names

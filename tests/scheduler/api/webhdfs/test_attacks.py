@@ -19,7 +19,7 @@ from pai_scheduler.api.transfers import Transfers
 from pai_scheduler.api.webhdfs import handlers as webhdfs_module
 from pai_scheduler.api.webhdfs import upload as upload_module
 from pai_scheduler.job.messages import msg
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.path import StoragePath
@@ -473,7 +473,7 @@ async def test_a_slow_reader_fills_no_memory(gateway: Gateway) -> None:
                 given += MB
                 yield bytes(MB)
 
-        status = await gateway.service.files.status(Caller("alice"), StoragePath(("alice", "f")))
+        status = await gateway.service.files.status(Principal("alice"), StoragePath(("alice", "f")))
         yield OpenFile(status, 100 * MB, pieces())
 
     await gateway.put("/alice/f", b"")

@@ -13,12 +13,12 @@ import pytest
 import requests
 
 from pai_scheduler.inputs.tokens import JobTokens
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from tests.scheduler.api.gateway import Gateway, open_gateway, program, run
 from tests.scheduler.making import make_config, make_role
 
-ALICE = Caller("alice")
+ALICE = Principal("alice")
 
 
 def make_tree(folder: Path) -> Path:

@@ -15,7 +15,7 @@ import pytest
 from pai_scheduler.api.webhdfs.answers import listing_pieces
 from pai_scheduler.api.webhdfs.operations import UNSUPPORTED
 from pai_scheduler.job.messages import msg
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Listing
@@ -182,7 +182,7 @@ async def test_a_very_long_folder_is_listed_at_once_and_holds_nobody_up(gateway:
             (folder / f"{number:05}").touch()
         entries = (await ask(alice, "GET", "/alice/d", "LISTSTATUS"))["FileStatuses"]["FileStatus"]
     assert [entry["pathSuffix"] for entry in entries] == [f"{number:05}" for number in range(2500)]
-    status = await gateway.service.files.status(Caller("alice"), StoragePath(("alice", "d")))
+    status = await gateway.service.files.status(Principal("alice"), StoragePath(("alice", "d")))
     pieces = list(listing_pieces(Listing([status] * 2500), StoragePath()))
     assert max(piece.count(b"pathSuffix") for piece in pieces) == 1000
 

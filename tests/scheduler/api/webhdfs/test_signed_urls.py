@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from pai_scheduler.api.webhdfs.signed_urls import Errand, Tickets
-from pai_scheduler.service.service import Caller
+from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.path import StoragePath
 
-ALICE, BOB = Caller("alice", groups=("vision",)), Caller("bob")
+ALICE, BOB = Principal("alice", groups=("vision",)), Principal("bob")
 ERRAND = Errand("GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")}))
 
 

@@ -24,14 +24,14 @@ from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.service.service import Caller, Service
+from pai_scheduler.service.service import Principal, Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
 
-ALICE, ROOT = Caller("alice"), Caller("root", admin=True)
+ALICE, ROOT = Principal("alice"), Principal("root", admin=True)
 TOKENS = """{
     "token-a": {"name": "alice"}, "token-b": {"name": "bob"}, "token-plus": {"name": "a+b"},
     "token-shell": {"name": "$(id);`id`"}, "token-root": {"name": "root", "admin": true}
@@ -122,7 +122,7 @@ class House:
     ) -> Job:
         """Submit a job and wait until it runs."""
         role = make_role("worker", tasks, command=command)
-        await self.service.submit(Caller(user), user, make_config(role, name=name, **fields))
+        await self.service.submit(Principal(user), user, make_config(role, name=name, **fields))
         return await self.until(name, user, lambda job: job.state is State.RUNNING)
 
     async def end(self, name: str, user: str = "alice") -> None:
