@@ -11,7 +11,7 @@ from pai_scheduler.security.throttle import place
 MOST_OF_A_PLACE, MOST = 100, 400
 
 
-class Caller(Protocol):
+class PendingClient(Protocol):
     """A connection that is not logged in yet."""
 
     #: how often it was refused; whether it has tried at all; whether it has shown a right token
@@ -32,13 +32,13 @@ class WaitingRoom:
     def __init__(self, most_of_a_place: int = MOST_OF_A_PLACE, most: int = MOST) -> None:
         self._most_of_a_place, self._most = most_of_a_place, most
         # in the order in which they came
-        self._places: dict[str, dict[Caller, None]] = defaultdict(dict)
-        self._where: dict[Caller, str] = {}
+        self._places: dict[str, dict[PendingClient, None]] = defaultdict(dict)
+        self._where: dict[PendingClient, str] = {}
 
     def __len__(self) -> int:
         return len(self._where)
 
-    def come(self, caller: Caller, peer: str) -> None:
+    def come(self, caller: PendingClient, peer: str) -> None:
         """Take a newcomer."""
         where = place(peer)
         if len(self._places[where]) >= self._most_of_a_place:
@@ -48,7 +48,7 @@ class WaitingRoom:
         self._places[where][caller] = None
         self._where[caller] = where
 
-    def leave(self, caller: Caller) -> None:
+    def leave(self, caller: PendingClient) -> None:
         """Let somebody go who logged in or went away; no matter whether they are there."""
         where = self._where.pop(caller, None)
         if where is not None:
