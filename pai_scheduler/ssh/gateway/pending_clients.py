@@ -23,7 +23,7 @@ class PendingClient(Protocol):
         """Cut it off."""
 
 
-class WaitingRoom:
+class PendingClients:
     """Makes room for newcomers by cutting off the least likely: who was refused, then who says nothing.
 
     Who has shown a right token, and only waits for the answer, goes last.

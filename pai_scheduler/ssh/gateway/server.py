@@ -16,7 +16,7 @@ from .client_session import Visit, Visitor
 from .connection import Connection
 from .login_throttle import Credential, Guard
 from .messages import MOST_HELD, LoginAnswer
-from .pending_clients import WaitingRoom
+from .pending_clients import PendingClients
 from .service import ServiceClient, UnavailableError
 from .settings import Settings
 
@@ -39,7 +39,7 @@ class Server:
         self._notes = Notes(self._service)
         self._keepalive, self._recheck = settings.keepalive, settings.recheck
         self._guard = Guard()
-        self._waiting = WaitingRoom()
+        self._waiting = PendingClients()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._checks: set[asyncio.Task[LoginAnswer | None]] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.ssh.gateway.pending_clients import WaitingRoom
+from pai_scheduler.ssh.gateway.pending_clients import PendingClients
 
 
 class Caller:
@@ -15,7 +15,7 @@ class Caller:
 
 
 def test_a_newcomer_has_room_as_somebody_who_was_refused_makes_it() -> None:
-    room = WaitingRoom(most_of_a_place=3)
+    room = PendingClients(most_of_a_place=3)
     silent, refused, trying, newcomer = Caller(), Caller(2, tried=True), Caller(tried=True), Caller()
     for caller in (silent, trying, refused):
         room.come(caller, "10.0.0.1")
@@ -24,7 +24,7 @@ def test_a_newcomer_has_room_as_somebody_who_was_refused_makes_it() -> None:
 
 
 def test_who_says_nothing_makes_room_before_who_tries_and_the_oldest_first() -> None:
-    room = WaitingRoom(most_of_a_place=3)
+    room = PendingClients(most_of_a_place=3)
     trying, silent, younger = Caller(tried=True), Caller(), Caller()
     for caller in (trying, silent, younger):
         room.come(caller, "10.0.0.1")
@@ -33,7 +33,7 @@ def test_who_says_nothing_makes_room_before_who_tries_and_the_oldest_first() -> 
 
 
 def test_the_fullest_place_makes_room_for_others() -> None:
-    room = WaitingRoom(most_of_a_place=10, most=5)
+    room = PendingClients(most_of_a_place=10, most=5)
     crowd = [Caller() for _ in range(4)]
     alone = Caller()
     for caller in crowd:
@@ -46,7 +46,7 @@ def test_the_fullest_place_makes_room_for_others() -> None:
 
 
 def test_who_leaves_makes_room() -> None:
-    room = WaitingRoom(most_of_a_place=1)
+    room = PendingClients(most_of_a_place=1)
     first, second = Caller(), Caller()
     room.come(first, "10.0.0.1")
     room.leave(first)
@@ -57,7 +57,7 @@ def test_who_leaves_makes_room() -> None:
 
 
 def test_who_has_shown_a_right_token_is_not_cut_off_for_those_who_guess() -> None:
-    room = WaitingRoom(most_of_a_place=2)
+    room = PendingClients(most_of_a_place=2)
     right, guessing = Caller(1, tried=True, proved=True), Caller(tried=True)
     room.come(right, "10.0.0.1")
     room.come(guessing, "10.0.0.1")
