@@ -20,7 +20,7 @@ from . import (
     ssh_access,
     ssh_gateway,
 )
-from .base_handlers import ApiHandler, Desk, Route, UnknownPath
+from .base_handlers import ApiHandler, HandlerContext, Route, UnknownPath
 from .server import STREAMED
 from .webhdfs.handlers import BASE, OPENPAI_BASE, WebHdfsHandler
 
@@ -34,7 +34,7 @@ ROUTES: tuple[Route, ...] = tuple(
 )
 
 
-def make_app(desk: Desk) -> Application:
+def make_app(desk: HandlerContext) -> Application:
     """Make the application that answers under `desk.prefix`."""
     settings = {"desk": desk}
     prefix = re.escape(desk.prefix)

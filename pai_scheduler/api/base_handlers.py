@@ -37,7 +37,7 @@ _ANYBODY = Principal("", admin=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class HandlerContext:
     """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends.
 
     `monitoring_token` opens what Prometheus reads, without being anybody's. `openpai_compat`: clients of
@@ -70,7 +70,7 @@ class ApiHandler(RequestHandler):
     challenge = 'Bearer realm="PAI"'
     caller: Principal
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, desk: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
         self.desk = desk
 

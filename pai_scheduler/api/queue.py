@@ -14,7 +14,7 @@ from pai_scheduler.rest.errors import conflict, invalid_parameters
 from pai_scheduler.rest.models import QueueEntry
 from pai_scheduler.service.service import QueuedJob, QueuePosition
 
-from .base_handlers import ApiHandler, Desk, Route, to_json
+from .base_handlers import ApiHandler, HandlerContext, Route, to_json
 from .body import read_object
 from .listing import SLICE, ListHandler, Slice, joined, take
 from .paging import asked_page, link_to_next, whole_number, word
@@ -28,7 +28,7 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
 class QueueHandler(ListHandler):
     """`/queue`: everybody may know how long it is; which jobs the others' are is their business."""
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, desk: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         self._unexplained = _EXPLAINED

@@ -13,7 +13,7 @@ from tornado.iostream import StreamClosedError
 from pai_scheduler.rest.errors import RequestError
 
 from .auth import bearer_token
-from .base_handlers import ApiHandler, Desk
+from .base_handlers import ApiHandler, HandlerContext
 
 #: Seconds between two looks at whether the token of a reader who stays is still good.
 RECHECK_SECONDS = 20.0
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 class SendingHandler(ApiHandler):
     """An address whose answer is sent in pieces; knows when its reader has left."""
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, desk: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         self.gone = asyncio.Event()
@@ -54,7 +54,7 @@ class StreamHandler(SendingHandler):
 
     timed = False
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, desk: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         self._opened = False

@@ -23,7 +23,7 @@ from tornado.httpserver import HTTPServer
 
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
-from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
@@ -147,7 +147,7 @@ async def _run(options: argparse.Namespace) -> None:
             if gateway is not None:
                 await gateway.start(engine.bridge_address)
             streams = Streams(definition.streams_per_user)
-            desk = Desk(
+            desk = HandlerContext(
                 service,
                 authenticator,
                 place.prefix,

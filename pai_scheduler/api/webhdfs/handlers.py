@@ -19,7 +19,7 @@ from tornado.iostream import StreamClosedError
 from tornado.web import stream_request_body
 
 from pai_scheduler.api.auth import token_or_password
-from pai_scheduler.api.base_handlers import ApiHandler, Desk
+from pai_scheduler.api.base_handlers import ApiHandler, HandlerContext
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.service import Principal
@@ -60,7 +60,7 @@ class WebHdfsHandler(ApiHandler):
 
     challenge = 'Bearer realm="PAI", Basic realm="PAI"'
 
-    def initialize(self, desk: Desk) -> None:
+    def initialize(self, desk: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
         super().initialize(desk)
         headers = self.request.headers

@@ -17,7 +17,7 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.inputs.identity import JobIdentities
@@ -38,7 +38,7 @@ class Gateway:
     """Its `url` has the prefix and no slash at the end; `folder` is the scheduler's own."""
 
     service: Service
-    desk: Desk
+    desk: HandlerContext
     server: HTTPServer
     url: str
     folder: Path
@@ -99,7 +99,7 @@ async def open_gateway(
         kill_grace_seconds=1,
     )
     await service.start()
-    desk = Desk(service, authenticator, prefix, openpai_compat=openpai_compat)
+    desk = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)
     server = serve(make_app(desk), sockets)
     yield Gateway(service, desk, server, url, folder)
     server.stop()

@@ -13,7 +13,7 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.api import events, listing
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.service import Service
@@ -37,7 +37,7 @@ async def http(service: Service, tmp_path: Path) -> AsyncIterator[httpx.AsyncCli
     tokens.write_text('{"t": {"name": "alice"}}')
     tokens.chmod(0o600)
     sockets = bind_sockets(0, "127.0.0.1")
-    server = serve(make_app(Desk(service, TokensFile(tokens), "/services/p.i/")), sockets)
+    server = serve(make_app(HandlerContext(service, TokensFile(tokens), "/services/p.i/")), sockets)
     url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}"
     async with httpx.AsyncClient(
         base_url=url, headers={"Authorization": "Bearer t"}, trust_env=False

@@ -20,7 +20,7 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.api import server as server_module
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service import admission
@@ -58,7 +58,7 @@ async def desktop(tmp_path: Path) -> AsyncIterator[Desktop]:
     tokens.write_text('{"a": {"name": "alice"}, "b": {"name": "bob"}}')
     tokens.chmod(0o600)
     sockets = bind_sockets(0, "127.0.0.1")
-    server = serve(make_app(Desk(service, TokensFile(tokens))), sockets)
+    server = serve(make_app(HandlerContext(service, TokensFile(tokens))), sockets)
     yield Desktop(service, server, sockets[0].getsockname()[1])
     server.stop()
     await server.close_all_connections()

@@ -14,7 +14,7 @@ from tornado.netutil import bind_sockets
 
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
-from pai_scheduler.api.base_handlers import Desk
+from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import serve
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
@@ -170,7 +170,7 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
     )
     await service.start()
     gateway: SshGateway = {"host": None, "port": 2222, "hostKey": keys.gateway_host().public}
-    desk = Desk(service, authenticator, ssh=gateway, **options)
+    desk = HandlerContext(service, authenticator, ssh=gateway, **options)
     server = serve(make_app(desk), sockets)
     yield House(service, engine, store, keys, folder, url)
     server.stop()
