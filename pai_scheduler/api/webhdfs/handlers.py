@@ -33,7 +33,7 @@ from .download import UnsatisfiableError, attachment, entity_tag, wanted_part
 from .errors import refusal_answer, refusal_of
 from .operations import OPERATIONS, Question, no_operation
 from .parameters import Parameters, decoded_path
-from .signed_urls import Errand
+from .signed_urls import RequestScope
 from .upload import SILENCE, BrokenOffError, Upload
 
 #: Where it is, below the prefix; the second one for clients of OpenPAI.
@@ -118,8 +118,8 @@ class WebHdfsHandler(ApiHandler):
         return f"{self.request.protocol}://{self.request.host}{self._base}{self.path.encoded}"
 
     @property
-    def _errand(self) -> Errand:
-        return Errand(self._method, self.operation, self.path, self.parameters.of_the_errand)
+    def _errand(self) -> RequestScope:
+        return RequestScope(self._method, self.operation, self.path, self.parameters.of_the_errand)
 
     async def _begin(self) -> None:
         if self.operation not in _TRANSFERS.get(self._method, ()):

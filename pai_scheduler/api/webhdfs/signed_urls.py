@@ -18,7 +18,7 @@ _MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class RequestScope:
     """What a ticket is good for: one operation on one path, with these parameters and no others."""
 
     method: str
@@ -30,7 +30,7 @@ class Errand:
 @dataclass(frozen=True, slots=True)
 class _Issued:
     caller: Principal
-    errand: Errand
+    errand: RequestScope
     until: float
 
 
@@ -46,7 +46,7 @@ class Tickets:
         self._held: dict[str, OrderedDict[str, None]] = {}
         self._swept = clock()
 
-    def issue(self, caller: Principal, errand: Errand) -> str:
+    def issue(self, caller: Principal, errand: RequestScope) -> str:
         """Give a ticket for an errand in somebody's name."""
         self._sweep()
         ticket = secrets.token_urlsafe(32)
@@ -57,7 +57,7 @@ class Tickets:
             self._drop(next(iter(held)))
         return ticket
 
-    def redeem(self, ticket: str, errand: Errand) -> Principal | None:
+    def redeem(self, ticket: str, errand: RequestScope) -> Principal | None:
         """Tell in whose name a ticket speaks; None where it is none, no longer, or for another errand."""
         issued = self._issued.get(ticket)
         if issued is None or issued.errand != errand or issued.until < self._now():

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from pai_scheduler.api.webhdfs.signed_urls import Errand, Tickets
+from pai_scheduler.api.webhdfs.signed_urls import RequestScope, Tickets
 from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.path import StoragePath
 
 ALICE, BOB = Principal("alice", groups=("vision",)), Principal("bob")
-ERRAND = Errand("GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")}))
+ERRAND = RequestScope(
+    "GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")})
+)
 
 
 class Clock:
