@@ -25,7 +25,7 @@ from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 from .streams import Streams
 from .transfers import Transfers
-from .webhdfs.signed_urls import Tickets
+from .webhdfs.signed_urls import RedirectTickets
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class HandlerContext:
     #: the SSH gateway; None: there is none
     ssh: SshGateway | None = None
     transfers: Transfers = field(default_factory=Transfers)
-    tickets: Tickets = field(default_factory=Tickets)
+    tickets: RedirectTickets = field(default_factory=RedirectTickets)
     throttle: GuessThrottle = field(default_factory=GuessThrottle)
 
 

@@ -34,7 +34,7 @@ class _Issued:
     until: float
 
 
-class Tickets:
+class RedirectTickets:
     """Gives tickets out and knows them again; they live in memory. `clock` gives seconds."""
 
     def __init__(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_scheduler.api.webhdfs.signed_urls import RequestScope, Tickets
+from pai_scheduler.api.webhdfs.signed_urls import RedirectTickets, RequestScope
 from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.path import StoragePath
 
@@ -24,7 +24,7 @@ class Clock:
 
 
 def test_a_ticket_speaks_for_who_got_it_as_often_as_it_is_shown() -> None:
-    tickets = Tickets()
+    tickets = RedirectTickets()
     ticket = tickets.issue(ALICE, ERRAND)
     assert tickets.redeem(ticket, ERRAND) == tickets.redeem(ticket, ERRAND) == ALICE
     assert tickets.redeem(ticket[:-1], ERRAND) is None
@@ -42,13 +42,13 @@ def test_a_ticket_speaks_for_who_got_it_as_often_as_it_is_shown() -> None:
     ],
 )
 def test_a_ticket_is_worth_nothing_on_another_errand(other: dict[str, object]) -> None:
-    tickets = Tickets()
+    tickets = RedirectTickets()
     assert tickets.redeem(tickets.issue(ALICE, ERRAND), replace(ERRAND, **other)) is None  # type: ignore[arg-type]
 
 
 def test_a_ticket_expires_and_is_forgotten() -> None:
     clock = Clock()
-    tickets = Tickets(seconds=60, clock=clock)
+    tickets = RedirectTickets(seconds=60, clock=clock)
     ticket = tickets.issue(ALICE, ERRAND)
     clock.now += 60
     assert tickets.redeem(ticket, ERRAND) == ALICE
@@ -60,7 +60,7 @@ def test_a_ticket_expires_and_is_forgotten() -> None:
 
 
 def test_who_takes_many_loses_their_own_oldest_and_nobody_elses() -> None:
-    tickets = Tickets(most=3)
+    tickets = RedirectTickets(most=3)
     bobs = tickets.issue(BOB, ERRAND)
     hers = [tickets.issue(ALICE, ERRAND) for _ in range(5)]
     assert [tickets.redeem(ticket, ERRAND) is not None for ticket in hers] == [False, False, True, True, True]
