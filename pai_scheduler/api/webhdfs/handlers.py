@@ -34,7 +34,7 @@ from .errors import refusal_answer, refusal_of
 from .operations import OPERATIONS, Question, no_operation
 from .parameters import Parameters, decoded_path
 from .signed_urls import RequestScope
-from .upload import SILENCE, BrokenOffError, Upload
+from .upload import SILENCE, BodyUpload, BrokenOffError
 
 #: Where it is, below the prefix; the second one for clients of OpenPAI.
 BASE, OPENPAI_BASE = "webhdfs/v1", "webhdfs/api/v1"
@@ -69,7 +69,7 @@ class WebHdfsHandler(ApiHandler):
         self._goes_on = True
         #: whoever asks first has nothing on its way
         self._asks = headers.get("Expect", "").lower() == "100-continue"
-        self._upload: Upload | None = None
+        self._upload: BodyUpload | None = None
         self._answered = False
         self._thrown_away = 0
 
@@ -139,7 +139,7 @@ class WebHdfsHandler(ApiHandler):
         elif self._method != "GET":
             if isinstance(self.request.connection, HTTP1Connection):
                 self.request.connection.set_body_timeout(_LONGEST_BODY)
-            self._upload = Upload(self._store)
+            self._upload = BodyUpload(self._store)
             self._upload.task.add_done_callback(self._stored)
             await self._upload.accepted()
 
@@ -238,7 +238,7 @@ class WebHdfsHandler(ApiHandler):
         elif isinstance(error, Exception) and self._goes_on:
             self._refuse(error)
 
-    async def _complete(self, upload: Upload) -> None:
+    async def _complete(self, upload: BodyUpload) -> None:
         self.timed = False
         await upload.finish()
         if self.operation == "CREATE":

@@ -15,7 +15,7 @@ class BrokenOffError(Exception):
     """Whoever sent the file left in the middle, or said nothing for too long."""
 
 
-class Upload:
+class BodyUpload:
     """Joins a sender, who calls `receive` and `finish`, with the storage, which takes `pieces`.
 
     Three pieces are held at most: one that fills, one that waits, one that the storage has.

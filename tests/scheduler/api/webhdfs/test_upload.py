@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pai_scheduler.api.webhdfs import upload as webhdfs_upload
-from pai_scheduler.api.webhdfs.upload import PIECE, BrokenOffError, Upload
+from pai_scheduler.api.webhdfs.upload import PIECE, BodyUpload, BrokenOffError
 
 
 class Taker:
@@ -29,7 +29,7 @@ class Taker:
 
 async def test_what_is_sent_arrives_in_pieces_of_a_mib_or_more() -> None:
     taker = Taker()
-    upload = Upload(taker)
+    upload = BodyUpload(taker)
     await upload.accepted()
     chunks = [bytes([number % 251]) * 300_000 for number in range(20)]
     for chunk in chunks:
@@ -42,20 +42,20 @@ async def test_what_is_sent_arrives_in_pieces_of_a_mib_or_more() -> None:
 
 async def test_nothing_at_all_is_a_file_too() -> None:
     taker = Taker()
-    upload = Upload(taker)
+    upload = BodyUpload(taker)
     await upload.accepted()
     await upload.finish()
     assert taker.taken == []
 
 
 async def test_a_refusal_comes_before_the_first_byte_is_wanted() -> None:
-    upload = Upload(Taker(ZeroDivisionError()))
+    upload = BodyUpload(Taker(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         await upload.accepted()
 
 
 async def test_a_refusal_in_the_middle_holds_nobody_up_who_still_sends() -> None:
-    upload = Upload(Taker(ZeroDivisionError(), after=2))
+    upload = BodyUpload(Taker(ZeroDivisionError(), after=2))
     await upload.accepted()
     for _ in range(10):
         await upload.receive(bytes(PIECE))
@@ -65,7 +65,7 @@ async def test_a_refusal_in_the_middle_holds_nobody_up_who_still_sends() -> None
 
 async def test_a_break_is_known_after_all_that_had_come() -> None:
     taker = Taker()
-    upload = Upload(taker)
+    upload = BodyUpload(taker)
     await upload.accepted()
     await upload.receive(bytes(PIECE))
     await upload.receive(b"rest")
@@ -78,7 +78,7 @@ async def test_a_break_is_known_after_all_that_had_come() -> None:
 async def test_silence_is_a_break_and_slowness_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhdfs_upload, "SILENCE", 0.3)
     taker = Taker()
-    upload = Upload(taker)
+    upload = BodyUpload(taker)
     await upload.accepted()
     for _ in range(10):  # three times as long as one may say nothing
         await asyncio.sleep(0.1)
