@@ -24,7 +24,7 @@ from pai_scheduler.service.service import Principal, Service
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 from .streams import Streams
-from .transfers import Transfers
+from .transfers import TransferLimit
 from .webhdfs.signed_urls import RedirectTickets
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class HandlerContext:
     openpai_compat: bool = False
     #: the SSH gateway; None: there is none
     ssh: SshGateway | None = None
-    transfers: Transfers = field(default_factory=Transfers)
+    transfers: TransferLimit = field(default_factory=TransferLimit)
     tickets: RedirectTickets = field(default_factory=RedirectTickets)
     throttle: GuessThrottle = field(default_factory=GuessThrottle)
 

@@ -16,7 +16,7 @@ _MOST = 32
 _PATIENCE = 50.0
 
 
-class Transfers:
+class TransferLimit:
     """Lets `most` transfers of a user go on at once; one more waits `patience` seconds, and is refused."""
 
     def __init__(self, most: int = _MOST, patience: float = _PATIENCE) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.api.transfers import Transfers
+from pai_scheduler.api.transfers import TransferLimit
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.service import Principal
 
@@ -14,7 +14,7 @@ ALICE = Principal("alice")
 
 
 async def test_one_too_many_is_refused_when_its_turn_does_not_come() -> None:
-    transfers = Transfers(most=2, patience=0.05)
+    transfers = TransferLimit(most=2, patience=0.05)
     async with transfers.counted(ALICE), transfers.counted(ALICE):
         with pytest.raises(RequestError, match="2 files at once") as refused:
             async with transfers.counted(ALICE):
@@ -28,7 +28,7 @@ async def test_one_too_many_is_refused_when_its_turn_does_not_come() -> None:
 
 
 async def test_who_waits_comes_next() -> None:
-    transfers, order = Transfers(most=1, patience=30), list[str]()
+    transfers, order = TransferLimit(most=1, patience=30), list[str]()
 
     async def transfer(name: str) -> None:
         async with transfers.counted(ALICE):
@@ -43,7 +43,7 @@ async def test_who_waits_comes_next() -> None:
 
 
 async def test_an_administrator_is_bounded_too_and_nothing_is_kept_of_those_who_left() -> None:
-    transfers, root = Transfers(most=1, patience=0.01), Principal("root", admin=True)
+    transfers, root = TransferLimit(most=1, patience=0.01), Principal("root", admin=True)
     async with transfers.counted(root):
         with pytest.raises(RequestError):
             async with transfers.counted(root):

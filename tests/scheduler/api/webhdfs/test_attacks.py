@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from pai_scheduler.api import server as server_module
-from pai_scheduler.api.transfers import Transfers
+from pai_scheduler.api.transfers import TransferLimit
 from pai_scheduler.api.webhdfs import handlers as webhdfs_module
 from pai_scheduler.api.webhdfs import upload as upload_module
 from pai_scheduler.job.messages import msg
@@ -490,7 +490,7 @@ async def test_a_slow_reader_fills_no_memory(gateway: Gateway) -> None:
 
 async def test_half_open_uploads_of_one_user_stop_nobody_else(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, FolderStorage(tmp_path / "files")) as gateway:
-        object.__setattr__(gateway.desk, "transfers", Transfers(most=8, patience=0.5))
+        object.__setattr__(gateway.desk, "transfers", TransferLimit(most=8, patience=0.5))
         await gateway.put("/bob/f", b"his", "b")
         writers = []
         for number in range(200):
