@@ -14,7 +14,7 @@ from pai_scheduler.service.service import Story
 
 from .base_handlers import Route, bad_query
 from .listing import ListHandler, stored
-from .paging import Page, asked_page, whole_number
+from .paging import PageRequest, asked_page, whole_number
 from .stream import StreamHandler
 
 #: Seconds between signs of life, below the idle limits of common proxies.
@@ -40,7 +40,7 @@ class EventsHandler(StreamHandler, ListHandler):
         def present(story: Story) -> tuple[int, JobEvent]:
             return story.id, self.presenter.event(story, with_job=name is None)
 
-        await self.answer_list(Page(page.limit, after), stored(read, present))
+        await self.answer_list(PageRequest(page.limit, after), stored(read, present))
 
     async def _follow(self, user: str | None, name: str | None, after: int) -> None:
         # refusals come before the first byte

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from .base_handlers import to_json
-from .paging import Page, link_to_next
+from .paging import PageRequest, link_to_next
 from .stream import SendingHandler
 
 Item = TypeVar("Item")
@@ -26,7 +26,7 @@ _BATCH = 1000
 class ListHandler(SendingHandler):
     """An address whose answer is a list."""
 
-    async def answer_list(self, page: Page[Position], read: ReadList[Position]) -> None:
+    async def answer_list(self, page: PageRequest[Position], read: ReadList[Position]) -> None:
         """Finish with a page, which says where the next one is, or with the whole."""
         self.set_header("Content-Type", "application/json; charset=UTF-8")
         if page.limit is None:

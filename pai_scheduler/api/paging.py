@@ -28,14 +28,14 @@ _LARGEST_NUMBER = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Position]):
+class PageRequest(Generic[Position]):
     """What a caller wants of a list: `limit` entries (None: all) after a position (None: from the start)."""
 
     limit: int | None
     after: Position | None
 
 
-def asked_page(handler: ApiHandler, read: Callable[[Any], Position]) -> Page[Position]:
+def asked_page(handler: ApiHandler, read: Callable[[Any], Position]) -> PageRequest[Position]:
     """Read `limit` and `after`; `read` makes a position of a cursor's JSON value, or raises ValueError."""
     limit = handler.query_int("limit", least=1)
     if limit is not None and limit > LARGEST_PAGE:
@@ -44,10 +44,10 @@ def asked_page(handler: ApiHandler, read: Callable[[Any], Position]) -> Page[Pos
         )
     text = handler.query_text("after")
     if not text:
-        return Page(limit, None)
+        return PageRequest(limit, None)
     try:
         padded = text.encode("ascii") + b"=" * (-len(text) % 4)
-        return Page(limit, read(json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))))
+        return PageRequest(limit, read(json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))))
     except (ValueError, RecursionError):
         raise bad_query(
             "after",
