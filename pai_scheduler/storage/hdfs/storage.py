@@ -23,7 +23,7 @@ from pai_scheduler.storage.refusals import exists, is_folder, no_folder, not_fou
 
 from .answers import described, listed, same_contents
 from .client import Answer, NameNodes, Refused, name_of
-from .transfer import Transfers
+from .transfer import DataNodeTransfers
 
 UPLOADS = StoragePath((".pai-uploads",))
 #: Anybody may make a file there; who does not know its name does not find it.
@@ -51,7 +51,7 @@ class HdfsStorage:
     ) -> None:
         self.root_uri = urls[0].rstrip("/")
         self._names = NameNodes(urls, account, kerberos=kerberos, patience=patience)
-        self._transfers = Transfers(urls[0], account, kerberos=kerberos, patience=patience)
+        self._transfers = DataNodeTransfers(urls[0], account, kerberos=kerberos, patience=patience)
         #: the group that new files below `/.pai-uploads` have; empty until that is known to be there
         self._uploads_group = ""
         #: the name node knows LISTSTATUS_BATCH (Hadoop 3); None: not tried yet

@@ -33,7 +33,7 @@ _PAUSE = 0.5
 Locate = Callable[[str | None], Awaitable[requests.Response]]
 
 
-class Transfers:
+class DataNodeTransfers:
     """Speaks with data nodes, in threads of its own: what goes through here keeps no control call waiting."""
 
     def __init__(self, url: str, account: str, *, kerberos: bool, patience: float) -> None:
