@@ -41,7 +41,7 @@ class Refused(StorageError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class NameNodeAnswer:
     """What a name node answered. `uncertain`: an earlier try may have done it, with its answer lost."""
 
     response: requests.Response
@@ -103,7 +103,7 @@ class NameNodes:
         parameters: Mapping[str, object] | None = None,
         *,
         at: str = "",
-    ) -> Answer:
+    ) -> NameNodeAnswer:
         """Do a call of the library's client in the name of `actor`; StorageError.
 
         `at`: what the path is called instead, in HDFS's own way. A call may be carried out twice: see
@@ -123,7 +123,7 @@ class NameNodes:
                     raise closing(path)
                 response: requests.Response = await loop.run_in_executor(self._pool, method)
                 if response.status_code < requests.codes.bad_request:
-                    return Answer(response, uncertain)
+                    return NameNodeAnswer(response, uncertain)
                 answer = remote(response.status_code, response.content)
                 if not answer.may_pass:
                     raise Refused(refusal(path, answer, self.account), uncertain)

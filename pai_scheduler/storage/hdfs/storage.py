@@ -22,7 +22,7 @@ from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFi
 from pai_scheduler.storage.refusals import exists, is_folder, no_folder, not_found
 
 from .answers import described, listed, same_contents
-from .client import Answer, NameNodes, Refused, name_of
+from .client import NameNodeAnswer, NameNodes, Refused, name_of
 from .transfer import DataNodeTransfers
 
 UPLOADS = StoragePath((".pai-uploads",))
@@ -421,7 +421,7 @@ class HdfsStorage:
 
     async def _ask_below(
         self, call: str, path: StoragePath, actor: str, parameters: Mapping[str, object] | None = None
-    ) -> Answer:
+    ) -> NameNodeAnswer:
         """Ask about something; below a file there is nothing."""
         try:
             return await self._names.ask(call, path, actor, parameters)
