@@ -16,7 +16,7 @@ from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary
 from pai_scheduler.storage.refusals import closing
 
-from .transfer import Appending, Reading, Upload, checksum, concat, copy, truncate
+from .transfer import Appending, FileUpload, Reading, checksum, concat, copy, truncate
 from .tree import FolderTree
 from .walk import FOLDER_MODE, Walk
 
@@ -100,7 +100,7 @@ class FolderStorage:
         permission: int | None = None,
     ) -> None:
         """Write a file; it has its name only when it is whole."""
-        begin = partial(Upload, self._walk, path, actor, overwrite=overwrite, permission=permission)
+        begin = partial(FileUpload, self._walk, path, actor, overwrite=overwrite, permission=permission)
         await self._write(path, begin, pieces)
 
     async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
@@ -167,7 +167,7 @@ class FolderStorage:
             yield piece
 
     async def _write(
-        self, path: StoragePath, begin: Callable[[], Upload | Appending], pieces: AsyncIterator[bytes]
+        self, path: StoragePath, begin: Callable[[], FileUpload | Appending], pieces: AsyncIterator[bytes]
     ) -> None:
         file = await self._hold(path, begin)
         try:

@@ -83,7 +83,7 @@ class Reading:
                 self._descriptor = None
 
 
-class Upload:
+class FileUpload:
     """A file that is being written, and has no name of its own until `finish`. Folders are made at once."""
 
     def __init__(
@@ -246,7 +246,9 @@ def copy(
         with naming(source):
             reading = os.open(entry.proc, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            upload = Upload(walk, target, actor, overwrite=overwrite, permission=entry.stat.st_mode & 0o777)
+            upload = FileUpload(
+                walk, target, actor, overwrite=overwrite, permission=entry.stat.st_mode & 0o777
+            )
             try:
                 upload.fill(reading, go_on)
                 upload.finish((entry.stat.st_atime_ns, entry.stat.st_mtime_ns))
@@ -282,7 +284,7 @@ def concat(
     try:
         with walk.entry(target, actor) as entry:
             permission = entry.stat.st_mode & 0o777
-        upload = Upload(walk, target, actor, overwrite=True, permission=permission)
+        upload = FileUpload(walk, target, actor, overwrite=True, permission=permission)
         try:
             for path in (target, *sources):
                 with walk.entry(path, actor) as entry, naming(path):
