@@ -19,7 +19,7 @@ class JobKind(NamedTuple):
     sub_state: str
 
 
-class Holding(NamedTuple):
+class PlacedResources(NamedTuple):
     """What a task that is placed holds; memory in MB, GPUs of one type."""
 
     virtual_cluster: str
@@ -34,7 +34,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.jobs: Counter[JobKind] = Counter()
-        self.holdings: dict[TaskRef, Holding] = {}
+        self.holdings: dict[TaskRef, PlacedResources] = {}
         self.cpus: Counter[str] = Counter()
         self.memory_mb: Counter[str] = Counter()
         #: by virtual cluster and type
@@ -66,18 +66,18 @@ class Tally:
             holding = self.holdings[task.ref] = _holding(job, task, nodes)
             self._count(holding, 1)
 
-    def _count(self, holding: Holding, sign: int) -> None:
+    def _count(self, holding: PlacedResources, sign: int) -> None:
         self.cpus[holding.virtual_cluster] += sign * holding.cpus
         self.memory_mb[holding.virtual_cluster] += sign * holding.memory_mb
         if holding.gpus:
             self.gpus[holding.virtual_cluster, holding.gpu_type] += sign * holding.gpus
 
 
-def _holding(job: Job, task: Task, nodes: Mapping[str, Node]) -> Holding:
+def _holding(job: Job, task: Task, nodes: Mapping[str, Node]) -> PlacedResources:
     role = job.spec.role(task.ref.role)
     node, given = nodes.get(task.assignment.node), task.assignment.gpus
     types = {gpu.index: gpu.type for gpu in node.gpus} if node is not None and given else {}
-    return Holding(
+    return PlacedResources(
         job.spec.virtual_cluster,
         role.cpu_number,
         role.memory_mb,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.model import Job, State, SubState, Task
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.monitoring.tally import Holding, JobKind, Tally
+from pai_scheduler.monitoring.tally import JobKind, PlacedResources, Tally
 from tests.scheduler.making import make_node, make_role, make_spec
 
 NODES = {"a": make_node("a", gpus={"P100": 2, "V100": 2})}
@@ -43,7 +43,7 @@ def test_a_task_holds_from_its_placement_to_its_end() -> None:
     tally.note_task(job, task, NODES)
     task.state = State.RUNNING
     tally.note_task(job, task, NODES)
-    assert tally.holdings == {task.ref: Holding("vision", 3, 500, 2, "V100")}
+    assert tally.holdings == {task.ref: PlacedResources("vision", 3, 500, 2, "V100")}
     assert (tally.cpus["vision"], tally.memory_mb["vision"]) == (3, 500)
     assert tally.gpus == {("vision", "V100"): 2}
     task.state = State.FAILED
