@@ -121,7 +121,7 @@ async def _run(options: argparse.Namespace) -> None:
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(
-            engine: Engine, store: Store, keys: JobKeys, gateway: ssh_gateway.Gateway | None
+            engine: Engine, store: Store, keys: JobKeys, gateway: ssh_gateway.RunningGateway | None
         ) -> None:
             service = Service(
                 engine,

@@ -78,7 +78,7 @@ def check_options(options: argparse.Namespace) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Gateway:
+class RunningGateway:
     """The gateway, which has its port. `where`: what others are told of it."""
 
     where: SshGateway
@@ -96,7 +96,7 @@ class Gateway:
 @asynccontextmanager
 async def open_gateway(
     options: argparse.Namespace, keys: JobKeys, service_url: str
-) -> AsyncIterator[Gateway | None]:
+) -> AsyncIterator[RunningGateway | None]:
     """Take the gateway's port until the end; None: there is to be none. StartError: not at that address.
 
     Its processes ask the service at `service_url`, which may begin to answer later.
@@ -133,7 +133,7 @@ async def open_gateway(
             )
         ) from error
     try:
-        yield Gateway(
+        yield RunningGateway(
             {"host": options.ssh_public_host, "port": supervisor.port, "hostKey": pair.public}, supervisor
         )
     finally:
