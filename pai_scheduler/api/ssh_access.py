@@ -10,7 +10,7 @@ from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshContainer, SshInfo
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.addresses import Door
+from pai_scheduler.ssh.authorization.addresses import SshAddress
 from pai_scheduler.ssh.keys.key_files import key_folder, key_name
 from pai_scheduler.ssh.keys.login_name import LoginName
 
@@ -49,7 +49,7 @@ class SshHandler(ApiHandler):
         }
         self.answer(answer)
 
-    def _container(self, job: Job, door: Door) -> SshContainer:
+    def _container(self, job: Job, door: SshAddress) -> SshContainer:
         gateway, task, off = self.desk.ssh, door.task.ref, door.off
         host, port, user = "", "", ""
         if door.published is not None:

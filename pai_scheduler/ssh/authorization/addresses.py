@@ -16,7 +16,7 @@ _AT_ONCE, _SECONDS = 16, 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class SshAddress:
     """A task's own SSH server. `published`: where others than this machine reach it; `off`: why it is not."""
 
     task: Task
@@ -24,20 +24,20 @@ class Door:
     off: Message | None = None
 
 
-async def doors(engine: Engine, job: Job) -> list[Door]:
+async def doors(engine: Engine, job: Job) -> list[SshAddress]:
     """List the doors of the running tasks of a job, in the order of its roles."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def look(task: Task) -> Door:
+    async def look(task: Task) -> SshAddress:
         # where tasks have no machine of their own nothing is published, and to ask would start a server
         if engine.shares_host_ports:
-            return Door(task)
+            return SshAddress(task)
         try:
             async with slots, asyncio.timeout(_SECONDS):
-                return Door(task, (await engine.ssh_endpoint(task.ref)).published)
+                return SshAddress(task, (await engine.ssh_endpoint(task.ref)).published)
         except NoSshEndpointError as error:
-            return Door(task, off=error.message)
+            return SshAddress(task, off=error.message)
         except TimeoutError:
-            return Door(task, off=msg("Nobody could say in time whether its SSH server answers."))
+            return SshAddress(task, off=msg("Nobody could say in time whether its SSH server answers."))
 
     return list(await asyncio.gather(*(look(task) for task in running(job))))

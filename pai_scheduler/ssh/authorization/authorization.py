@@ -28,7 +28,7 @@ from pai_scheduler.ssh.keys.session_token import Passport
 from pai_scheduler.ssh.keys.signed_link import is_good, sign_link
 from pai_scheduler.store.store import Store
 
-from .addresses import Door, doors
+from .addresses import SshAddress, doors
 from .audit import Audit
 from .task_choice import choose, named
 
@@ -193,7 +193,7 @@ class Entrance:
         job = named(live, name)
         return name if job is None else job.name
 
-    async def doors(self, job: Job) -> list[Door]:
+    async def doors(self, job: Job) -> list[SshAddress]:
         """List the running tasks of a job, and where they are reached."""
         return await doors(self._engine, self._writer.core.jobs.get(job.id, job))
 
