@@ -10,7 +10,7 @@ from pai_scheduler.job.messages import choose_locale, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.authorization import Entrance, HeldLogin
+from pai_scheduler.ssh.authorization.authorization import HeldLogin, SshAuthorization
 from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, Target
 
 from .auth import bearer_token, unauthorized
@@ -33,7 +33,7 @@ class GatewayHandler(ApiHandler):
         return _GATEWAY
 
     @property
-    def entrance(self) -> Entrance:
+    def entrance(self) -> SshAuthorization:
         """Give who decides; 404 where nobody can log into tasks."""
         return self.service.entrance
 

@@ -55,7 +55,7 @@ from pai_scheduler.rest.errors import (
     no_virtual_cluster,
 )
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.authorization import Entrance
+from pai_scheduler.ssh.authorization.authorization import SshAuthorization
 from pai_scheduler.ssh.authorization.key_storage import KeyFiles
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.files import Files
@@ -170,7 +170,9 @@ class Service:
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
         )
         self._entrance = (
-            Entrance(keys, engine, store, self._reader, self._writer, clock) if keys is not None else None
+            SshAuthorization(keys, engine, store, self._reader, self._writer, clock)
+            if keys is not None
+            else None
         )
         self._key_files = (
             KeyFiles(keys, lambda: job_files.files) if keys is not None and job_files is not None else None
@@ -460,7 +462,7 @@ class Service:
         return self._job_files.files
 
     @property
-    def entrance(self) -> Entrance:
+    def entrance(self) -> SshAuthorization:
         """Give who lets people into tasks; RequestError where nobody can log into any."""
         if self._entrance is None:
             raise no_entrance()

@@ -86,7 +86,7 @@ class HeldLogin:
     credential: str = field(repr=False)
 
 
-class Entrance:
+class SshAuthorization:
     """Decides who comes in. `clock` gives ms since the epoch."""
 
     def __init__(
