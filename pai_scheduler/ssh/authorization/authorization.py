@@ -58,7 +58,7 @@ class Users(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class TaskAccess:
     """A task that may be entered: where its SSH server listens, and the keys by which both are known.
 
     `forward`: the hosts to which it may forward. `notice`: what whoever opens a shell must know.
@@ -124,7 +124,7 @@ class SshAuthorization:
             passport = await self._by_key(users, login, names, credential)
         return None if passport is None else (passport, passport.sealed(self.keys.signature))
 
-    async def open(self, users: Users, login: str, sealed: str) -> Way:
+    async def open(self, users: Users, login: str, sealed: str) -> TaskAccess:
         """Choose the task that is meant, for somebody who has logged in. RequestError says why not."""
         passport = self._read(login, sealed)
         if passport.issued + _WEEK_MS < self._now():
@@ -146,7 +146,7 @@ class SshAuthorization:
         notice = None if way.isolated else _no_isolation(job.name)
         identity, host_key = self.keys.identity(job.id), self.keys.host(job.id)
         forward = _forward(attempt)
-        return Way(job, ref, way.host, way.port, identity, host_key, forward, notice, way.signals)
+        return TaskAccess(job, ref, way.host, way.port, identity, host_key, forward, notice, way.signals)
 
     async def revoked(self, users: Users, held: Sequence[HeldLogin]) -> list[int]:
         """Give the places of those who may not stay: their key or token is good no more, or they are gone.
