@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pai_scheduler.core.events import Accessed
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.ssh.keys.session_token import Passport
+from pai_scheduler.ssh.keys.session_token import SessionToken
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Audit:
         self._rooms: dict[str, _Room] = {}
 
     async def opened(
-        self, who: Passport, task: TaskRef, peer: str, what: Sequence[str], detail: str, now: int
+        self, who: SessionToken, task: TaskRef, peer: str, what: Sequence[str], detail: str, now: int
     ) -> None:
         """Somebody has begun to do `what` in a task."""
         things = [_thing(kind, _plain(detail)) for kind in what]
@@ -58,7 +58,7 @@ class Audit:
         )
 
     async def closed(
-        self, who: Passport, task: TaskRef, peer: str, what: Sequence[str], seconds: float, now: int
+        self, who: SessionToken, task: TaskRef, peer: str, what: Sequence[str], seconds: float, now: int
     ) -> None:
         """Everything that somebody did in a task over one connection is over."""
         message = msg(
@@ -73,7 +73,7 @@ class Audit:
         await self._write(who, task, now, message, data)
 
     async def _write(
-        self, who: Passport, task: TaskRef, now: int, message: Message, data: dict[str, object]
+        self, who: SessionToken, task: TaskRef, now: int, message: Message, data: dict[str, object]
     ) -> None:
         _log.info("%s", message, extra={"user": who.user, "task": task.name})
         room = self._rooms.pop(task.job_id, None) or _Room(_MOST, now)

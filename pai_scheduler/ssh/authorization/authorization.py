@@ -24,7 +24,7 @@ from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from pai_scheduler.ssh.keys.login_name import LoginName, readings
 from pai_scheduler.ssh.keys.ppk import ppk
 from pai_scheduler.ssh.keys.public_key import PublicKey, PublicKeyError
-from pai_scheduler.ssh.keys.session_token import Passport
+from pai_scheduler.ssh.keys.session_token import SessionToken
 from pai_scheduler.ssh.keys.signed_link import is_good, sign_link
 from pai_scheduler.store.store import Store
 
@@ -109,7 +109,7 @@ class SshAuthorization:
 
     async def login(
         self, users: Users, login: str, method: str, credential: str
-    ) -> tuple[Passport, str] | None:
+    ) -> tuple[SessionToken, str] | None:
         """Tell who logs in with a token or a public key, and give the sealed passport; None: nobody.
 
         The same for a wrong user, job or key, so that nobody learns which there are. That a public key's
@@ -248,7 +248,7 @@ class SshAuthorization:
 
     async def _by_token(
         self, users: Users, login: str, names: Sequence[LoginName], token: str
-    ) -> Passport | None:
+    ) -> SessionToken | None:
         if not token.strip():
             return None
         try:
@@ -259,21 +259,21 @@ class SshAuthorization:
             return None  # a token that is good for something else
         if caller is None or not any(caller.may_act_for(name.user) for name in names):
             return None
-        return Passport(login, caller.name, "token", self._now(), admin=caller.admin)
+        return SessionToken(login, caller.name, "token", self._now(), admin=caller.admin)
 
     async def _by_key(
         self, users: Users, login: str, names: Sequence[LoginName], line: str
-    ) -> Passport | None:
+    ) -> SessionToken | None:
         try:
             key = PublicKey.parse(line)
         except PublicKeyError:
             return None
         for name in names:
             if job := self._job_of(name, key):
-                return Passport(login, job.user, "job", self._now(), job=job.id)
+                return SessionToken(login, job.user, "job", self._now(), job=job.id)
         for name in names:
             if await self._registered(users, name.user, key.fingerprint):
-                return Passport(login, name.user, "key", self._now(), key=key.fingerprint)
+                return SessionToken(login, name.user, "key", self._now(), key=key.fingerprint)
         return None
 
     def _job_of(self, name: LoginName, key: PublicKey) -> Job | None:
@@ -294,7 +294,7 @@ class SshAuthorization:
         except RequestError:
             return True  # nobody can be asked, and nobody has said that the user is gone
 
-    async def _still(self, users: Users, passport: Passport) -> Principal:
+    async def _still(self, users: Users, passport: SessionToken) -> Principal:
         """Give who this is now; RequestError where it is nobody any more."""
         if passport.proof == "key" and not await self._registered(users, passport.user, passport.key):
             raise _nobody()
@@ -318,15 +318,15 @@ class SshAuthorization:
         again = await self._by_token(users, held.login, readings(held.login), held.credential)
         return again is not None and again.user == passport.user
 
-    def _read(self, login: str, sealed: str) -> Passport:
-        passport = Passport.opened(sealed, self.keys.signature)
+    def _read(self, login: str, sealed: str) -> SessionToken:
+        passport = SessionToken.opened(sealed, self.keys.signature)
         if passport is None or passport.login != login:
             raise _nobody()
         return passport
 
     # -- which ----------------------------------------------------------------------------------------------
 
-    def _jobs_of(self, names: Sequence[LoginName], passport: Passport) -> list[Job]:
+    def _jobs_of(self, names: Sequence[LoginName], passport: SessionToken) -> list[Job]:
         """List the jobs among which a login name chooses; for a job's key, that job."""
         users = dict.fromkeys(name.user for name in names)
         return [
@@ -338,7 +338,7 @@ class SshAuthorization:
         if len(self._opened) > _MOST_REMEMBERED:
             self._opened.popitem(last=False)
 
-    def _meant(self, passport: Passport) -> TaskRef | None:
+    def _meant(self, passport: SessionToken) -> TaskRef | None:
         """Find the task again after a restart of ours."""
         caller = Principal(passport.user, passport.admin)
         names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]

@@ -18,7 +18,7 @@ Proof = Literal["job", "key", "token"]
 
 
 @dataclass(frozen=True, slots=True)
-class Passport:
+class SessionToken:
     """Who logged in as `login`, and how. `job`: the id of the only job that may be opened; empty: any.
 
     `key`: the fingerprint of the registered key. `issued` in ms since the epoch.
@@ -48,7 +48,7 @@ class Passport:
         return f"{encoded}.{sign(_text(encoded))}"
 
     @classmethod
-    def opened(cls, text: str, sign: Callable[[str], str]) -> Passport | None:
+    def opened(cls, text: str, sign: Callable[[str], str]) -> SessionToken | None:
         """Read such a text; None where it is none of ours."""
         encoded, _, signature = text.partition(".")
         genuine = sign(_text(encoded)).encode()

@@ -7,9 +7,9 @@ import pytest
 from pai_scheduler.core.events import Accessed
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.authorization.audit import Audit
-from pai_scheduler.ssh.keys.session_token import Passport
+from pai_scheduler.ssh.keys.session_token import SessionToken
 
-WHO = Passport("alice+one", "alice", "token", 1)
+WHO = SessionToken("alice+one", "alice", "token", 1)
 TASK = TaskRef("abc", 0, "worker", 1)
 HOUR = 3_600_000
 

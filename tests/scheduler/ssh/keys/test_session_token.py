@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.session_token import Passport
+from pai_scheduler.ssh.keys.session_token import SessionToken
 
 SIGN = JobKeys(b"secret").signature
-ALICE = Passport("alice+one", "alice", "job", 1, job="abc")
+ALICE = SessionToken("alice+one", "alice", "job", 1, job="abc")
 
 
 @given(st.text(), st.text(), st.integers())
 def test_a_passport_is_read_as_it_was_sealed(login: str, user: str, issued: int) -> None:
-    passport = Passport(login, user, "token", issued, admin=True)
-    assert Passport.opened(passport.sealed(SIGN), SIGN) == passport
+    passport = SessionToken(login, user, "token", issued, admin=True)
+    assert SessionToken.opened(passport.sealed(SIGN), SIGN) == passport
 
 
 @given(st.data())
@@ -23,24 +23,24 @@ def test_no_character_of_it_can_be_changed(data: st.DataObject) -> None:
     sealed = ALICE.sealed(SIGN)
     place = data.draw(st.integers(0, len(sealed) - 1))
     letter = data.draw(st.characters().filter(lambda letter: letter != sealed[place]))
-    assert Passport.opened(sealed[:place] + letter + sealed[place + 1 :], SIGN) is None
+    assert SessionToken.opened(sealed[:place] + letter + sealed[place + 1 :], SIGN) is None
 
 
 def test_another_secret_makes_no_passport_of_ours() -> None:
-    assert Passport.opened(ALICE.sealed(JobKeys(b"other").signature), SIGN) is None
+    assert SessionToken.opened(ALICE.sealed(JobKeys(b"other").signature), SIGN) is None
 
 
 def test_what_was_signed_for_another_purpose_is_no_passport() -> None:
     encoded = ALICE.sealed(SIGN).partition(".")[0]
-    assert Passport.opened(f"{encoded}.{SIGN(encoded)}", SIGN) is None
+    assert SessionToken.opened(f"{encoded}.{SIGN(encoded)}", SIGN) is None
 
 
 def test_two_who_log_in_alike_have_two_passports() -> None:
-    again = Passport("alice+one", "alice", "job", 1, job="abc")
+    again = SessionToken("alice+one", "alice", "job", 1, job="abc")
     assert again.sealed(SIGN) != ALICE.sealed(SIGN)
 
 
 def test_how_it_was_proved_is_said() -> None:
     assert str(ALICE.by) == "the job's key"
-    assert str(Passport("a", "a", "key", 1, key="SHA256:x").by) == "key SHA256:x"
-    assert str(Passport("a", "a", "token", 1).by) == "token"
+    assert str(SessionToken("a", "a", "key", 1, key="SHA256:x").by) == "key SHA256:x"
+    assert str(SessionToken("a", "a", "token", 1).by) == "token"
