@@ -28,7 +28,7 @@ _FAREWELL_SECONDS = 1.0
 _ChannelT = TypeVar("_ChannelT")
 
 
-class Entrance(Protocol):
+class GatewayContext(Protocol):
     """What stands behind all connections of this process."""
 
     def came(self, connection: Connection) -> None:
@@ -47,7 +47,7 @@ class Entrance(Protocol):
 class Connection(asyncssh.SSHServer):
     """A connection of a client's. Nothing is passed on, and no task is known, before they have logged in."""
 
-    def __init__(self, entrance: Entrance) -> None:
+    def __init__(self, entrance: GatewayContext) -> None:
         self.failures = 0
         self.tried = self.proved = False
         #: where the client is, as asyncio knows it
