@@ -33,7 +33,7 @@ class Visitor:
     credential: Credential = field(repr=False)
 
 
-class Visit:
+class ClientSession:
     """What one client's connection does in a task."""
 
     def __init__(self, visitor: Visitor, service: ServiceClient, notes: Notes, keepalive: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import asyncssh
 
 from . import forwarding
-from .client_session import NoWayError, Visit
+from .client_session import ClientSession, NoWayError
 from .forwarding import NotForwardedError
 from .login_throttle import Credential
 from .messages import LoginAnswer, Target
@@ -37,7 +37,7 @@ class GatewayContext(Protocol):
     async def admit(self, connection: Connection, credential: Credential) -> LoginAnswer | None:
         """Find out whom a credential (login name, method, key or token) proves; None: nobody."""
 
-    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
+    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
         """Let in whom that credential proves."""
 
     def gone(self, connection: Connection) -> None:
@@ -52,7 +52,7 @@ class Connection(asyncssh.SSHServer):
         self.tried = self.proved = False
         #: where the client is, as asyncio knows it
         self.peer = ""
-        self.visit: Visit | None = None
+        self.visit: ClientSession | None = None
         self.line: Line
         self.ssh: asyncssh.SSHServerConnection
         self._entrance = entrance
@@ -220,7 +220,7 @@ class Connection(asyncssh.SSHServer):
     # how they get it
 
     @property
-    def _visit(self) -> Visit:
+    def _visit(self) -> ClientSession:
         if self.visit is None:
             raise asyncssh.PermissionDenied("Nobody has logged in")
         return self.visit

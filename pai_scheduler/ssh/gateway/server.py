@@ -12,7 +12,7 @@ from contextlib import suppress
 import asyncssh
 
 from .audit_queue import Notes
-from .client_session import Visit, Visitor
+from .client_session import ClientSession, Visitor
 from .connection import Connection
 from .login_throttle import Credential, Guard
 from .messages import MOST_HELD, LoginAnswer
@@ -126,11 +126,11 @@ class Server:
                 )
             return None
 
-    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> Visit:
+    def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
         """Begin a visit."""
         self._waiting.leave(connection)
         visitor = Visitor(credential[0], connection.peer, answer, credential)
-        return Visit(visitor, self._service, self._notes, self._keepalive)
+        return ClientSession(visitor, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection."""
