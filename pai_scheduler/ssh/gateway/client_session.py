@@ -24,7 +24,7 @@ class NoWayError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class AuthenticatedClient:
     """Who logged in as `login`, from the address `peer`; `credential`: login name, method, key or token."""
 
     login: str
@@ -36,7 +36,9 @@ class Visitor:
 class ClientSession:
     """What one client's connection does in a task."""
 
-    def __init__(self, visitor: Visitor, service: ServiceClient, notes: Notes, keepalive: float) -> None:
+    def __init__(
+        self, visitor: AuthenticatedClient, service: ServiceClient, notes: Notes, keepalive: float
+    ) -> None:
         self.visitor = visitor
         #: as the last session has it
         self.language = "en"

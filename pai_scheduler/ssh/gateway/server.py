@@ -12,7 +12,7 @@ from contextlib import suppress
 import asyncssh
 
 from .audit_queue import Notes
-from .client_session import ClientSession, Visitor
+from .client_session import AuthenticatedClient, ClientSession
 from .connection import Connection
 from .login_throttle import Credential, Guard
 from .messages import MOST_HELD, LoginAnswer
@@ -129,7 +129,7 @@ class Server:
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
         """Begin a visit."""
         self._waiting.leave(connection)
-        visitor = Visitor(credential[0], connection.peer, answer, credential)
+        visitor = AuthenticatedClient(credential[0], connection.peer, answer, credential)
         return ClientSession(visitor, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
