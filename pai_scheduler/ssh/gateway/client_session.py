@@ -19,7 +19,7 @@ from .upstream import UnreachableError, Upstream, reach
 _log = logging.getLogger(__name__)
 
 
-class NoWayError(Exception):
+class TaskUnreachableError(Exception):
     """The task cannot be reached; the text is a sentence for the person."""
 
 
@@ -82,7 +82,7 @@ class ClientSession:
                 ) from error
             if self._over:
                 upstream.finish()
-                raise NoWayError("the client is gone")
+                raise TaskUnreachableError("the client is gone")
             if self._revoked:
                 upstream.ssh.abort()
                 raise self._no_way(_revoked())
@@ -161,15 +161,15 @@ class ClientSession:
                 }
             )
         except RefusedError as error:
-            raise NoWayError(str(error)) from error
+            raise TaskUnreachableError(str(error)) from error
         except UnavailableError as error:
             _log.warning("%s", error)
             raise self._no_way(
                 msg("The scheduler does not answer just now. What is open stays open; try again in a minute.")
             ) from error
 
-    def _no_way(self, message: Message) -> NoWayError:
-        return NoWayError(message.in_locale(self.language))
+    def _no_way(self, message: Message) -> TaskUnreachableError:
+        return TaskUnreachableError(message.in_locale(self.language))
 
     def _lost(self) -> None:
         if not self._over:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import asyncssh
 
 from . import forwarding
-from .client_session import ClientSession, NoWayError
+from .client_session import ClientSession, TaskUnreachableError
 from .forwarding import NotForwardedError
 from .login_throttle import Credential
 from .messages import LoginAnswer, Target
@@ -242,7 +242,7 @@ class Connection(asyncssh.SSHServer):
         visit.language = session.language
         try:
             upstream, target = await visit.way(session.agent)
-        except NoWayError as error:
+        except TaskUnreachableError as error:
             session.fail(str(error))
             return
         session.notice = target.get("notice", "")
@@ -275,7 +275,7 @@ class Connection(asyncssh.SSHServer):
                 check(target)
                 self._visit.used("forward", detail)
                 await reach(upstream, end)
-            except NoWayError as error:
+            except TaskUnreachableError as error:
                 end.drop()
                 raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, str(error)) from error
             except NotForwardedError as error:
@@ -306,7 +306,7 @@ class Connection(asyncssh.SSHServer):
         try:
             upstream, _ = await self._visit.way()
             return await listen(upstream)
-        except (NoWayError, NotForwardedError) as error:
+        except (TaskUnreachableError, NotForwardedError) as error:
             self._visit.refused(f"nothing listens for them in the task: {error}")
         except (asyncssh.Error, OSError):
             pass
