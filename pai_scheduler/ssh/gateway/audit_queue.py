@@ -17,7 +17,7 @@ _AGAIN_SECONDS, _LAST_SECONDS = 2.0, 20.0
 _log = logging.getLogger(__name__)
 
 
-class Notes:
+class AuditQueue:
     """A queue, and who carries it. `again`: seconds between two tries."""
 
     def __init__(self, service: ServiceClient, again: float = _AGAIN_SECONDS) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pai_scheduler.job.messages import Message, msg
 
-from .audit_queue import Notes
+from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
 from .messages import Held, Kind, LoginAnswer, Note, Target
 from .service import RefusedError, ServiceClient, UnavailableError
@@ -37,7 +37,7 @@ class ClientSession:
     """What one client's connection does in a task."""
 
     def __init__(
-        self, visitor: AuthenticatedClient, service: ServiceClient, notes: Notes, keepalive: float
+        self, visitor: AuthenticatedClient, service: ServiceClient, notes: AuditQueue, keepalive: float
     ) -> None:
         self.visitor = visitor
         #: as the last session has it

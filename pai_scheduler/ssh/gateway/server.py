@@ -11,7 +11,7 @@ from contextlib import suppress
 
 import asyncssh
 
-from .audit_queue import Notes
+from .audit_queue import AuditQueue
 from .client_session import AuthenticatedClient, ClientSession
 from .connection import Connection
 from .login_throttle import Credential, Guard
@@ -36,7 +36,7 @@ class Server:
     def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
         self._sockets = list(sockets)
         self._service = ServiceClient(settings.service, settings.token)
-        self._notes = Notes(self._service)
+        self._notes = AuditQueue(self._service)
         self._keepalive, self._recheck = settings.keepalive, settings.recheck
         self._guard = Guard()
         self._waiting = PendingClients()

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pai_scheduler.ssh.gateway.audit_queue import Notes
+from pai_scheduler.ssh.gateway.audit_queue import AuditQueue
 from pai_scheduler.ssh.gateway.messages import Note
 from pai_scheduler.ssh.gateway.service import ServiceClient
 from tests.scheduler.ssh.gateway.conftest import Gate, run
@@ -68,7 +68,7 @@ async def test_notes_wait_for_a_service_that_is_away_and_keep_their_order(task: 
     service = StandIn(task.target())
     client = ServiceClient(service.url, service.token)
     service.away = True
-    notes = Notes(client, again=0.02)
+    notes = AuditQueue(client, again=0.02)
     for number in range(20):
         notes.add(note(str(number)))
     service.away = False
@@ -84,7 +84,7 @@ async def test_what_cannot_be_told_in_time_is_logged(
     service = StandIn(task.target())
     client = ServiceClient(service.url, service.token)
     service.away = True
-    notes = Notes(client, again=0.02)
+    notes = AuditQueue(client, again=0.02)
     for _ in range(10_003):
         notes.add(note("x"))
     caplog.set_level(logging.ERROR)
