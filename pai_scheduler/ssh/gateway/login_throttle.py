@@ -35,7 +35,7 @@ class _Lines:
     count: int = 0
 
 
-class Guard:
+class LoginThrottle:
     """What one process of the gateway remembers of those who tried to log in. `now`: seconds, ever rising."""
 
     def __init__(

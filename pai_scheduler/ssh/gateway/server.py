@@ -14,7 +14,7 @@ import asyncssh
 from .audit_queue import AuditQueue
 from .client_session import AuthenticatedClient, ClientSession
 from .connection import Connection
-from .login_throttle import Credential, Guard
+from .login_throttle import Credential, LoginThrottle
 from .messages import MOST_HELD, LoginAnswer
 from .pending_clients import PendingClients
 from .service import ServiceClient, UnavailableError
@@ -38,7 +38,7 @@ class Server:
         self._service = ServiceClient(settings.service, settings.token)
         self._notes = AuditQueue(self._service)
         self._keepalive, self._recheck = settings.keepalive, settings.recheck
-        self._guard = Guard()
+        self._guard = LoginThrottle()
         self._waiting = PendingClients()
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
-from pai_scheduler.ssh.gateway.login_throttle import Guard, shown
+from pai_scheduler.ssh.gateway.login_throttle import LoginThrottle, shown
 
 HERE = "10.0.0.1"
 
@@ -29,8 +29,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def guard(clock: Clock) -> Guard:
-    return Guard(clock, GuessThrottle(clock, clock.sleep))
+def guard(clock: Clock) -> LoginThrottle:
+    return LoginThrottle(clock, GuessThrottle(clock, clock.sleep))
 
 
 async def _wrong() -> str | None:
@@ -41,7 +41,7 @@ async def _right() -> str | None:
     return "alice"
 
 
-async def test_keys_are_never_slowed_and_never_slow(guard: Guard, clock: Clock) -> None:
+async def test_keys_are_never_slowed_and_never_slow(guard: LoginThrottle, clock: Clock) -> None:
     for number in range(1000):
         assert await guard.check(HERE, ("alice", "publickey", f"ssh-ed25519 {number}"), _wrong) is None
     assert clock.now == 1000
@@ -52,7 +52,9 @@ async def test_keys_are_never_slowed_and_never_slow(guard: Guard, clock: Clock) 
     assert clock.now == begun
 
 
-async def test_a_right_token_comes_in_beside_wrong_ones_for_the_same_name(guard: Guard, clock: Clock) -> None:
+async def test_a_right_token_comes_in_beside_wrong_ones_for_the_same_name(
+    guard: LoginThrottle, clock: Clock
+) -> None:
     for number in range(60):
         await guard.check(HERE, ("bob", "password", f"guess {number}"), _wrong)
     begun = clock.now
@@ -61,7 +63,7 @@ async def test_a_right_token_comes_in_beside_wrong_ones_for_the_same_name(guard:
 
 
 async def test_the_log_has_a_few_lines_and_then_a_sum(
-    guard: Guard, clock: Clock, caplog: pytest.LogCaptureFixture
+    guard: LoginThrottle, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     for number in range(1000):
@@ -76,7 +78,7 @@ async def test_the_log_has_a_few_lines_and_then_a_sum(
     assert "secret" not in caplog.text
 
 
-def test_what_is_remembered_for_the_log_is_bounded(guard: Guard) -> None:
+def test_what_is_remembered_for_the_log_is_bounded(guard: LoginThrottle) -> None:
     for number in range(25_000):
         guard.report(f"10.{number % 256}.{number // 256}.1", "x")
     assert len(guard._lines) == 20_000
