@@ -24,7 +24,7 @@ class Sock(Protocol):
         """Give another number of it."""
 
 
-class Outlet:
+class FlowControl:
     """One connection's way out. It may be closed, and is never full then."""
 
     def __init__(self, sock: Sock) -> None:

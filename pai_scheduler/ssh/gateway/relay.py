@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import asyncssh
 
-from .flow_control import Outlet, Sock
+from .flow_control import FlowControl, Sock
 
 #: The biggest packet that is taken, in bytes of data. Big ones are cheaper; OpenSSH sends up to 256 KiB.
 PACKET_BYTES = 128 * 1024
@@ -56,7 +56,7 @@ class Line:
     """A connection, as its channels' ends see it: there may be so many, and sometimes it takes no more."""
 
     def __init__(self, sock: Sock) -> None:
-        self.outlet = Outlet(sock)
+        self.outlet = FlowControl(sock)
         self.ends: set[End] = set()
 
     @property

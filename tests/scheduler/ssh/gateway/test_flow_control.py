@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from pai_scheduler.ssh.gateway.flow_control import Outlet
+from pai_scheduler.ssh.gateway.flow_control import FlowControl
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def test_it_is_full_until_the_peer_reads_and_tells_once(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     near, far = pair
-    outlet = Outlet(near)
+    outlet = FlowControl(near)
     assert not outlet.full
     sent = fill(near)
     assert outlet.full
@@ -55,7 +55,7 @@ async def test_it_is_full_until_the_peer_reads_and_tells_once(
 
 async def test_who_calls_off_is_not_told(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
-    outlet = Outlet(near)
+    outlet = FlowControl(near)
     sent = fill(near)
     told = asyncio.Event()
     outlet.wait(pytest.fail)
@@ -72,7 +72,7 @@ async def test_a_closed_one_is_never_full_and_keeps_no_connection_open(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:
     near, far = pair
-    outlet = Outlet(near)
+    outlet = FlowControl(near)
     sent = fill(near)
     outlet.wait(pytest.fail)
     outlet.close()
