@@ -13,7 +13,7 @@ from .client_session import ClientSession, TaskUnreachableError
 from .forwarding import NotForwardedError
 from .login_throttle import Credential
 from .messages import LoginAnswer, Target
-from .relay import PACKET_BYTES, End, Line
+from .relay import PACKET_BYTES, End, PeerConnection
 from .session import Session
 from .upstream import Upstream
 
@@ -53,7 +53,7 @@ class Connection(asyncssh.SSHServer):
         #: where the client is, as asyncio knows it
         self.peer = ""
         self.visit: ClientSession | None = None
-        self.line: Line
+        self.line: PeerConnection
         self.ssh: asyncssh.SSHServerConnection
         self._entrance = entrance
         self._answers: dict[Credential, LoginAnswer | None] = {}
@@ -65,7 +65,7 @@ class Connection(asyncssh.SSHServer):
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         """Take the connection."""
         self.ssh = conn
-        self.line = Line(conn.get_extra_info("socket"))
+        self.line = PeerConnection(conn.get_extra_info("socket"))
         peer = conn.get_extra_info("peername")
         self.peer = str(peer[0]) if peer else "?"
         self._entrance.came(self)

@@ -52,7 +52,7 @@ class Channel(Protocol):
         """Set when `pause_writing` and `resume_writing` are called."""
 
 
-class Line:
+class PeerConnection:
     """A connection, as its channels' ends see it: there may be so many, and sometimes it takes no more."""
 
     def __init__(self, sock: Sock) -> None:
@@ -76,7 +76,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     What its peer sends before the other end is ready is kept; that is no more than a piece.
     """
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: PeerConnection) -> None:
         self._line = line
         line.ends.add(self)
         self._channel: Channel | None = None

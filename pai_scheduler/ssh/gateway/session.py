@@ -16,7 +16,7 @@ import asyncssh
 from pai_scheduler.job.messages import choose_locale
 
 from .messages import Kind
-from .relay import PACKET_BYTES, End, Line
+from .relay import PACKET_BYTES, End, PeerConnection
 from .signals import Signals
 
 #: the exit code of what could not be opened, as OpenSSH's client has it
@@ -38,7 +38,7 @@ class Watcher(Protocol):
 class Session(End, asyncssh.SSHServerSession[bytes]):
     """A client's end of a session."""
 
-    def __init__(self, line: Line, watcher: Watcher) -> None:
+    def __init__(self, line: PeerConnection, watcher: Watcher) -> None:
         super().__init__(line)
         #: what is said when a terminal's shell has opened
         self.notice = ""
@@ -128,7 +128,7 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
 
     # what comes of it
 
-    async def begin(self, connection: asyncssh.SSHClientConnection, line: Line) -> None:
+    async def begin(self, connection: asyncssh.SSHClientConnection, line: PeerConnection) -> None:
         """Open it in the task. `asyncssh.ChannelOpenError` where that cannot be, with the reason."""
         channel = self._session
         task = TaskSession(line, self)
@@ -197,7 +197,7 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
 class TaskSession(End, asyncssh.SSHClientSession[bytes]):
     """The task's end of a session."""
 
-    def __init__(self, line: Line, client: Session) -> None:
+    def __init__(self, line: PeerConnection, client: Session) -> None:
         super().__init__(line)
         #: None: the task's server sends them
         self.signals: Signals | None = None

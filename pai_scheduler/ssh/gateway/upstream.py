@@ -10,7 +10,7 @@ import asyncssh
 
 from .forwarding import LOOPBACK
 from .messages import Target
-from .relay import PACKET_BYTES, End, Line
+from .relay import PACKET_BYTES, End, PeerConnection
 from .settings import KEEPALIVE_SECONDS
 
 #: Seconds: until a server that does not answer is given up; for one whose task has just begun to appear.
@@ -30,7 +30,7 @@ class Upstream(asyncssh.SSHClient):
 
     def __init__(self, when_lost: Callable[[], None]) -> None:
         self.ssh: asyncssh.SSHClientConnection
-        self.line: Line
+        self.line: PeerConnection
         self._when_lost = when_lost
 
     # what asyncssh calls
@@ -38,7 +38,7 @@ class Upstream(asyncssh.SSHClient):
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """Take the connection."""
         self.ssh = conn
-        self.line = Line(conn.get_extra_info("socket"))
+        self.line = PeerConnection(conn.get_extra_info("socket"))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Tell."""

@@ -14,7 +14,7 @@ from typing import Any
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.gateway.relay import End, Line
+from pai_scheduler.ssh.gateway.relay import End, PeerConnection
 from pai_scheduler.ssh.gateway.settings import Settings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from tests.scheduler.ssh.gateway.conftest import Gate, run
@@ -187,7 +187,7 @@ async def ends() -> AsyncIterator[tuple[Made, Made]]:
             near, far = socket.socketpair()
             stack.enter_context(near)
             stack.enter_context(far)
-            end, channel = End(Line(near)), Channel()
+            end, channel = End(PeerConnection(near)), Channel()
             end.connection_made(channel)
             made.append((end, channel))
         yield made[0], made[1]
@@ -247,5 +247,5 @@ def test_an_end_that_is_closed_counts_no_more_and_many_have_smaller_windows() ->
         assert line.window == first
 
 
-async def _line(sock: socket.socket) -> Line:
-    return Line(sock)
+async def _line(sock: socket.socket) -> PeerConnection:
+    return PeerConnection(sock)
