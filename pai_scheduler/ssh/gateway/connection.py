@@ -13,7 +13,7 @@ from .client_session import ClientSession, TaskUnreachableError
 from .forwarding import NotForwardedError
 from .login_throttle import Credential
 from .messages import LoginAnswer, Target
-from .relay import PACKET_BYTES, End, PeerConnection
+from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .session import Session
 from .upstream import Upstream
 
@@ -167,7 +167,7 @@ class Connection(asyncssh.SSHServer):
                 )
                 raise
 
-        async def reach(upstream: Upstream, end: End) -> None:
+        async def reach(upstream: Upstream, end: ChannelEnd) -> None:
             await upstream.connect(end, dest_host, dest_port, orig_host, orig_port)
 
         return self._forwarded(self.ssh.create_tcp_channel, check, reach, f"{dest_host}:{dest_port}")
@@ -175,7 +175,7 @@ class Connection(asyncssh.SSHServer):
     def unix_connection_requested(self, dest_path: str) -> Any:
         """Pass a connection to a socket file on."""
 
-        async def reach(upstream: Upstream, end: End) -> None:
+        async def reach(upstream: Upstream, end: ChannelEnd) -> None:
             await upstream.connect_to_path(end, dest_path)
 
         return self._forwarded(self.ssh.create_unix_channel, lambda _: None, reach, dest_path[:200])
@@ -183,7 +183,7 @@ class Connection(asyncssh.SSHServer):
     async def server_requested(self, listen_host: str, listen_port: int) -> Any:
         """Let the task listen for them, on its loopback only, whatever they named."""
 
-        def open_to_client(end: End, orig_host: str, orig_port: int, port: int) -> Awaitable[object]:
+        def open_to_client(end: ChannelEnd, orig_host: str, orig_port: int, port: int) -> Awaitable[object]:
             return self.ssh.create_connection(
                 lambda: end,
                 listen_host,
@@ -205,7 +205,7 @@ class Connection(asyncssh.SSHServer):
     async def unix_server_requested(self, listen_path: str) -> Any:
         """Let the task listen for them at a socket file."""
 
-        def open_to_client(end: End) -> Awaitable[object]:
+        def open_to_client(end: ChannelEnd) -> Awaitable[object]:
             return self.ssh.create_unix_connection(
                 lambda: end, listen_path, window=self.line.window, max_pktsize=PACKET_BYTES
             )
@@ -262,14 +262,14 @@ class Connection(asyncssh.SSHServer):
         self,
         create: Callable[..., _ChannelT],
         check: Callable[[Target], None],
-        reach: Callable[[Upstream, End], Coroutine[Any, Any, None]],
+        reach: Callable[[Upstream, ChannelEnd], Coroutine[Any, Any, None]],
         detail: str,
-    ) -> tuple[_ChannelT, Awaitable[End]]:
+    ) -> tuple[_ChannelT, Awaitable[ChannelEnd]]:
         self._check_room()
         channel = create(window=self.line.window, max_pktsize=PACKET_BYTES)
-        end = End(self.line)
+        end = ChannelEnd(self.line)
 
-        async def opened() -> End:
+        async def opened() -> ChannelEnd:
             try:
                 upstream, target = await self._visit.way()
                 check(target)
@@ -288,9 +288,11 @@ class Connection(asyncssh.SSHServer):
 
         return channel, opened()
 
-    def _client_end(self, open_to_client: Callable[..., Awaitable[object]]) -> Callable[..., Awaitable[End]]:
-        async def opened(*origin: Any) -> End:
-            end = End(self.line)
+    def _client_end(
+        self, open_to_client: Callable[..., Awaitable[object]]
+    ) -> Callable[..., Awaitable[ChannelEnd]]:
+        async def opened(*origin: Any) -> ChannelEnd:
+            end = ChannelEnd(self.line)
             try:
                 await open_to_client(end, *origin)
             except BaseException:

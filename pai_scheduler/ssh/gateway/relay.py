@@ -57,7 +57,7 @@ class PeerConnection:
 
     def __init__(self, sock: Sock) -> None:
         self.outlet = FlowControl(sock)
-        self.ends: set[End] = set()
+        self.ends: set[ChannelEnd] = set()
 
     @property
     def window(self) -> int:
@@ -70,7 +70,7 @@ class PeerConnection:
         return not self.outlet.full and not any(end.waiting for end in self.ends)
 
 
-class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
+class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     """One end of a channel that is passed on. `line`: the connection that it is in, until it is closed.
 
     What its peer sends before the other end is ready is kept; that is no more than a piece.
@@ -80,7 +80,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._line = line
         line.ends.add(self)
         self._channel: Channel | None = None
-        self._other: End | None = None
+        self._other: ChannelEnd | None = None
         self._kept: list[tuple[bytes, asyncssh.DataType]] = []
         self._input_ended = False
         self._ready = self._gone = self._finishing = False
@@ -152,7 +152,7 @@ class End(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._line.ends.discard(self)
         self._line.outlet.call_off(self._room)
 
-    def join(self, other: End) -> None:
+    def join(self, other: ChannelEnd) -> None:
         """Let what arrives at one leave at the other, from now on."""
         self._other, other._other = other, self
         for end, behind in ((self, other), (other, self)):

@@ -16,7 +16,7 @@ import asyncssh
 from pai_scheduler.job.messages import choose_locale
 
 from .messages import Kind
-from .relay import PACKET_BYTES, End, PeerConnection
+from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .signals import Signals
 
 #: the exit code of what could not be opened, as OpenSSH's client has it
@@ -35,7 +35,7 @@ class Watcher(Protocol):
         """Have the session opened in the task (`begin`), or say why not (`fail`)."""
 
 
-class Session(End, asyncssh.SSHServerSession[bytes]):
+class Session(ChannelEnd, asyncssh.SSHServerSession[bytes]):
     """A client's end of a session."""
 
     def __init__(self, line: PeerConnection, watcher: Watcher) -> None:
@@ -194,7 +194,7 @@ class Session(End, asyncssh.SSHServerSession[bytes]):
         return (ending.join(words.splitlines()) + ending).encode()
 
 
-class TaskSession(End, asyncssh.SSHClientSession[bytes]):
+class TaskSession(ChannelEnd, asyncssh.SSHClientSession[bytes]):
     """The task's end of a session."""
 
     def __init__(self, line: PeerConnection, client: Session) -> None:

@@ -10,7 +10,7 @@ import asyncssh
 
 from .forwarding import LOOPBACK
 from .messages import Target
-from .relay import PACKET_BYTES, End, PeerConnection
+from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .settings import KEEPALIVE_SECONDS
 
 #: Seconds: until a server that does not answer is given up; for one whose task has just begun to appear.
@@ -67,9 +67,9 @@ class Upstream(asyncssh.SSHClient):
 
         look()
 
-    async def connect(self, client: End, host: str, port: int, orig_host: str, orig_port: int) -> None:
+    async def connect(self, client: ChannelEnd, host: str, port: int, orig_host: str, orig_port: int) -> None:
         """Connect to a port, for a client's channel. ChannelOpenError with the task's server's reason."""
-        end = End(self.line)
+        end = ChannelEnd(self.line)
         await self._opened(
             end,
             self.ssh.create_connection(
@@ -84,9 +84,9 @@ class Upstream(asyncssh.SSHClient):
         )
         end.join(client)
 
-    async def connect_to_path(self, client: End, path: str) -> None:
+    async def connect_to_path(self, client: ChannelEnd, path: str) -> None:
         """Connect to a socket file in the same way."""
-        end = End(self.line)
+        end = ChannelEnd(self.line)
         await self._opened(
             end,
             self.ssh.create_unix_connection(
@@ -96,14 +96,14 @@ class Upstream(asyncssh.SSHClient):
         end.join(client)
 
     async def listen(
-        self, port: int, open_to_client: Callable[[str, int, int], Awaitable[End]]
+        self, port: int, open_to_client: Callable[[str, int, int], Awaitable[ChannelEnd]]
     ) -> asyncssh.SSHListener:
         """Have a port of the task's loopback listened to, 0: any. asyncssh.ChannelListenError where not.
 
         What connects to it before the answer has been read, a moment later, is refused.
         """
 
-        async def connected(orig_host: str, orig_port: int) -> End:
+        async def connected(orig_host: str, orig_port: int) -> ChannelEnd:
             return await self._to_client(open_to_client(orig_host, orig_port, listener.get_port()))
 
         listener = await self.ssh.create_server(
@@ -112,7 +112,7 @@ class Upstream(asyncssh.SSHClient):
         return listener
 
     async def listen_at_path(
-        self, path: str, open_to_client: Callable[[], Awaitable[End]]
+        self, path: str, open_to_client: Callable[[], Awaitable[ChannelEnd]]
     ) -> asyncssh.SSHListener:
         """Have a socket file listened to in the same way."""
         return await self.ssh.create_unix_server(
@@ -122,14 +122,14 @@ class Upstream(asyncssh.SSHClient):
             max_pktsize=PACKET_BYTES,
         )
 
-    async def _to_client(self, opening: Awaitable[End]) -> End:
+    async def _to_client(self, opening: Awaitable[ChannelEnd]) -> ChannelEnd:
         client = await opening
-        end = End(self.line)
+        end = ChannelEnd(self.line)
         end.join(client)
         return end
 
     @staticmethod
-    async def _opened(end: End, opening: Awaitable[object]) -> None:
+    async def _opened(end: ChannelEnd, opening: Awaitable[object]) -> None:
         try:
             await opening
         except asyncssh.ChannelOpenError:

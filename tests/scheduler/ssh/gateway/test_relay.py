@@ -14,7 +14,7 @@ from typing import Any
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.gateway.relay import End, PeerConnection
+from pai_scheduler.ssh.gateway.relay import ChannelEnd, PeerConnection
 from pai_scheduler.ssh.gateway.settings import Settings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from tests.scheduler.ssh.gateway.conftest import Gate, run
@@ -175,7 +175,7 @@ class Channel:
         del high, low
 
 
-Made = tuple[End, Channel]
+Made = tuple[ChannelEnd, Channel]
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ async def ends() -> AsyncIterator[tuple[Made, Made]]:
             near, far = socket.socketpair()
             stack.enter_context(near)
             stack.enter_context(far)
-            end, channel = End(PeerConnection(near)), Channel()
+            end, channel = ChannelEnd(PeerConnection(near)), Channel()
             end.connection_made(channel)
             made.append((end, channel))
         yield made[0], made[1]
@@ -239,7 +239,7 @@ def test_an_end_that_is_closed_counts_no_more_and_many_have_smaller_windows() ->
     with near, far:
         line = asyncio.run(_line(near))
         first = line.window
-        ends = [End(line) for _ in range(100)]
+        ends = [ChannelEnd(line) for _ in range(100)]
         assert line.window < first
         for end in ends:
             end.connection_lost(None)
