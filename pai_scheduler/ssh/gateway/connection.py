@@ -14,7 +14,7 @@ from .forwarding import NotForwardedError
 from .login_throttle import Credential
 from .messages import LoginAnswer, Target
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
-from .session import Session
+from .session import ClientEnd
 from .upstream import Upstream
 
 #: how many keys (an agent may hold many) and tokens one connection may try
@@ -149,7 +149,7 @@ class Connection(asyncssh.SSHServer):
         """Let a session begin."""
         self._check_room()
         channel = self.ssh.create_server_channel(None, "strict", self.line.window, PACKET_BYTES)
-        return channel, Session(self.line, self)
+        return channel, ClientEnd(self.line, self)
 
     def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> Any:
         """Pass a connection to a port on, of the task or of its job."""
@@ -231,13 +231,13 @@ class Connection(asyncssh.SSHServer):
                 asyncssh.OPEN_RESOURCE_SHORTAGE, f"{_MOST_CHANNELS} channels are open"
             )
 
-    def session_wanted(self, session: Session) -> None:
+    def session_wanted(self, session: ClientEnd) -> None:
         """Open a session in the task."""
         task = asyncio.create_task(self._begin(session))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _begin(self, session: Session) -> None:
+    async def _begin(self, session: ClientEnd) -> None:
         visit = self._visit
         visit.language = session.language
         try:

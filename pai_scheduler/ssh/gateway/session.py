@@ -31,11 +31,11 @@ _SFTP = "sftp"
 class Watcher(Protocol):
     """The connection that a session is in, as far as the session tells it anything."""
 
-    def session_wanted(self, session: Session) -> None:
+    def session_wanted(self, session: ClientEnd) -> None:
         """Have the session opened in the task (`begin`), or say why not (`fail`)."""
 
 
-class Session(ChannelEnd, asyncssh.SSHServerSession[bytes]):
+class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
     """A client's end of a session."""
 
     def __init__(self, line: PeerConnection, watcher: Watcher) -> None:
@@ -197,7 +197,7 @@ class Session(ChannelEnd, asyncssh.SSHServerSession[bytes]):
 class TaskSession(ChannelEnd, asyncssh.SSHClientSession[bytes]):
     """The task's end of a session."""
 
-    def __init__(self, line: PeerConnection, client: Session) -> None:
+    def __init__(self, line: PeerConnection, client: ClientEnd) -> None:
         super().__init__(line)
         #: None: the task's server sends them
         self.signals: Signals | None = None
