@@ -48,7 +48,7 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
         self.lost: Callable[[], str] = lambda: "The connection to the task was lost."
         self._watcher = watcher
         self._session: asyncssh.SSHServerChannel[bytes]
-        self._task: TaskSession | None = None
+        self._task: TaskEnd | None = None
         self._signals: list[str] = []
         self._said = False
 
@@ -131,7 +131,7 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
     async def begin(self, connection: asyncssh.SSHClientConnection, line: PeerConnection) -> None:
         """Open it in the task. `asyncssh.ChannelOpenError` where that cannot be, with the reason."""
         channel = self._session
-        task = TaskSession(line, self)
+        task = TaskEnd(line, self)
         environment = channel.get_environment_bytes()
         if self.signals is not None and self.kind != "sftp":
             signals = Signals(connection, self.signals, task.signal_by_server)
@@ -194,7 +194,7 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
         return (ending.join(words.splitlines()) + ending).encode()
 
 
-class TaskSession(ChannelEnd, asyncssh.SSHClientSession[bytes]):
+class TaskEnd(ChannelEnd, asyncssh.SSHClientSession[bytes]):
     """The task's end of a session."""
 
     def __init__(self, line: PeerConnection, client: ClientEnd) -> None:
