@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 
@@ -105,7 +105,7 @@ async def open_gateway(
         yield None
         return
     pair = keys.gateway_host()
-    settings = Settings(
+    settings = GatewaySettings(
         service_url,
         keys.gateway_token(),
         pair.private.decode(),

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from tests.benchmarks.transfer import make_file
@@ -60,7 +60,9 @@ async def measure(folder: Path, size: int, rounds: int) -> None:
     service = StandIn(task.target())
     own = KeyPair.from_seed(b"b" * 32)
     service.users[own.public] = "alice"
-    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode(), log_level="warning")
+    settings = GatewaySettings(
+        service.url, service.token, KEYS.gateway_host().private.decode(), log_level="warning"
+    )
     supervisor = GatewaySupervisor(settings, "127.0.0.1", 0, processes=1)
     await supervisor.start()
     try:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from tests.testbed.fixtures import provide
@@ -60,7 +60,7 @@ async def gateway(house: House, machine: None) -> AsyncIterator[GatewaySuperviso
     del machine
     keys = JobKeys.in_folder(house.scheduler.data_dir)
     private = keys.gateway_host().private.decode()
-    settings = Settings(house.scheduler.url, keys.gateway_token(), private, keepalive=1)
+    settings = GatewaySettings(house.scheduler.url, keys.gateway_token(), private, keepalive=1)
     supervisor = GatewaySupervisor(settings, HERE, 0, processes=1)
     await supervisor.start()
     with house.known.open("a") as known:

@@ -13,7 +13,7 @@ from functools import partial
 from pai_scheduler.monitoring import logging_setup
 
 from .server import Server
-from .settings import Settings
+from .settings import GatewaySettings
 
 
 def main() -> int:
@@ -21,7 +21,7 @@ def main() -> int:
     line = sys.stdin.buffer.readline()
     if not line:
         return 0
-    settings = Settings.from_line(line)
+    settings = GatewaySettings.from_line(line)
     logging_setup.set_up(settings.log_level, settings.log_format)
     # it says each step of each login, and `info` is for what administrators read
     logging.getLogger("asyncssh").setLevel(logging.WARNING)
@@ -35,7 +35,7 @@ def main() -> int:
     return 0
 
 
-async def _run(settings: Settings) -> None:
+async def _run(settings: GatewaySettings) -> None:
     alone = asyncio.Event()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(partial(_UntilEnd, alone), sys.stdin.buffer)

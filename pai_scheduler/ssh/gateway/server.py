@@ -18,7 +18,7 @@ from .login_throttle import Credential, LoginThrottle
 from .messages import MOST_HELD, LoginAnswer
 from .pending_clients import PendingClients
 from .service import ServiceClient, UnavailableError
-from .settings import Settings
+from .settings import GatewaySettings
 
 #: Seconds for logging in; how often a client that gives none is asked for a sign of life.
 _LOGIN_SECONDS, _KEEPALIVE_TIMES = 60.0, 3
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 class Server:
     """Takes connections from `sockets`, and lets people in as the service says."""
 
-    def __init__(self, settings: Settings, sockets: Sequence[socket.socket]) -> None:
+    def __init__(self, settings: GatewaySettings, sockets: Sequence[socket.socket]) -> None:
         self._sockets = list(sockets)
         self._service = ServiceClient(settings.service, settings.token)
         self._notes = AuditQueue(self._service)

@@ -11,7 +11,7 @@ RECHECK_SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GatewaySettings:
     """`service`: the URL under which `/access/…` is; `host_key`: OpenSSH's PEM; `sockets`: what listens.
 
     `keepalive`: seconds after which a client or a task's server that is silent is asked for a sign of life;
@@ -32,6 +32,6 @@ class Settings:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def from_line(cls, line: bytes) -> Settings:
+    def from_line(cls, line: bytes) -> GatewaySettings:
         """Read them again."""
         return cls(**json.loads(line))

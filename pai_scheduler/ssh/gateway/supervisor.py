@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tornado.netutil import bind_sockets
 
-from .settings import Settings
+from .settings import GatewaySettings
 
 #: Seconds: the pause after a process that died, at first and at most, and after which one has lasted.
 _FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS, _LASTED_SECONDS = 0.1, 30.0, 60.0
@@ -42,7 +42,7 @@ class GatewaySupervisor:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: GatewaySettings,
         host: str,
         port: int,
         *,

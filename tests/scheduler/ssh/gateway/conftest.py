@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from pai_scheduler.ssh.keys.job_keys import KeyPair
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, write_key
@@ -50,7 +50,7 @@ class Gate:
         pair = KeyPair.from_seed(b"a" * 32)
         self.key = write_key(folder / "key", pair)
         service.users[pair.public] = "alice"
-        settings = Settings(
+        settings = GatewaySettings(
             service.url, service.token, KEYS.gateway_host().private.decode(), log_level="debug", recheck=0.1
         )
         self.supervisor = GatewaySupervisor(settings, "127.0.0.1", 0, processes=1)

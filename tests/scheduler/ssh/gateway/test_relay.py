@@ -15,7 +15,7 @@ import asyncssh
 import pytest
 
 from pai_scheduler.ssh.gateway.relay import ChannelEnd, PeerConnection
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, free_port
@@ -99,7 +99,9 @@ async def test_a_client_that_is_silent_for_too_long_is_gone_and_what_it_ran_too(
     service: StandIn, tmp_path: Path
 ) -> None:
     gate = Gate(service, tmp_path)
-    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode(), keepalive=0.3)
+    settings = GatewaySettings(
+        service.url, service.token, KEYS.gateway_host().private.decode(), keepalive=0.3
+    )
     gate.supervisor = GatewaySupervisor(settings, "127.0.0.1", 0, processes=1)
     await gate.start()
     client = await asyncio.create_subprocess_exec(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.ssh.gateway.settings import Settings
+from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
@@ -77,7 +77,7 @@ async def test_without_the_scheduler_what_is_open_goes_on_and_nothing_new_is_tak
         assert (await connection.run("echo more")).stdout == "more\n"
         # another scheduler takes the port meanwhile
         other = GatewaySupervisor(
-            Settings(service.url, service.token, KEYS.gateway_host().private.decode()),
+            GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode()),
             "127.0.0.1",
             gate.port,
             asked=True,
@@ -95,7 +95,7 @@ async def test_a_scheduler_that_is_killed_is_missed_by_none_that_are_in(
     service: StandIn, tmp_path: Path, task: TaskServer
 ) -> None:
     gate = Gate(service, tmp_path)
-    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode())
+    settings = GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode())
     program = (
         "import asyncio, sys\n"
         "from pai_scheduler.ssh.gateway.settings import Settings\n"
@@ -137,7 +137,7 @@ async def test_what_is_secret_is_in_no_command_line_and_no_environment(gate: Gat
 
 
 async def test_a_taken_port_that_was_asked_for_is_an_error_and_another_is_not(service: StandIn) -> None:
-    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode())
+    settings = GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode())
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -155,7 +155,7 @@ async def test_a_taken_port_that_was_asked_for_is_an_error_and_another_is_not(se
 async def test_containers_come_by_an_address_of_their_own_and_nobody_misses_one_that_cannot_be_had(
     service: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = Settings(service.url, service.token, KEYS.gateway_host().private.decode())
+    settings = GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode())
     gate = Gate(service, tmp_path)
     await gate.supervisor.start("127.0.0.2")
     first = gate.supervisor.process_ids
@@ -193,7 +193,9 @@ async def test_containers_come_by_an_address_of_their_own_and_nobody_misses_one_
 async def test_a_process_that_cannot_run_is_tried_again_more_and_more_rarely(
     service: StandIn, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broken = GatewaySupervisor(Settings(service.url, service.token, "no key"), "127.0.0.1", 0, processes=1)
+    broken = GatewaySupervisor(
+        GatewaySettings(service.url, service.token, "no key"), "127.0.0.1", 0, processes=1
+    )
     await broken.start()
     async with asyncio.timeout(60):
         while sum("another one" in record.message for record in caplog.records) < 3:  # noqa: ASYNC110
@@ -210,7 +212,7 @@ async def test_a_process_that_cannot_run_is_tried_again_more_and_more_rarely(
 async def test_several_processes_share_the_port(service: StandIn, tmp_path: Path) -> None:
     gate = Gate(service, tmp_path)
     gate.supervisor = GatewaySupervisor(
-        Settings(service.url, service.token, KEYS.gateway_host().private.decode()),
+        GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode()),
         "127.0.0.1",
         0,
         processes=2,
