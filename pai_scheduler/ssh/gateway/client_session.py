@@ -12,7 +12,7 @@ from pai_scheduler.job.messages import Message, msg
 
 from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
-from .messages import Held, Kind, LoginAnswer, Note, Target
+from .messages import Kind, LoginAnswer, Note, OpenLogin, Target
 from .service import RefusedError, ServiceClient, UnavailableError
 from .upstream import UnreachableError, Upstream, reach
 
@@ -107,7 +107,7 @@ class ClientSession:
         _log.warning("%s: %s", self._who(), what, extra=self._about())
 
     @property
-    def held(self) -> Held:
+    def held(self) -> OpenLogin:
         """Say who is in, and by what."""
         login, method, credential = self.visitor.credential
         return {

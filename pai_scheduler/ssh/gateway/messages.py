@@ -84,7 +84,7 @@ class Note(TypedDict):
     seconds: NotRequired[float]
 
 
-class Held(TypedDict):
+class OpenLogin(TypedDict):
     """A login that is still open; `method` and `credential` as in LoginRequest."""
 
     login: str
@@ -96,7 +96,7 @@ class Held(TypedDict):
 class StillRequest(TypedDict):
     """Whether who is in may stay; `MOST_HELD` at most are asked about at once."""
 
-    held: list[Held]
+    held: list[OpenLogin]
 
 
 class StillAnswer(TypedDict):

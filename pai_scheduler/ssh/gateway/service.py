@@ -6,7 +6,16 @@ from typing import Any, cast
 
 import httpx
 
-from .messages import Held, LoginAnswer, LoginRequest, Note, OpenRequest, StillAnswer, StillRequest, Target
+from .messages import (
+    LoginAnswer,
+    LoginRequest,
+    Note,
+    OpenLogin,
+    OpenRequest,
+    StillAnswer,
+    StillRequest,
+    Target,
+)
 
 #: Seconds for an answer: whose token it is may have to be asked at the Hub.
 _SECONDS = 20.0
@@ -62,7 +71,7 @@ class ServiceClient:
         if not answer.is_success:
             raise UnavailableError(f"note: HTTP {answer.status_code}")
 
-    async def still(self, held: list[Held]) -> list[int]:
+    async def still(self, held: list[OpenLogin]) -> list[int]:
         """Ask who may not stay; give their places in the list."""
         request: StillRequest = {"held": held}
         answer = await self._ask("still", request)
