@@ -11,7 +11,7 @@ from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.authorization import HeldLogin, SshAuthorization
-from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, Target
+from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, TaskTarget
 
 from .auth import bearer_token, unauthorized
 from .base_handlers import ApiHandler, Route
@@ -71,7 +71,7 @@ class OpenHandler(GatewayHandler):
         body = self.read_fields("login", "passport")
         self.language = choose_locale(str(body.get("language", "")))
         way = await self.entrance.open(self.desk.authenticator, body["login"], body["passport"])
-        target: Target = {
+        target: TaskTarget = {
             "user": way.job.user,
             "job": way.job.name,
             "task": way.task.hostname,

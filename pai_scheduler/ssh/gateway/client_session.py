@@ -12,7 +12,7 @@ from pai_scheduler.job.messages import Message, msg
 
 from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
-from .messages import Kind, LoginAnswer, Note, OpenLogin, Target
+from .messages import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
 from .service import RefusedError, ServiceClient, UnavailableError
 from .upstream import UnreachableError, Upstream, reach
 
@@ -42,7 +42,7 @@ class ClientSession:
         self.visitor = visitor
         #: as the last session has it
         self.language = "en"
-        self.target: Target | None = None
+        self.target: TaskTarget | None = None
         #: the connections to the task, by the agent that is lent to all that is opened in them
         self._upstreams: dict[str | None, Upstream] = {}
         self._service, self._notes = service, notes
@@ -52,7 +52,7 @@ class ClientSession:
         self._since = 0.0
         self._over = self._revoked = False
 
-    async def way(self, agent: str | None = None) -> tuple[Upstream, Target]:
+    async def way(self, agent: str | None = None) -> tuple[Upstream, TaskTarget]:
         """Give a connection to the task, made when first needed; NoWayError says why there is none.
 
         `agent`: the path of the agent that the client lends to what is opened.
@@ -150,7 +150,7 @@ class ClientSession:
             "The connection to {task} was lost: the task has ended, or its SSH server.", task=task
         ).in_locale(self.language)
 
-    async def _ask(self) -> Target:
+    async def _ask(self) -> TaskTarget:
         visitor = self.visitor
         try:
             return await self._service.open(

@@ -12,7 +12,7 @@ from . import forwarding
 from .client_session import ClientSession, TaskUnreachableError
 from .forwarding import NotForwardedError
 from .login_throttle import Credential
-from .messages import LoginAnswer, Target
+from .messages import LoginAnswer, TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .session import ClientEnd
 from .upstream import Upstream
@@ -158,7 +158,7 @@ class Connection(asyncssh.SSHServer):
         except NotForwardedError as error:
             raise _refused(error) from error
 
-        def check(target: Target) -> None:
+        def check(target: TaskTarget) -> None:
             try:
                 forwarding.check(dest_host, target["forward"])
             except NotForwardedError:
@@ -261,7 +261,7 @@ class Connection(asyncssh.SSHServer):
     def _forwarded(
         self,
         create: Callable[..., _ChannelT],
-        check: Callable[[Target], None],
+        check: Callable[[TaskTarget], None],
         reach: Callable[[Upstream, ChannelEnd], Coroutine[Any, Any, None]],
         detail: str,
     ) -> tuple[_ChannelT, Awaitable[ChannelEnd]]:

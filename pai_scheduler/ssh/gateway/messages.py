@@ -45,7 +45,7 @@ class OpenRequest(TypedDict):
     language: NotRequired[str]
 
 
-class Target(TypedDict):
+class TaskTarget(TypedDict):
     """The task that is meant, and how to reach it.
 
     `host`, `port`: its SSH server, which knows the user `root` with `privateKey` (OpenSSH's PEM) and is known

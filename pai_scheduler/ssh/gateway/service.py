@@ -14,7 +14,7 @@ from .messages import (
     OpenRequest,
     StillAnswer,
     StillRequest,
-    Target,
+    TaskTarget,
 )
 
 #: Seconds for an answer: whose token it is may have to be asked at the Hub.
@@ -54,11 +54,11 @@ class ServiceClient:
             return cast(LoginAnswer, _read(answer))
         raise UnavailableError(f"login: HTTP {answer.status_code}")
 
-    async def open(self, request: OpenRequest) -> Target:
+    async def open(self, request: OpenRequest) -> TaskTarget:
         """Ask which task is meant, and how to reach it; RefusedError says why not."""
         answer = await self._ask("open", request)
         if answer.is_success:
-            return cast(Target, _read(answer))
+            return cast(TaskTarget, _read(answer))
         if answer.status_code in _REFUSALS:
             raise RefusedError(str(_read(answer).get("message") or f"HTTP {answer.status_code}"))
         raise UnavailableError(f"open: HTTP {answer.status_code}")

@@ -9,7 +9,7 @@ from typing import Any
 import asyncssh
 
 from .forwarding import LOOPBACK
-from .messages import Target
+from .messages import TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .settings import KEEPALIVE_SECONDS
 
@@ -146,7 +146,7 @@ class Upstream(asyncssh.SSHClient):
 
 
 async def reach(
-    target: Target,
+    target: TaskTarget,
     when_lost: Callable[[], None],
     keepalive: float = KEEPALIVE_SECONDS,
     agent: str | None = None,
@@ -180,7 +180,7 @@ async def reach(
             raise UnreachableError(f"{type(error).__name__} {error}") from error
 
 
-def _options(target: Target, keepalive: float, agent: str | None) -> Any:
+def _options(target: TaskTarget, keepalive: float, agent: str | None) -> Any:
     key = asyncssh.import_private_key(target["privateKey"])
     host_key = asyncssh.import_public_key(target["hostKey"])
     return asyncssh.SSHClientConnectionOptions(
