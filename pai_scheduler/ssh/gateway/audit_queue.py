@@ -7,7 +7,7 @@ import logging
 from collections import deque
 
 from .messages import Note
-from .service import RefusedError, ServiceClient, UnavailableError
+from .service import ServiceClient, ServiceRefusedError, UnavailableError
 
 #: more than wait while the service is restarted; the oldest are dropped
 _MOST = 10_000
@@ -65,6 +65,6 @@ class AuditQueue:
             _log.debug("%s", error)
             await asyncio.sleep(self._again)
             return False
-        except RefusedError as error:
+        except ServiceRefusedError as error:
             _log.warning("not noted: %s", error)
         return True

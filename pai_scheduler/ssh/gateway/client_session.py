@@ -13,7 +13,7 @@ from pai_scheduler.job.messages import Message, msg
 from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
 from .messages import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
-from .service import RefusedError, ServiceClient, UnavailableError
+from .service import ServiceClient, ServiceRefusedError, UnavailableError
 from .upstream import UnreachableError, Upstream, reach
 
 _log = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class ClientSession:
                     "language": self.language,
                 }
             )
-        except RefusedError as error:
+        except ServiceRefusedError as error:
             raise TaskUnreachableError(str(error)) from error
         except UnavailableError as error:
             _log.warning("%s", error)

@@ -28,7 +28,7 @@ class UnavailableError(Exception):
     """The service does not answer, or not as it should; the text says how, for the log."""
 
 
-class RefusedError(Exception):
+class ServiceRefusedError(Exception):
     """The service refuses; the text is a sentence for the person."""
 
 
@@ -60,14 +60,14 @@ class ServiceClient:
         if answer.is_success:
             return cast(TaskTarget, _read(answer))
         if answer.status_code in _REFUSALS:
-            raise RefusedError(str(_read(answer).get("message") or f"HTTP {answer.status_code}"))
+            raise ServiceRefusedError(str(_read(answer).get("message") or f"HTTP {answer.status_code}"))
         raise UnavailableError(f"open: HTTP {answer.status_code}")
 
     async def note(self, note: Note) -> None:
         """Have something noted. RefusedError: it never will be."""
         answer = await self._ask("note", note)
         if answer.status_code in _REFUSALS:
-            raise RefusedError(f"note: HTTP {answer.status_code}")
+            raise ServiceRefusedError(f"note: HTTP {answer.status_code}")
         if not answer.is_success:
             raise UnavailableError(f"note: HTTP {answer.status_code}")
 

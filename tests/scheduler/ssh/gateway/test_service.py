@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pai_scheduler.ssh.gateway.messages import LoginRequest, Note
-from pai_scheduler.ssh.gateway.service import RefusedError, ServiceClient, UnavailableError
+from pai_scheduler.ssh.gateway.service import ServiceClient, ServiceRefusedError, UnavailableError
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, free_port
 
 NOTE: Note = {"passport": "p", "login": "alice", "peer": "10.0.0.1", "event": "opened", "what": ["shell"]}
@@ -34,7 +34,7 @@ async def test_who_that_is_or_nobody(client: ServiceClient) -> None:
 async def test_a_task_or_why_there_is_none(client: ServiceClient, service: StandIn, task: TaskServer) -> None:
     assert await client.open({"login": "alice", "passport": "p"}) == task.target()
     service.refusal = (404, "没有这个任务。")
-    with pytest.raises(RefusedError, match="没有这个任务"):
+    with pytest.raises(ServiceRefusedError, match="没有这个任务"):
         await client.open({"login": "alice", "passport": "p"})
 
 
