@@ -14,7 +14,7 @@ from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
 from .messages import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
 from .service import ServiceClient, ServiceRefusedError, UnavailableError
-from .upstream import UnreachableError, Upstream, reach
+from .upstream import TaskServerUnreachableError, Upstream, reach
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class ClientSession:
             self.target = await self._ask()
             try:
                 upstream = await reach(self.target, self._lost, self._keepalive, agent)
-            except UnreachableError as error:
+            except TaskServerUnreachableError as error:
                 _log.warning(
                     "the SSH server of %s of %s cannot be reached: %s",
                     self.target["task"],

@@ -21,7 +21,7 @@ _KEEPALIVE_TIMES, _FLUSH_SECONDS, _LOOK_SECONDS = 3, 10.0, 0.05
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "chacha20-poly1305@openssh.com")
 
 
-class UnreachableError(Exception):
+class TaskServerUnreachableError(Exception):
     """The task's server cannot be reached; the text says why, for the log."""
 
 
@@ -174,10 +174,10 @@ async def reach(
             return found
         except ConnectionRefusedError as error:
             if loop.time() > deadline:
-                raise UnreachableError(str(error)) from error
+                raise TaskServerUnreachableError(str(error)) from error
             await asyncio.sleep(_AGAIN_SECONDS)
         except (OSError, TimeoutError, asyncssh.Error) as error:
-            raise UnreachableError(f"{type(error).__name__} {error}") from error
+            raise TaskServerUnreachableError(f"{type(error).__name__} {error}") from error
 
 
 def _options(target: TaskTarget, keepalive: float, agent: str | None) -> Any:

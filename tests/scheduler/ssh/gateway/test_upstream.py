@@ -9,7 +9,7 @@ import pytest
 from asyncssh.packet import String, UInt32
 
 from pai_scheduler.ssh.gateway import upstream
-from pai_scheduler.ssh.gateway.upstream import UnreachableError, reach
+from pai_scheduler.ssh.gateway.upstream import TaskServerUnreachableError, reach
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, free_port
 
@@ -84,7 +84,7 @@ async def test_neither_another_key_nor_another_servers_key_will_do(task: TaskSer
         {"privateKey": wrong.export_private_key().decode()},
         {"hostKey": wrong.export_public_key().decode()},
     ):
-        with pytest.raises(UnreachableError):
+        with pytest.raises(TaskServerUnreachableError):
             await reach(task.target(**change), lambda: None)
 
 
@@ -95,7 +95,7 @@ async def test_whoever_listens_at_the_port_and_is_no_ssh_server_is_given_up(task
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    with pytest.raises(UnreachableError):
+    with pytest.raises(TaskServerUnreachableError):
         await reach(task.target(port=port), lambda: None)
     server.close()
 
@@ -114,7 +114,7 @@ async def test_a_server_that_says_no_more_is_given_up_and_left(
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     target = task.target(port=server.sockets[0].getsockname()[1])
     monkeypatch.setattr(upstream, "_CONNECT_SECONDS", 0.2)
-    with pytest.raises(UnreachableError):
+    with pytest.raises(TaskServerUnreachableError):
         await reach(target, lambda: None)
     async with asyncio.timeout(30):
         while not guests:  # noqa: ASYNC110 - it sees the end of the connection
