@@ -14,7 +14,7 @@ from .audit_queue import AuditQueue
 from .login_throttle import Credential, shown
 from .messages import Kind, LoginAnswer, Note, OpenLogin, TaskTarget
 from .service import ServiceClient, ServiceRefusedError, UnavailableError
-from .upstream import TaskServerUnreachableError, Upstream, reach
+from .upstream import TaskServerConnection, TaskServerUnreachableError, reach
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class ClientSession:
         self.language = "en"
         self.target: TaskTarget | None = None
         #: the connections to the task, by the agent that is lent to all that is opened in them
-        self._upstreams: dict[str | None, Upstream] = {}
+        self._upstreams: dict[str | None, TaskServerConnection] = {}
         self._service, self._notes = service, notes
         self._keepalive = keepalive
         self._opening = asyncio.Lock()
@@ -52,7 +52,7 @@ class ClientSession:
         self._since = 0.0
         self._over = self._revoked = False
 
-    async def way(self, agent: str | None = None) -> tuple[Upstream, TaskTarget]:
+    async def way(self, agent: str | None = None) -> tuple[TaskServerConnection, TaskTarget]:
         """Give a connection to the task, made when first needed; NoWayError says why there is none.
 
         `agent`: the path of the agent that the client lends to what is opened.

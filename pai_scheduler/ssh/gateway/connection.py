@@ -15,7 +15,7 @@ from .login_throttle import Credential
 from .messages import LoginAnswer, TaskTarget
 from .relay import PACKET_BYTES, ChannelEnd, PeerConnection
 from .session import ClientEnd
-from .upstream import Upstream
+from .upstream import TaskServerConnection
 
 #: how many keys (an agent may hold many) and tokens one connection may try
 _MOST_KEYS, _MOST_TOKENS = 20, 6
@@ -167,7 +167,7 @@ class Connection(asyncssh.SSHServer):
                 )
                 raise
 
-        async def reach(upstream: Upstream, end: ChannelEnd) -> None:
+        async def reach(upstream: TaskServerConnection, end: ChannelEnd) -> None:
             await upstream.connect(end, dest_host, dest_port, orig_host, orig_port)
 
         return self._forwarded(self.ssh.create_tcp_channel, check, reach, f"{dest_host}:{dest_port}")
@@ -175,7 +175,7 @@ class Connection(asyncssh.SSHServer):
     def unix_connection_requested(self, dest_path: str) -> Any:
         """Pass a connection to a socket file on."""
 
-        async def reach(upstream: Upstream, end: ChannelEnd) -> None:
+        async def reach(upstream: TaskServerConnection, end: ChannelEnd) -> None:
             await upstream.connect_to_path(end, dest_path)
 
         return self._forwarded(self.ssh.create_unix_channel, lambda _: None, reach, dest_path[:200])
@@ -194,7 +194,7 @@ class Connection(asyncssh.SSHServer):
                 max_pktsize=PACKET_BYTES,
             )
 
-        async def listen(upstream: Upstream) -> asyncssh.SSHListener:
+        async def listen(upstream: TaskServerConnection) -> asyncssh.SSHListener:
             forwarding.check_port(listen_port, least=0)
             listener = await upstream.listen(listen_port, self._client_end(open_to_client))
             self._visit.used("remote-forward", str(listener.get_port()))
@@ -210,7 +210,7 @@ class Connection(asyncssh.SSHServer):
                 lambda: end, listen_path, window=self.line.window, max_pktsize=PACKET_BYTES
             )
 
-        async def listen(upstream: Upstream) -> asyncssh.SSHListener:
+        async def listen(upstream: TaskServerConnection) -> asyncssh.SSHListener:
             listener = await upstream.listen_at_path(listen_path, self._client_end(open_to_client))
             self._visit.used("remote-forward", listen_path[:200])
             return listener
@@ -262,7 +262,7 @@ class Connection(asyncssh.SSHServer):
         self,
         create: Callable[..., _ChannelT],
         check: Callable[[TaskTarget], None],
-        reach: Callable[[Upstream, ChannelEnd], Coroutine[Any, Any, None]],
+        reach: Callable[[TaskServerConnection, ChannelEnd], Coroutine[Any, Any, None]],
         detail: str,
     ) -> tuple[_ChannelT, Awaitable[ChannelEnd]]:
         self._check_room()
@@ -303,7 +303,7 @@ class Connection(asyncssh.SSHServer):
         return opened
 
     async def _listening(
-        self, listen: Callable[[Upstream], Awaitable[asyncssh.SSHListener]]
+        self, listen: Callable[[TaskServerConnection], Awaitable[asyncssh.SSHListener]]
     ) -> asyncssh.SSHListener | bool:
         try:
             upstream, _ = await self._visit.way()

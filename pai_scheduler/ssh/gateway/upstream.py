@@ -25,7 +25,7 @@ class TaskServerUnreachableError(Exception):
     """The task's server cannot be reached; the text says why, for the log."""
 
 
-class Upstream(asyncssh.SSHClient):
+class TaskServerConnection(asyncssh.SSHClient):
     """A connection to a task's server; made by `reach`. `when_lost` is called when it ends."""
 
     def __init__(self, when_lost: Callable[[], None]) -> None:
@@ -150,7 +150,7 @@ async def reach(
     when_lost: Callable[[], None],
     keepalive: float = KEEPALIVE_SECONDS,
     agent: str | None = None,
-) -> Upstream:
+) -> TaskServerConnection:
     """Connect to a task's server; UnreachableError where that cannot be done.
 
     `keepalive`: seconds after which a silent server is asked for a sign of life. `agent`: the path of an
@@ -158,7 +158,7 @@ async def reach(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _APPEAR_SECONDS
-    found = Upstream(when_lost)
+    found = TaskServerConnection(when_lost)
     options = _options(target, keepalive, agent)
     while True:
         try:
