@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .handlers import ForwardHandler
-from .late_routes import Part, Settings
+from .late_routes import Part, RouteSettings
 from .storage_handlers import StorageHandler
 from .upstream import Upstream
 
 
-def make_part(settings: Settings) -> Part:
+def make_part(settings: RouteSettings) -> Part:
     """Make the routes, and the way to the scheduler behind them."""
     upstream = Upstream(settings.api_url, settings.token)
     return Part(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from .code import CodeSubmitter
 from .code_handlers import PlanHandler, SubmitHandler
-from .late_routes import Part, Settings
+from .late_routes import Part, RouteSettings
 
 
-def make_part(settings: Settings) -> Part:
+def make_part(settings: RouteSettings) -> Part:
     """Make the routes, and who submits."""
     submitter = CodeSubmitter(settings.api_url, settings.token, Path(settings.root_dir))
     return Part(

@@ -13,7 +13,7 @@ from traitlets import Unicode, default
 
 from pai_scheduler.rest.models import DEFAULT_URL
 
-from .late_routes import LateRoutes, Settings
+from .late_routes import LateRoutes, RouteSettings
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
@@ -63,7 +63,7 @@ class PAIExtension(ExtensionApp):
         self._routes: list[LateRoutes] = []
         if self.serverapp is None:
             return
-        settings = Settings(self.api_url, self.token, self.serverapp.root_dir, self.serverapp.base_url)
+        settings = RouteSettings(self.api_url, self.token, self.serverapp.root_dir, self.serverapp.base_url)
         application = self.serverapp.web_app
         self._routes = [LateRoutes(application, module, settings) for module, _ in _PARTS]
         application.add_handlers(  # type: ignore[no-untyped-call]

@@ -29,7 +29,7 @@ Route = tuple[str, type[RequestHandler], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RouteSettings:
     """What the routes of every part are made from; `root_dir`: the file browser's folder."""
 
     api_url: str
@@ -55,7 +55,7 @@ class LateRoutes(Router):
     #: jupyter_server looks at each route's target for methods that ask for no login; the handlers see to that
     SUPPORTED_METHODS: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, application: Application, module: str, settings: Settings) -> None:
+    def __init__(self, application: Application, module: str, settings: RouteSettings) -> None:
         self._application, self._module, self._settings = application, module, settings
         self._turn = asyncio.Lock()
         self._part: Part | None = None

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .connect import Connect
 from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
-from .late_routes import Part, Settings
+from .late_routes import Part, RouteSettings
 from .port_handlers import PortHandler
 from .ports import Ports
 from .task_doors import TaskDoors
 from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
 
 
-def make_part(settings: Settings) -> Part:
+def make_part(settings: RouteSettings) -> Part:
     """Make the routes, and the ways into tasks behind them."""
     doors = TaskDoors(settings.api_url, settings.token)
     ports = Ports(doors)

@@ -15,9 +15,9 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from pai_labextension.late_routes import LateRoutes, Part, Settings
+from pai_labextension.late_routes import LateRoutes, Part, RouteSettings
 
-SETTINGS = Settings("http://scheduler", "token", "/folder", "/user/a+b/")
+SETTINGS = RouteSettings("http://scheduler", "token", "/folder", "/user/a+b/")
 
 
 class Names(RequestHandler):
@@ -50,7 +50,7 @@ class Late:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.closed = False
-        self.asked: list[Settings] = []
+        self.asked: list[RouteSettings] = []
         self.threads: list[threading.Thread] = []
         self.refusals = 0
         self.begun, self.go_on = asyncio.Event(), threading.Event()
@@ -70,7 +70,7 @@ class Late:
         module.make_part = self._make_part  # type: ignore[attr-defined]
         return module
 
-    def _make_part(self, settings: Settings) -> Part:
+    def _make_part(self, settings: RouteSettings) -> Part:
         self.asked.append(settings)
         return Part(
             [
