@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from .handlers import ForwardHandler
-from .late_routes import Part, RouteSettings
+from .late_routes import RouteGroup, RouteSettings
 from .storage_handlers import StorageHandler
 from .upstream import Upstream
 
 
-def make_part(settings: RouteSettings) -> Part:
+def make_part(settings: RouteSettings) -> RouteGroup:
     """Make the routes, and the way to the scheduler behind them."""
     upstream = Upstream(settings.api_url, settings.token)
-    return Part(
+    return RouteGroup(
         [
             (r"/pai/api/v1/(.*)", ForwardHandler, {"upstream": upstream}),
             (r"/pai/webhdfs/v1/(.*)", StorageHandler, {"upstream": upstream}),

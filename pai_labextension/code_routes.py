@@ -6,13 +6,13 @@ from pathlib import Path
 
 from .code import CodeSubmitter
 from .code_handlers import PlanHandler, SubmitHandler
-from .late_routes import Part, RouteSettings
+from .late_routes import RouteGroup, RouteSettings
 
 
-def make_part(settings: RouteSettings) -> Part:
+def make_part(settings: RouteSettings) -> RouteGroup:
     """Make the routes, and who submits."""
     submitter = CodeSubmitter(settings.api_url, settings.token, Path(settings.root_dir))
-    return Part(
+    return RouteGroup(
         [
             (r"/pai/code-plan", PlanHandler, {"submitter": submitter}),
             (r"/pai/submit-with-code", SubmitHandler, {"submitter": submitter}),

@@ -39,7 +39,7 @@ class RouteSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RouteGroup:
     """Some routes, and how to close what they have opened."""
 
     routes: Sequence[Route]
@@ -58,7 +58,7 @@ class LateRoutes(Router):
     def __init__(self, application: Application, module: str, settings: RouteSettings) -> None:
         self._application, self._module, self._settings = application, module, settings
         self._turn = asyncio.Lock()
-        self._part: Part | None = None
+        self._part: RouteGroup | None = None
         self._router = RuleRouter()
 
     def find_handler(self, request: HTTPServerRequest, **_kwargs: Any) -> HTTPMessageDelegate:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from .connect import Connect
 from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
-from .late_routes import Part, RouteSettings
+from .late_routes import RouteGroup, RouteSettings
 from .port_handlers import PortHandler
 from .ports import Ports
 from .task_doors import TaskDoors
 from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
 
 
-def make_part(settings: RouteSettings) -> Part:
+def make_part(settings: RouteSettings) -> RouteGroup:
     """Make the routes, and the ways into tasks behind them."""
     doors = TaskDoors(settings.api_url, settings.token)
     ports = Ports(doors)
@@ -23,7 +23,7 @@ def make_part(settings: RouteSettings) -> Part:
         await ports.close()
         await doors.close()
 
-    return Part(
+    return RouteGroup(
         [
             (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
             (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),

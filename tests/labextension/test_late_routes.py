@@ -15,7 +15,7 @@ from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 from tornado.websocket import WebSocketHandler, websocket_connect
 
-from pai_labextension.late_routes import LateRoutes, Part, RouteSettings
+from pai_labextension.late_routes import LateRoutes, RouteGroup, RouteSettings
 
 SETTINGS = RouteSettings("http://scheduler", "token", "/folder", "/user/a+b/")
 
@@ -70,9 +70,9 @@ class Late:
         module.make_part = self._make_part  # type: ignore[attr-defined]
         return module
 
-    def _make_part(self, settings: RouteSettings) -> Part:
+    def _make_part(self, settings: RouteSettings) -> RouteGroup:
         self.asked.append(settings)
-        return Part(
+        return RouteGroup(
             [
                 ("/pai/greet/(.*)", Names, {"greeting": "Hello"}),
                 ("/pai/count", Count, {}),
