@@ -36,7 +36,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
+class SubmitRequest:
     """What is to be submitted; None: as the folder's settings say."""
 
     path: str
@@ -45,7 +45,7 @@ class Errand:
     generate_name: bool | None = None
 
     @classmethod
-    def read(cls, body: Any) -> Errand:
+    def read(cls, body: Any) -> SubmitRequest:
         """Take the body of a request apart; ValueError where it is none."""
         if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
             raise ValueError("path")
@@ -61,7 +61,7 @@ class CodeSubmitter:
     def __init__(self, url: str, token: str, root: Path) -> None:
         self._url, self._token, self._root = url, token, root
 
-    async def plan(self, errand: Errand, locale: str) -> dict[str, Any]:
+    async def plan(self, errand: SubmitRequest, locale: str) -> dict[str, Any]:
         """Tell what would go along and where to; nothing is sent. RefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
@@ -82,7 +82,7 @@ class CodeSubmitter:
             "files": [{"name": one.name, "length": one.length} for one in code],
         }
 
-    async def submit(self, errand: Errand, locale: str) -> AsyncGenerator[dict[str, Any], None]:
+    async def submit(self, errand: SubmitRequest, locale: str) -> AsyncGenerator[dict[str, Any], None]:
         """Upload and submit; tell how far it is, then the job. RefusedError."""
         latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ class CodeSubmitter:
             await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale)),
         )
 
-    async def _chosen(self, errand: Errand, locale: str) -> tuple[Path, CodeSettings]:
+    async def _chosen(self, errand: SubmitRequest, locale: str) -> tuple[Path, CodeSettings]:
         file = await asyncio.to_thread(self._resolve, errand.path, locale)
         try:
             settings = await asyncio.to_thread(read_settings, file.parent)

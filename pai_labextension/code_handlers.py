@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 
 from pai_scheduler.job.messages import choose_locale
 
-from .code import CodeSubmitter, Errand, RefusedError
+from .code import CodeSubmitter, RefusedError, SubmitRequest
 from .handlers import AUTH_RESOURCE
 
 
@@ -31,10 +31,10 @@ class _CodeHandler(APIHandler):
         """Give the language of whoever asks."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
-    def errand(self) -> Errand:
+    def errand(self) -> SubmitRequest:
         """Read the request's body."""
         try:
-            return Errand.read(self.get_json_body())
+            return SubmitRequest.read(self.get_json_body())
         except ValueError as error:
             raise web.HTTPError(HTTPStatus.BAD_REQUEST, f"The request is wrong at {error}.") from None
 
@@ -78,7 +78,7 @@ class SubmitHandler(_CodeHandler):
         if self.work is not None:
             self.work.cancel()
 
-    async def _work(self, errand: Errand) -> None:
+    async def _work(self, errand: SubmitRequest) -> None:
         try:
             async with aclosing(self.submitter.submit(errand, self.reader)) as lines:
                 async for line in lines:
