@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 
 from pai_scheduler.job.messages import choose_locale
 
-from .code import CodeSubmitter, RefusedError, SubmitRequest
+from .code import CodeSubmitter, SubmitRefusal, SubmitRequest
 from .handlers import AUTH_RESOURCE
 
 
@@ -48,7 +48,7 @@ class PlanHandler(_CodeHandler):
         """Answer with what is planned, or why it cannot be."""
         try:
             plan = await self.submitter.plan(self.errand(), self.reader)
-        except RefusedError as error:
+        except SubmitRefusal as error:
             self.set_status(HTTPStatus.UNPROCESSABLE_ENTITY)
             self.finish({"message": str(error)})
             return
@@ -83,7 +83,7 @@ class SubmitHandler(_CodeHandler):
             async with aclosing(self.submitter.submit(errand, self.reader)) as lines:
                 async for line in lines:
                     await self._say(line)
-        except RefusedError as error:
+        except SubmitRefusal as error:
             await self._say({"error": {"message": str(error)}})
         except StreamClosedError:
             pass
