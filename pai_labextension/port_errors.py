@@ -34,7 +34,7 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-class RefusedError(web.HTTPError):
+class PortError(web.HTTPError):
     """Why there is nothing to show, in whichever language the reader has; `again`: it may come."""
 
     def __init__(self, status: HTTPStatus, what: Message | Exception, *, again: bool = False) -> None:
@@ -56,24 +56,24 @@ def refusal_of(error: Exception, label: str, task: str) -> web.HTTPError | None:
             return web.HTTPError(HTTPStatus.NOT_FOUND)
         case NotYoursError():
             sentence = msg("The ports of {user}'s tasks are open to {user} only.", user=str(error))
-            return RefusedError(HTTPStatus.FORBIDDEN, sentence)
+            return PortError(HTTPStatus.FORBIDDEN, sentence)
         case NoPortError():
-            return RefusedError(HTTPStatus.NOT_FOUND, error.message)
+            return PortError(HTTPStatus.NOT_FOUND, error.message)
         case ApiError():
-            return RefusedError(HTTPStatus(error.status), error)
+            return PortError(HTTPStatus(error.status), error)
         case UnreachableGatewayError() | UnreachableError():
-            return RefusedError(waiting, error, again=True)
+            return PortError(waiting, error, again=True)
         case RemoteError():
-            return RefusedError(waiting, error)
+            return PortError(waiting, error)
         case asyncssh.ChannelOpenError() if error.code == OPEN_CONNECT_FAILED:
             sentence = msg(
                 "Nothing listens on the port “{label}” of {task} yet. This page looks again by itself.",
                 label=label,
                 task=task,
             )
-            return RefusedError(waiting, sentence, again=True)
+            return PortError(waiting, sentence, again=True)
         case asyncssh.ChannelOpenError():
-            return RefusedError(HTTPStatus.FORBIDDEN, error)
+            return PortError(HTTPStatus.FORBIDDEN, error)
         case aiohttp.WSServerHandshakeError():
             return web.HTTPError(error.status)
         case aiohttp.ClientError() | asyncssh.Error() | OSError():
@@ -83,7 +83,7 @@ def refusal_of(error: Exception, label: str, task: str) -> web.HTTPError | None:
                 task=task,
                 reason=str(error) or type(error).__name__,
             )
-            return RefusedError(gone, sentence)
+            return PortError(gone, sentence)
     return None
 
 

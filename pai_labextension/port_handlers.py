@@ -27,7 +27,7 @@ from pai_scheduler.job.messages import choose_locale
 
 from .handlers import AUTH_RESOURCE
 from .messages import msg
-from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, RefusedError, page, refusal_of
+from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, PortError, page, refusal_of
 from .port_html import HtmlRewriter
 from .port_rewriting import Place, request_headers, request_query, response_headers
 from .ports import Ports
@@ -116,7 +116,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
                 "opens again by itself; programs show a token."
             )
             reads = self.request.method in ("GET", "HEAD") and not self._is_socket
-            raise RefusedError(HTTPStatus.FORBIDDEN, sentence, again=reads)
+            raise PortError(HTTPStatus.FORBIDDEN, sentence, again=reads)
 
     async def data_received(self, chunk: bytes) -> None:
         """Hand a piece of the request's body on."""
@@ -149,10 +149,10 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         # Tornado closes the connection of a request that it has not read through; the Hub's proxy has to know
         for name, value in (*ERROR_HEADERS, ("Connection", "close")):
             self.set_header(name, value)
-        again = isinstance(error, RefusedError) and error.again
+        again = isinstance(error, PortError) and error.again
         if again:
             self.set_header("Retry-After", str(AGAIN_SECONDS))
-        sentence = error.sentence(locale) if isinstance(error, RefusedError) else status.phrase
+        sentence = error.sentence(locale) if isinstance(error, PortError) else status.phrase
         if _wants_html(self.request.headers.get("Accept", "")):
             self.set_header("Content-Type", "text/html; charset=utf-8")
             self.finish(page(sentence, locale, again=again))
