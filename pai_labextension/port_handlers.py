@@ -29,7 +29,7 @@ from .handlers import AUTH_RESOURCE
 from .messages import msg
 from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, PortError, page, refusal_of
 from .port_html import HtmlRewriter
-from .port_rewriting import Place, request_headers, request_query, response_headers
+from .port_rewriting import PortPrefix, request_headers, request_query, response_headers
 from .ports import Ports
 from .task_doors import TaskName
 from .upstream import BodyPipe
@@ -259,7 +259,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         finally:
             answer.close()
 
-    async def _relay(self, place: Place, answer: aiohttp.ClientResponse) -> None:
+    async def _relay(self, place: PortPrefix, answer: aiohttp.ClientResponse) -> None:
         given = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]
         kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
         plain = answer.headers.get("Content-Encoding", "identity") == "identity"
@@ -289,7 +289,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             self.write(piece)
             await self.flush()
 
-    async def _goal(self) -> tuple[Place, aiohttp.ClientSession]:
+    async def _goal(self) -> tuple[PortPrefix, aiohttp.ClientSession]:
         """Find where the request goes."""
         user, job, name, label, _ = self.path_args
         task = self._task = TaskName.read(str(user), str(job), str(name))
@@ -297,7 +297,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         port, http = await self._ports.find(task, self._label)
         scheme = self.request.headers.get("X-Forwarded-Proto", self.request.protocol).split(",")[0].strip()
         origin = f"{'https' if scheme == 'https' else 'http'}://{self.request.host}"
-        return Place(self._prefix(), origin, port, self._absolute), http
+        return PortPrefix(self._prefix(), origin, port, self._absolute), http
 
     def _own_parts(self) -> list[str]:
         below = self.request.path.removeprefix(str(self.base_url).rstrip("/")).lstrip("/")
@@ -311,12 +311,12 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         parts = self._own_parts()
         return parts[_PARTS] if len(parts) > _PARTS else None
 
-    def _url(self, place: Place) -> URL:
+    def _url(self, place: PortPrefix) -> URL:
         path = self.request.path if self._absolute else f"/{self._raw_rest() or ''}"
         query = request_query(self.request.query, without_token=self.token_authenticated)
         return URL(f"{place.local}{path}" + (f"?{query}" if query else ""), encoded=True)
 
-    def _request_headers(self, place: Place) -> list[tuple[str, str]]:
+    def _request_headers(self, place: PortPrefix) -> list[tuple[str, str]]:
         given = self.request.headers
         if _wants_html(given.get("Accept", "")):
             # a page is read here, and packed again on its way out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .port_rewriting import Place
+from .port_rewriting import PortPrefix
 
 
 class HtmlRewriter:
@@ -17,7 +17,7 @@ class HtmlRewriter:
     #: how much of a line without any `>` is kept back
     _LONGEST = 256 * 1024
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PortPrefix) -> None:
         self._place = place
         self._rest = b""
         self._own = re.compile(_OWN_ORIGIN.replace(b"PORT", str(place.port).encode()))

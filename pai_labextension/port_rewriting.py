@@ -80,7 +80,7 @@ _NOT_ANSWERED = _HOP_BY_HOP | frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PortPrefix:
     """Where an application is. `prefix`: its path in the browser, without a slash at the end.
 
     `origin`: the browser's (`https://hub.example`). `absolute`: the application knows its prefix.
@@ -103,7 +103,7 @@ class Place:
 
 
 def request_headers(
-    place: Place, headers: Iterable[tuple[str, str]], servers_cookie: str, peer: str
+    place: PortPrefix, headers: Iterable[tuple[str, str]], servers_cookie: str, peer: str
 ) -> Headers:
     """Choose what an application is told of a request; `servers_cookie`: the notebook server's own."""
     given = list(headers)
@@ -126,7 +126,7 @@ def request_headers(
     return [*kept, ("X-Forwarded-For", peer), ("X-Forwarded-Prefix", place.prefix)]
 
 
-def own_cookies(place: Place, line: str, servers_cookie: str) -> str:
+def own_cookies(place: PortPrefix, line: str, servers_cookie: str) -> str:
     """Choose the cookies that are the application's own."""
     pairs = [
         (name.strip(), value.strip()) for name, _, value in (pair.partition("=") for pair in line.split(";"))
@@ -148,7 +148,7 @@ def request_query(query: str, *, without_token: bool) -> str:
     return "&".join(pair for pair in query.split("&") if pair.partition("=")[0] != "token")
 
 
-def response_headers(place: Place, headers: Iterable[tuple[str, str]], servers_cookie: str) -> Headers:
+def response_headers(place: PortPrefix, headers: Iterable[tuple[str, str]], servers_cookie: str) -> Headers:
     """Choose what a browser is told of an answer."""
     given = list(headers)
     dropped = _NOT_ANSWERED | _named_hop_by_hop(given)
@@ -171,7 +171,7 @@ def response_headers(place: Place, headers: Iterable[tuple[str, str]], servers_c
     return kept
 
 
-def location(place: Place, value: str) -> str:
+def location(place: PortPrefix, value: str) -> str:
     """Turn an address that the application gave, of its own or another's, into the browser's."""
     own = re.match(
         rf"(?:https?:)?//(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\]):{place.port}(?=[/?#]|\Z)", value
@@ -183,7 +183,7 @@ def location(place: Place, value: str) -> str:
     return place.outside(value) if value.startswith("/") and not value.startswith("//") else value
 
 
-def set_cookies(place: Place, line: str, servers_cookie: str) -> list[str]:
+def set_cookies(place: PortPrefix, line: str, servers_cookie: str) -> list[str]:
     """Keep a cookie of the application's within its prefix; one that would pass for the Hub's is dropped."""
     first, *attributes = [part.strip() for part in line.split(";")]
     name = first.partition("=")[0].strip()
@@ -213,7 +213,7 @@ def _named_hop_by_hop(headers: Headers) -> frozenset[str]:
     return frozenset(name.strip().lower() for name in named.split(","))
 
 
-def _is_foreign(place: Place, name: str, servers_cookie: str) -> bool:
+def _is_foreign(place: PortPrefix, name: str, servers_cookie: str) -> bool:
     """Tell cookies of the Hub, of this notebook server and of others on this host from the application's."""
     lower = name.lower()
     if lower.startswith(_SERVERS_COOKIE):
@@ -222,12 +222,12 @@ def _is_foreign(place: Place, name: str, servers_cookie: str) -> bool:
     return lower.startswith(_FOREIGN_COOKIES) or lower == servers_cookie.lower()
 
 
-def _cookie_path(place: Place, path: str) -> str:
+def _cookie_path(place: PortPrefix, path: str) -> str:
     inside = place.outside(path) if path.startswith("/") else f"{place.prefix}/"
     # an application that knows its prefix may not leave it either
     return inside if inside.startswith(f"{place.prefix}/") else f"{place.prefix}/"
 
 
-def _refreshed(place: Place, value: str) -> str:
+def _refreshed(place: PortPrefix, value: str) -> str:
     seconds, separator, url = value.partition("=")
     return f"{seconds}{separator}{location(place, url.strip())}" if separator else value

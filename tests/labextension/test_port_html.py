@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pai_labextension.port_html import HtmlRewriter
-from pai_labextension.port_rewriting import Place
+from pai_labextension.port_rewriting import PortPrefix
 
 P = "/user/alice/pai/ports/alice/train/worker-0/jupyter"
-PLACE = Place(P, "https://hub.example", 8888)
+PLACE = PortPrefix(P, "https://hub.example", 8888)
 
 
 def rewritten(text: str, size: int | None = None) -> str:

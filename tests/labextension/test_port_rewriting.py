@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_labextension.port_rewriting import (
-    Place,
+    PortPrefix,
     location,
     own_cookies,
     request_headers,
@@ -15,8 +15,8 @@ from pai_labextension.port_rewriting import (
 )
 
 PREFIX = "/user/alice/pai/ports/alice/train/worker-0/jupyter"
-PLACE = Place(PREFIX, "https://hub.example", 8888)
-WHOLE = Place(PREFIX.replace("/ports/", "/ports-absolute/"), "https://hub.example", 8888, absolute=True)
+PLACE = PortPrefix(PREFIX, "https://hub.example", 8888)
+WHOLE = PortPrefix(PREFIX.replace("/ports/", "/ports-absolute/"), "https://hub.example", 8888, absolute=True)
 OWN = "username-hub-example"
 
 
@@ -86,7 +86,7 @@ def test_of_two_xsrf_cookies_the_applications_own_is_passed_and_alone_the_server
 
 
 def test_who_refers_from_elsewhere_is_not_told():
-    def referer(value: str, place: Place = PLACE) -> str | None:
+    def referer(value: str, place: PortPrefix = PLACE) -> str | None:
         return dict(request_headers(place, [("Referer", value)], OWN, "p")).get("Referer")
 
     assert referer(f"https://hub.example{PREFIX}/a") == "http://localhost:8888/a"
