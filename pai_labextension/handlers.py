@@ -18,7 +18,7 @@ from tornado.iostream import StreamClosedError
 from pai_scheduler.job.messages import Message, choose_locale
 
 from .messages import msg
-from .resources import MethodError, NoResourceError, ParameterError, Target, target
+from .resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
 from .upstream import Answer, BodyPipe, SchedulerUnreachableError, Upstream
 
 AUTH_RESOURCE = "pai"
@@ -131,7 +131,7 @@ class ForwardHandler(APIHandler):
                 HTTPStatus.FORBIDDEN, msg("You may not use the scheduler from this notebook server.")
             )
 
-    def find(self, method: str, path: str, query: str) -> Target:
+    def find(self, method: str, path: str, query: str) -> RequestTarget:
         """Find where a request goes; NoResourceError, MethodError or ParameterError where it may not pass."""
         return target(method, path, query)
 
@@ -146,7 +146,7 @@ class ForwardHandler(APIHandler):
             self.set_header(name, value)
         self.set_header("X-Content-Type-Options", "nosniff")
 
-    def _target(self, method: str) -> Target:
+    def _target(self, method: str) -> RequestTarget:
         path = self.path_args[0] or ""
         try:
             return self.find(method, path, self.request.query)
@@ -180,7 +180,7 @@ class ForwardHandler(APIHandler):
         if not self._exchange.cancelled():
             self._exchange.result()
 
-    async def _forward(self, method: str, goal: Target) -> None:
+    async def _forward(self, method: str, goal: RequestTarget) -> None:
         try:
             answer = await self._upstream.send(method, goal, self.request.headers, self._body)
         except SchedulerUnreachableError as error:

@@ -43,7 +43,7 @@ class ParameterError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """Where a request goes, encoded; `path` is what is below the scheduler's address.
 
     `follows`: the answer has no end; `slow`: there may be much to do before it begins.
@@ -107,7 +107,7 @@ _RESOURCES = (
 )
 
 
-def target(method: str, path: str, query: str) -> Target:
+def target(method: str, path: str, query: str) -> RequestTarget:
     """Find where a request goes. `path` is what follows `/api/v1/`, decoded once; `query` is as it came.
 
     Raises `NoResourceError`, `MethodError` or `ParameterError` for what may not pass.
@@ -125,7 +125,7 @@ def target(method: str, path: str, query: str) -> Target:
     for name, _ in parameters:
         if name not in resource.parameters:
             raise ParameterError(name)
-    return Target(
+    return RequestTarget(
         "api/v1/" + "/".join(quote(part, safe="") for part in parts),
         urlencode(parameters),
         follows=any(name == "follow" and value.lower() in ("1", "true") for name, value in parameters),

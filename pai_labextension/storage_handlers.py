@@ -13,7 +13,7 @@ from pai_scheduler.job.messages import Message
 
 from .handlers import ForwardHandler
 from .messages import msg
-from .resources import Target
+from .resources import RequestTarget
 from .storage_resources import CONTENTS, storage_target
 from .upstream import Answer
 
@@ -21,7 +21,7 @@ from .upstream import Answer
 class StorageHandler(ForwardHandler):
     """Forwards one request to the storage, and its answer, both while they come."""
 
-    def find(self, method: str, path: str, query: str) -> Target:
+    def find(self, method: str, path: str, query: str) -> RequestTarget:
         """Find where a request goes."""
         self._goal = storage_target(method, path, query)
         return self._goal

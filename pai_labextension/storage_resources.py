@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
-from .resources import OWN_PARAMETERS, MethodError, NoResourceError, ParameterError, Target
+from .resources import OWN_PARAMETERS, MethodError, NoResourceError, ParameterError, RequestTarget
 
 #: A file's name is whatever its owner chose, less what would lead elsewhere; longest: 255 bytes.
 _NAME = re.compile(r"(?!\.{1,2}\Z)[^/\x00]{1,255}")
@@ -49,7 +49,7 @@ CONTENTS = frozenset({"OPEN", "ARCHIVE"})
 
 
 @dataclass(frozen=True, slots=True)
-class StorageTarget(Target):
+class StorageTarget(RequestTarget):
     """Where a request to the storage goes; `name` is the file's own, empty for the root."""
 
     operation: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from .resources import Target
+from .resources import RequestTarget
 
 #: Of a browser's request only these go on: no cookie, no Authorization, nothing hop-by-hop.
 _REQUEST_HEADERS = (
@@ -109,7 +109,7 @@ class Upstream:
         await self._http.aclose()
 
     async def send(
-        self, method: str, target: Target, headers: Mapping[str, str], body: BodyPipe | None
+        self, method: str, target: RequestTarget, headers: Mapping[str, str], body: BodyPipe | None
     ) -> Answer:
         """Ask the scheduler; SchedulerUnreachableError where it does not answer."""
         request = self._http.build_request(
@@ -133,7 +133,7 @@ class Upstream:
         )
 
 
-def _timeout(target: Target) -> httpx.Timeout:
+def _timeout(target: RequestTarget) -> httpx.Timeout:
     # nothing bounds the pause between two lines of a log that is followed
     read = None if target.follows else _WORK if target.slow else _SILENCE
     return httpx.Timeout(_SILENCE, connect=10.0, pool=None, read=read)

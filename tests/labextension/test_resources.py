@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from pai_labextension.resources import MethodError, NoResourceError, ParameterError, Target, target
+from pai_labextension.resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
 
 JOB = "user/alice/jobs/train-1.0~b"
 TASK = f"{JOB}/taskRoles/worker/tasks/12"
@@ -45,7 +45,7 @@ TASK = f"{JOB}/taskRoles/worker/tasks/12"
     ],
 )
 def test_what_the_contract_has_passes_as_it_is(method, path):
-    assert target(method, path, "") == Target(f"api/v1/{path}", "")
+    assert target(method, path, "") == RequestTarget(f"api/v1/{path}", "")
 
 
 def test_names_are_encoded_anew():
