@@ -19,7 +19,7 @@ from pai_scheduler.job.messages import Message, choose_locale
 
 from .messages import msg
 from .resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
-from .upstream import Answer, BodyPipe, SchedulerUnreachableError, Upstream
+from .upstream import BodyPipe, SchedulerAnswer, SchedulerUnreachableError, Upstream
 
 AUTH_RESOURCE = "pai"
 
@@ -139,7 +139,7 @@ class ForwardHandler(APIHandler):
         """Say that there can be nothing at a path."""
         return msg("The scheduler's API has no “{path}”.", path=path)
 
-    def dress(self, answer: Answer) -> None:
+    def dress(self, answer: SchedulerAnswer) -> None:
         """Set the headers of an answer that is about to be handed on."""
         self.clear_header("Content-Type")
         for name, value in answer.headers:
@@ -201,7 +201,7 @@ class ForwardHandler(APIHandler):
         finally:
             await answer.close()
 
-    async def _relay(self, answer: Answer) -> None:
+    async def _relay(self, answer: SchedulerAnswer) -> None:
         self.set_status(answer.status)
         self.dress(answer)
         try:

@@ -15,7 +15,7 @@ from .handlers import ForwardHandler
 from .messages import msg
 from .resources import RequestTarget
 from .storage_resources import CONTENTS, storage_target
-from .upstream import Answer
+from .upstream import SchedulerAnswer
 
 
 class StorageHandler(ForwardHandler):
@@ -30,7 +30,7 @@ class StorageHandler(ForwardHandler):
         """Say that there can be nothing at a path."""
         return msg("“{path}” is no path of the storage.", path=path)
 
-    def dress(self, answer: Answer) -> None:
+    def dress(self, answer: SchedulerAnswer) -> None:
         """Set the headers; those of contents make a download of them, in a page without rights."""
         super().dress(answer)
         goal = self._goal

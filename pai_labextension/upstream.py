@@ -70,7 +70,7 @@ class BodyPipe:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SchedulerAnswer:
     """The scheduler's answer, whose body is still to come; close it in every case."""
 
     status: int
@@ -110,7 +110,7 @@ class Upstream:
 
     async def send(
         self, method: str, target: RequestTarget, headers: Mapping[str, str], body: BodyPipe | None
-    ) -> Answer:
+    ) -> SchedulerAnswer:
         """Ask the scheduler; SchedulerUnreachableError where it does not answer."""
         request = self._http.build_request(
             method,
@@ -126,7 +126,7 @@ class Upstream:
         if not response.is_success and not _is_of_the_api(response):
             await response.aclose()
             raise SchedulerUnreachableError(f"{response.status_code} {response.reason_phrase}")
-        return Answer(
+        return SchedulerAnswer(
             response.status_code,
             tuple(_only(_RESPONSE_HEADERS, response.headers.items())),
             response,
