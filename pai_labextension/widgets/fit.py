@@ -17,7 +17,7 @@ MOST_LOOKS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSummary:
     """What the scheduler said is there and free."""
 
     virtual_clusters: Mapping[str, VirtualClusterInfo] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class FitChecker:
         client: Client,
         question: Callable[[], tuple[int, Mapping[str, Any] | None]],
         *,
-        on_cluster: Callable[[Cluster], None],
+        on_cluster: Callable[[ClusterSummary], None],
         on_answer: Callable[[Validation], None],
         on_trouble: Callable[[str], None],
         quiet: float = QUIET,
@@ -74,7 +74,7 @@ class FitChecker:
         version, config = self._question()
         try:
             clusters, nodes = await asyncio.gather(self._client.virtual_clusters(), self._client.nodes())
-            self._on_cluster(Cluster(clusters, tuple(nodes)))
+            self._on_cluster(ClusterSummary(clusters, tuple(nodes)))
             if config is None:
                 return
             answer = await self._client.validate(config)

@@ -19,7 +19,7 @@ from .code_view import CodeView
 from .explorer.picker import Picker
 from .explorer.progress_bar import ProgressBar
 from .explorer.view import ExplorerView
-from .fit import QUIET, Cluster, FitChecker
+from .fit import QUIET, ClusterSummary, FitChecker
 from .form import FormView, unique_name
 from .free import free_line
 from .images import LOCAL, image_help
@@ -62,7 +62,7 @@ class JobForm(TopWidget):
         self.model = JobModel(text, is_new=config is None)
         #: The monitor of the job submitted last.
         self.monitor: JobMonitor | None = None
-        self._cluster = Cluster()
+        self._cluster = ClusterSummary()
         self._server_errors: list[FieldError] = []
         self._submitting = False
         #: The version that was submitted: once is enough.
@@ -298,7 +298,7 @@ class JobForm(TopWidget):
             or bool(self._server_errors)
         )
 
-    def _show_cluster(self, cluster: Cluster) -> None:
+    def _show_cluster(self, cluster: ClusterSummary) -> None:
         self._cluster = cluster
         self.form.offer(cluster.virtual_clusters, cluster.nodes)
         self._show_free()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets.fit import MOST_LOOKS, Cluster, FitChecker
+from pai_labextension.widgets.fit import MOST_LOOKS, ClusterSummary, FitChecker
 from pai_scheduler.rest.models import Validation
 from tests.labextension.widgets.peer import Peer
 from tests.labextension.widgets.waiting import turns, until
@@ -19,7 +19,7 @@ class Typing:
 
     def __init__(self, peer: Peer, refresh: float = 3600) -> None:
         self.version, self.config = 0, {"jobName": "0"}
-        self.clusters: list[Cluster] = []
+        self.clusters: list[ClusterSummary] = []
         self.answers: list[Validation] = []
         self.troubles: list[str] = []
         self.client = peer.client()
