@@ -21,7 +21,7 @@ MOST_CORNERS = 140
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """One series of a chart; `name` where the chart has several."""
 
     name: str
@@ -34,7 +34,7 @@ class Chart:
 
     title: str
     unit: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     whole: float = 0.0
 
 
@@ -45,15 +45,15 @@ def charts_of(say: Language, series: Mapping[str, Points]) -> list[Chart]:
         return series.get(name, ())
 
     network = (
-        Line(say("received"), per_second(known("netRxBytes"))),
-        Line(say("sent"), per_second(known("netTxBytes"))),
+        ChartLine(say("received"), per_second(known("netRxBytes"))),
+        ChartLine(say("sent"), per_second(known("netTxBytes"))),
     )
     charts = [
-        Chart(say("CPU (100 % is one core)"), "%", (Line("", known("cpuPercent")),), 100),
-        Chart(say("Memory"), "MB", (Line("", known("memoryMB")),)),
-        Chart(say("GPU"), "%", (Line("", known("gpuPercent")),), 100),
-        Chart(say("GPU memory"), "MB", (Line("", known("gpuMemoryMB")),)),
-        Chart(say("Disk"), "MB", (Line("", known("diskMB")),)),
+        Chart(say("CPU (100 % is one core)"), "%", (ChartLine("", known("cpuPercent")),), 100),
+        Chart(say("Memory"), "MB", (ChartLine("", known("memoryMB")),)),
+        Chart(say("GPU"), "%", (ChartLine("", known("gpuPercent")),), 100),
+        Chart(say("GPU memory"), "MB", (ChartLine("", known("gpuMemoryMB")),)),
+        Chart(say("Disk"), "MB", (ChartLine("", known("diskMB")),)),
         Chart(say("Network"), "MB/s", network),
     ]
     filled = (
@@ -125,7 +125,7 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0") if value >= 1 else f"{value:.2g}"
 
 
-def _facts(say: Language, chart: Chart, line: Line) -> str:
+def _facts(say: Language, chart: Chart, line: ChartLine) -> str:
     values = [value for _, value in line.points]
     said = say(
         "{last} {unit} now, {highest} {unit} at most",

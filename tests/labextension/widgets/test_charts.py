@@ -12,7 +12,7 @@ from pai_labextension.widgets.charts import (
     MOST_CORNERS,
     WIDTH,
     Chart,
-    Line,
+    ChartLine,
     charts_of,
     draw,
     number,
@@ -49,7 +49,7 @@ def corners(markup: str) -> list[tuple[float, float]]:
 
 
 def test_a_line_goes_from_the_first_time_to_the_last_and_stays_inside() -> None:
-    chart = Chart("Memory", "MB", (Line("", [(0, 0.0), (5000, 400.0), (10000, 200.0)]),))
+    chart = Chart("Memory", "MB", (ChartLine("", [(0, 0.0), (5000, 400.0), (10000, 200.0)]),))
     points = corners(draw(EN, chart))
     xs, ys = [x for x, _ in points], [y for _, y in points]
     assert xs == sorted(xs)
@@ -61,7 +61,7 @@ def test_a_line_goes_from_the_first_time_to_the_last_and_stays_inside() -> None:
 
 
 def test_axes_have_numbers_units_and_times() -> None:
-    chart = Chart("Memory", "MB", (Line("", [(0, 10.0), (61_000, 400.0)]),))
+    chart = Chart("Memory", "MB", (ChartLine("", [(0, 10.0), (61_000, 400.0)]),))
     markup = draw(EN, chart)
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", markup)
     assert texts[:3] == ["0", "200", "400 MB"]
@@ -71,7 +71,7 @@ def test_axes_have_numbers_units_and_times() -> None:
 
 
 def test_names_are_escaped_and_one_point_is_a_dot() -> None:
-    markup = draw(EN, Chart("<b>", "MB", (Line('"x"', [(0, 1.0)]),)))
+    markup = draw(EN, Chart("<b>", "MB", (ChartLine('"x"', [(0, 1.0)]),)))
     assert "<circle" in markup
     assert "<polyline" not in markup
     assert "<b><b>" not in markup
