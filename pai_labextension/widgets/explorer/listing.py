@@ -30,7 +30,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ListingPage:
     """A part of what was looked for. `first`: how many come before it; `total`: how many there are."""
 
     entries: Sequence[FileInfo]
@@ -57,9 +57,9 @@ def arrange(entries: Sequence[FileInfo], look: Look) -> list[FileInfo]:
     return found
 
 
-def page_of(arranged: Sequence[FileInfo], number: int) -> Page:
+def page_of(arranged: Sequence[FileInfo], number: int) -> ListingPage:
     """Give a page; the last one where there are fewer."""
     count = max(1, -(-len(arranged) // ROWS))
     number = min(max(0, number), count - 1)
     first = number * ROWS
-    return Page(arranged[first : first + ROWS], first, len(arranged), number, count)
+    return ListingPage(arranged[first : first + ROWS], first, len(arranged), number, count)

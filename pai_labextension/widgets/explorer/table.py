@@ -14,7 +14,7 @@ from ..background import at_home
 from ..language import Language
 from ..look import button, show
 from ..times import when
-from .listing import ROWS, Column, Look, Page, arrange, page_of
+from .listing import ROWS, Column, ListingPage, Look, arrange, page_of
 from .words import size
 
 
@@ -129,7 +129,7 @@ class FileTable(widgets.VBox):
         self.empty.value = escape(text)
         show(self.empty, bool(text))
 
-    def _counted(self, page: Page) -> str:
+    def _counted(self, page: ListingPage) -> str:
         if not page.total:
             return ""
         numbers = {
@@ -141,7 +141,7 @@ class FileTable(widgets.VBox):
             return self._say("{first} to {last} of {total} so far …", **numbers)
         return self._say("{first} to {last} of {total}", **numbers)
 
-    def _paint_all(self, page: Page) -> None:
+    def _paint_all(self, page: ListingPage) -> None:
         self._quiet = True
         self.all.value = bool(page.entries) and all(entry.path in self._chosen for entry in page.entries)
         self._quiet = False
