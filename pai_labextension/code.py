@@ -31,7 +31,7 @@ LONGEST = 1024 * 1024
 _PACE = 0.2
 
 
-class SubmitRefusal(Exception):
+class CodeRefusedError(Exception):
     """It cannot be done; the message is for people, in their language."""
 
 
@@ -71,7 +71,7 @@ class CodeSubmitter:
             try:
                 prepared = await prepare(client, files, await _text(file, locale), file.parent, kept)
             except _EXPECTED as error:
-                raise SubmitRefusal(_sentence(error, locale)) from error
+                raise CodeRefusedError(_sentence(error, locale)) from error
         code = prepared.code.files if prepared.code else ()
         return {
             "jobName": prepared.config.get("jobName"),
@@ -105,7 +105,7 @@ class CodeSubmitter:
                 finally:
                     task.cancel()
             except _EXPECTED as error:
-                raise SubmitRefusal(_sentence(error, locale)) from error
+                raise CodeRefusedError(_sentence(error, locale)) from error
         yield {"job": {"name": name, "username": user}}
 
     async def _clients(self, stack: AsyncExitStack, locale: str) -> tuple[Client, FilesClient]:
@@ -119,7 +119,7 @@ class CodeSubmitter:
         try:
             settings = await asyncio.to_thread(read_settings, file.parent)
         except CodeError as error:
-            raise SubmitRefusal(error.message.in_locale(locale)) from error
+            raise CodeRefusedError(error.message.in_locale(locale)) from error
         return file, CodeSettings(
             enabled=True,
             include=settings.include if errand.include is None else errand.include,
@@ -135,7 +135,7 @@ class CodeSubmitter:
         except (OSError, ValueError):
             file = root
         if not file.is_relative_to(root) or not file.is_file():
-            raise SubmitRefusal(
+            raise CodeRefusedError(
                 msg("There is no file “{path}” in the file browser's folder.", path=path).in_locale(locale)
             )
         return file
@@ -155,7 +155,7 @@ async def _text(file: Path, locale: str) -> str:
     try:
         return await asyncio.to_thread(read)
     except (OSError, ValueError) as error:
-        raise SubmitRefusal(
+        raise CodeRefusedError(
             msg("“{name}” is no job file: a text in UTF-8 of 1 MiB at most.", name=file.name).in_locale(
                 locale
             )

@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 
 from pai_scheduler.job.messages import choose_locale
 
-from .code import CodeSubmitter, SubmitRefusal, SubmitRequest
+from .code import CodeSubmitter, CodeRefusedError, SubmitRequest
 from .handlers import AUTH_RESOURCE
 
 
@@ -48,7 +48,7 @@ class PlanHandler(_CodeHandler):
         """Answer with what is planned, or why it cannot be."""
         try:
             plan = await self.submitter.plan(self.errand(), self.reader)
-        except SubmitRefusal as error:
+        except CodeRefusedError as error:
             self.set_status(HTTPStatus.UNPROCESSABLE_ENTITY)
             self.finish({"message": str(error)})
             return
@@ -83,7 +83,7 @@ class SubmitHandler(_CodeHandler):
             async with aclosing(self.submitter.submit(errand, self.reader)) as lines:
                 async for line in lines:
                     await self._say(line)
-        except SubmitRefusal as error:
+        except CodeRefusedError as error:
             await self._say({"error": {"message": str(error)}})
         except StreamClosedError:
             pass

@@ -84,7 +84,7 @@ class Launch:
     address: str = ""
     #: host names of the whole gang and their addresses
     hosts: Mapping[str, str] = field(default_factory=dict)
-    #: A command that fails does not end the task: `HeldAfterFailure` is told, and everything stays until it is killed.
+    #: A command that fails does not end the task: `HeldAfterFailure` is told, all stays until a kill.
     hold_on_failure: bool = False
     #: for the image's registry, where it wants one
     login: RegistryLogin | None = None
@@ -107,11 +107,11 @@ __all__ = [
     "EngineError",
     "EngineEvent",
     "Gang",
-    "Held",
+    "HeldAfterFailure",
     "Launch",
     "Member",
     "Mount",
-    "NoWayInError",
+    "NoSshEndpointError",
     "NodesChanged",
     "Notice",
     "Noticed",
@@ -119,7 +119,7 @@ __all__ = [
     "RegistryLogin",
     "Started",
     "Usage",
-    "WayIn",
+    "SshEndpoint",
 ]
 
 EngineEvent = Started | HeldAfterFailure | Ended | Progress | Noticed | NodesChanged

@@ -69,7 +69,7 @@ from .job_events import JobEvents
 from .virtual_clusters import Administration, WantedShare
 
 __all__ = [
-    "Caller",
+    "Principal",
     "Forecast",
     "JobPosition",
     "Limits",
@@ -307,7 +307,7 @@ class Service:
 
     def queues(self, virtual_cluster: str | None = None) -> list[str]:
         """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
-        names = self._core.dispatcher.ledger.clusters
+        names = self._core.dispatcher.quota_accounting.clusters
         if virtual_cluster is not None and virtual_cluster not in names:
             raise no_virtual_cluster(virtual_cluster, sorted(names))
         return list(names) if virtual_cluster is None else [virtual_cluster]

@@ -43,7 +43,7 @@ from .tables import (
     virtual_clusters,
 )
 
-__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredStory"]
+__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredJobEvent"]
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from .segment import MERGED, STREAMS, Piece, Segment, places
 
-__all__ = ["MERGED", "STAMP_LENGTH", "STREAMS", "Part", "Piece", "TaskLog", "stamp_lines"]
+__all__ = ["MERGED", "STAMP_LENGTH", "STREAMS", "LogPart", "Piece", "TaskLog", "stamp_lines"]
 
 Result = TypeVar("Result")
 

@@ -49,7 +49,7 @@ def test_it_names_every_call_that_changes_something() -> None:
     looks = {
         "name", "shares_host_ports", "front_door_url", "storage_host", "bridge_address", "start", "close",
         "nodes", "events", "refuses_image", "work_dir", "log", "usage", "disk_use", "private_dir", "code_dir",
-        "way_in", "taken_ports",
+        "ssh_endpoint", "taken_ports",
     }  # fmt: skip
     calls = {name for name in vars(Engine) if not name.startswith("_")} | set(Engine.__annotations__)
     assert calls - looks == {name for name in vars(LeasedEngine) if not name.startswith("_")}

@@ -38,7 +38,7 @@ class Clock:
 
 
 class Door:
-    """A brake before a service that knows two tokens."""
+    """A throttle before a service that knows two tokens."""
 
     def __init__(self) -> None:
         self.clock = Clock()

@@ -26,7 +26,7 @@ async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
             raise NoSshEndpointError(msg("{reason}", reason="no runtime"))
         return SshEndpoint("172.17.0.2", 22, ("192.0.2.1", 40000))
 
-    monkeypatch.setattr(house.engine, "way_in", ssh_endpoint)
+    monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
     monkeypatch.setattr(house.engine, "shares_host_ports", False)
     monkeypatch.setattr(module, "_SECONDS", 0.2)
     silent, refused, open_ = await doors(house.engine, job)
@@ -45,6 +45,6 @@ async def test_to_list_the_doors_of_processes_starts_no_servers(
         asked.append(task)
         return SshEndpoint("127.0.0.1", 1)
 
-    monkeypatch.setattr(house.engine, "way_in", ssh_endpoint)
+    monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
     assert len(await doors(house.engine, job)) == 3
     assert asked == []
