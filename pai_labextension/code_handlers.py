@@ -14,7 +14,7 @@ from tornado.iostream import StreamClosedError
 
 from pai_scheduler.job.messages import choose_locale
 
-from .code import CodeSubmitter, CodeRefusedError, SubmitRequest
+from .code import CodeRefusedError, CodeSubmitter, SubmitRequest
 from .handlers import AUTH_RESOURCE
 
 

@@ -26,7 +26,7 @@ class AboutHandler(ApiHandler):
                 "version": version("pai-for-jupyter"),
                 "engine": self.service.engine_name,
                 "frontDoor": self.service.front_door_url,
-                "ssh": self.desk.ssh,
+                "ssh": self.context.ssh,
             }
         )
 
@@ -51,7 +51,7 @@ class AuthnHandler(ApiHandler):
         self.answer(
             {
                 "authn_type": "basic",
-                "loginURI": f"{self.desk.prefix}api/v1/token",
+                "loginURI": f"{self.context.prefix}api/v1/token",
                 "loginURIMethod": "post",
             }
         )
@@ -70,18 +70,18 @@ class TokenHandler(ApiHandler):
                 message = msg("{key} is missing.", key=key)
                 raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
         name, token = body["username"], body["password"]
-        caller = await self.desk.throttle.check(self.peer, name, token, lambda: self._owner(name, token))
+        caller = await self.context.throttle.check(self.peer, name, token, lambda: self._owner(name, token))
         if caller is None:
             raise await self._refusal(name)
         self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})
 
     async def _owner(self, name: str, token: str) -> Principal | None:
-        caller = await self.desk.authenticator.identify(token)
+        caller = await self.context.authenticator.identify(token)
         return caller if caller is not None and caller.name == name else None
 
     async def _refusal(self, name: str) -> RequestError:
         try:
-            if await self.desk.authenticator.find(name) is None:
+            if await self.context.authenticator.find(name) is None:
                 return _no_user(name)
         except RequestError:
             pass  # nobody can be asked whether there is such a user
@@ -113,7 +113,7 @@ class UserHandler(_ShowingHandler):
             return
         if not self.caller.admin:
             raise forbidden(msg("Only an administrator may look at other users."))
-        user = await self.desk.authenticator.find(name)
+        user = await self.context.authenticator.find(name)
         if user is None:
             raise _no_user(name)
         self.show(user)

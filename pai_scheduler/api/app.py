@@ -34,12 +34,12 @@ ROUTES: tuple[Route, ...] = tuple(
 )
 
 
-def make_app(desk: HandlerContext) -> Application:
-    """Make the application that answers under `desk.prefix`."""
-    settings = {"desk": desk}
-    prefix = re.escape(desk.prefix)
+def make_app(context: HandlerContext) -> Application:
+    """Make the application that answers under `context.prefix`."""
+    settings = {"desk": context}
+    prefix = re.escape(context.prefix)
     # where OpenPAI's own proxy had it
-    bases = ("api/v1", "rest-server/api/v1") if desk.openpai_compat else ("api/v1",)
+    bases = ("api/v1", "rest-server/api/v1") if context.openpai_compat else ("api/v1",)
     routes = [(rf"{prefix}{base}{path}/?", handler, settings) for base in bases for path, handler in ROUTES]
     routes += [
         (rf"{prefix}{path}", handler, settings)
@@ -50,7 +50,7 @@ def make_app(desk: HandlerContext) -> Application:
         ]
     ]
     # the whole path is one argument, which tornado is not to decode
-    webhdfs = "|".join([BASE, OPENPAI_BASE] if desk.openpai_compat else [BASE])
+    webhdfs = "|".join([BASE, OPENPAI_BASE] if context.openpai_compat else [BASE])
     streamed = rf"{prefix}(?:{webhdfs})(?:/.*)?"
     routes.append((streamed, WebHdfsHandler, settings))
     app = Application(

@@ -70,14 +70,14 @@ class ApiHandler(RequestHandler):
     challenge = 'Bearer realm="PAI"'
     caller: Principal
 
-    def initialize(self, desk: HandlerContext) -> None:
+    def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
-        self.desk = desk
+        self.context = context
 
     @property
     def service(self) -> Service:
         """Give the scheduler."""
-        return self.desk.service
+        return self.context.service
 
     @cached_property
     def language(self) -> str:
@@ -92,17 +92,17 @@ class ApiHandler(RequestHandler):
     @property
     def api_url(self) -> str:
         """Give the address of the API as the caller sees it."""
-        return f"{self.request.protocol}://{self.request.host}{self.desk.prefix}api/v1"
+        return f"{self.request.protocol}://{self.request.host}{self.context.prefix}api/v1"
 
     @property
     def peer(self) -> str:
         """Give the address of who asks; behind the Hub's proxy what that says, and nobody else."""
         connection = self.request.connection
-        if self.desk.prefix != "/":
+        if self.context.prefix != "/":
             forwarded = self.request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
             return forwarded or str(self.request.remote_ip)
-        if isinstance(connection, HTTP1Connection) and (context := connection.context) is not None:
-            return str(getattr(context, "address", (self.request.remote_ip,))[0])
+        if isinstance(connection, HTTP1Connection) and (transport := connection.transport) is not None:
+            return str(getattr(transport, "address", (self.request.remote_ip,))[0])
         return str(self.request.remote_ip)
 
     def set_default_headers(self) -> None:
@@ -126,8 +126,8 @@ class ApiHandler(RequestHandler):
 
     async def identify_token(self, token: str) -> Principal:
         """Find out whose token this is; refuses nobody's."""
-        caller = await self.desk.throttle.check(
-            self.peer, "", token, lambda: self.desk.authenticator.identify(token)
+        caller = await self.context.throttle.check(
+            self.peer, "", token, lambda: self.context.authenticator.identify(token)
         )
         if caller is None:
             raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
@@ -136,7 +136,7 @@ class ApiHandler(RequestHandler):
     def _is_old_client(self) -> bool:
         """Tell whether a client of OpenPAI reads without a token, and may."""
         return (
-            self.desk.openpai_compat
+            self.context.openpai_compat
             and self.public_in_openpai
             and self.request.method == "GET"
             and "Authorization" not in self.request.headers

@@ -32,7 +32,8 @@ class _SubmitHandler(ApiHandler):
         for warning in [*warnings(config), *accepted.warnings]:
             self.add_header("X-Warning", _in_header(str(warning)))
         self.set_header(
-            "Location", f"{self.desk.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}"
+            "Location",
+            f"{self.context.prefix}api/v1/user/{quote(owner, safe='')}/jobs/{quote(name, safe='')}",
         )
         self.answer({"message": f"update job {name} successfully"}, 202)
 

@@ -24,7 +24,7 @@ class _WatchedHandler(ApiHandler):
 
     async def prepare(self) -> None:
         """Look for the token for monitoring first: it works without the Hub."""
-        token = self.desk.monitoring_token
+        token = self.context.monitoring_token
         header = self.request.headers.get("Authorization", "")
         if not (self.request.method == "GET" and token and header and token.matches(bearer_token(header))):
             await super().prepare()

@@ -42,7 +42,7 @@ class OpenApiYamlHandler(ApiHandler):
     async def get(self) -> None:
         """Show."""
         self.set_header("Content-Type", "application/yaml; charset=UTF-8")
-        self.finish(_as_yaml(self.desk.prefix))
+        self.finish(_as_yaml(self.context.prefix))
 
 
 class OpenApiJsonHandler(ApiHandler):
@@ -53,7 +53,7 @@ class OpenApiJsonHandler(ApiHandler):
     async def get(self) -> None:
         """Show."""
         self.set_header("Content-Type", "application/json; charset=UTF-8")
-        self.finish(_as_json(self.desk.prefix))
+        self.finish(_as_json(self.context.prefix))
 
 
 @cache

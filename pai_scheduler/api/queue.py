@@ -28,9 +28,9 @@ _WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
 class QueueHandler(ListHandler):
     """`/queue`: everybody may know how long it is; which jobs the others' are is their business."""
 
-    def initialize(self, desk: HandlerContext) -> None:
+    def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
-        super().initialize(desk)
+        super().initialize(context)
         self._unexplained = _EXPLAINED
 
     async def get(self) -> None:

@@ -45,12 +45,12 @@ class SshHandler(ApiHandler):
                 "privateKeyFileName": key,
                 "privateKeyDirectDownloadLink": self._link(job),
             },
-            "gateway": self.desk.ssh,
+            "gateway": self.context.ssh,
         }
         self.answer(answer)
 
     def _container(self, job: Job, door: SshAddress) -> SshContainer:
-        gateway, task, off = self.desk.ssh, door.task.ref, door.off
+        gateway, task, off = self.context.ssh, door.task.ref, door.off
         host, port, user = "", "", ""
         if door.published is not None:
             host, port, user = door.published[0], str(door.published[1]), "root"

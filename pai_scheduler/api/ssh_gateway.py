@@ -52,7 +52,7 @@ class LoginHandler(GatewayHandler):
     async def post(self) -> None:
         """Tell who logs in."""
         body = self.read_fields("login", "method", "credential", "peer")
-        users = self.desk.authenticator
+        users = self.context.authenticator
         found = await self.entrance.login(users, body["login"], body["method"], body["credential"])
         if found is None:
             # (without the challenge that says that the gateway itself is not known)
@@ -70,7 +70,7 @@ class OpenHandler(GatewayHandler):
         """Tell which task is meant, and how to reach it."""
         body = self.read_fields("login", "passport")
         self.language = choose_locale(str(body.get("language", "")))
-        way = await self.entrance.open(self.desk.authenticator, body["login"], body["passport"])
+        way = await self.entrance.open(self.context.authenticator, body["login"], body["passport"])
         target: TaskTarget = {
             "user": way.job.user,
             "job": way.job.name,
@@ -128,7 +128,7 @@ class StillHandler(GatewayHandler):
             if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
                 raise _missing("held")
             held.append(HeldLogin(*(each[name] for name in names)))
-        answer: StillAnswer = {"gone": await self.entrance.revoked(self.desk.authenticator, held)}
+        answer: StillAnswer = {"gone": await self.entrance.revoked(self.context.authenticator, held)}
         self.answer(answer)
 
 

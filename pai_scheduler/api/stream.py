@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 class SendingHandler(ApiHandler):
     """An address whose answer is sent in pieces; knows when its reader has left."""
 
-    def initialize(self, desk: HandlerContext) -> None:
+    def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
-        super().initialize(desk)
+        super().initialize(context)
         self.gone = asyncio.Event()
 
     def on_connection_close(self) -> None:
@@ -54,9 +54,9 @@ class StreamHandler(SendingHandler):
 
     timed = False
 
-    def initialize(self, desk: HandlerContext) -> None:
+    def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
-        super().initialize(desk)
+        super().initialize(context)
         self._opened = False
 
     async def prepare(self) -> None:
@@ -76,7 +76,7 @@ class StreamHandler(SendingHandler):
 
         It is broken off when the token that opened it is revoked.
         """
-        with self.desk.streams.counted(self.caller):
+        with self.context.streams.counted(self.caller):
             watching = asyncio.create_task(self._watch_token())
             try:
                 yield
@@ -102,7 +102,7 @@ class StreamHandler(SendingHandler):
     async def _may_stay(self) -> bool:
         token = bearer_token(self.request.headers["Authorization"])
         try:
-            now = await self.desk.authenticator.identify(token)
+            now = await self.context.authenticator.identify(token)
         except RequestError as error:
             # that nobody can be asked does not mean that it was revoked
             return error.status >= 500

@@ -147,7 +147,7 @@ async def _run(options: argparse.Namespace) -> None:
             if gateway is not None:
                 await gateway.start(engine.bridge_address)
             streams = Streams(definition.streams_per_user)
-            desk = HandlerContext(
+            context = HandlerContext(
                 service,
                 authenticator,
                 place.prefix,
@@ -156,13 +156,13 @@ async def _run(options: argparse.Namespace) -> None:
                 options.openpai_compat,
                 gateway.where if gateway is not None else None,
             )
-            if desk.openpai_compat:
+            if context.openpai_compat:
                 _log.warning(
                     "--openpai-compat: EVERYBODY WHO REACHES %s READS ALL JOBS, THEIR COMMANDS AND "
                     "ENVIRONMENT, WITHOUT A TOKEN",
                     address,
                 )
-            server = serve(make_app(desk), sockets)
+            server = serve(make_app(context), sockets)
             _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
             await stopping.wait()
             _log.info("stopping; tasks run on")

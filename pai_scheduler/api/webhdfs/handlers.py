@@ -60,9 +60,9 @@ class WebHdfsHandler(ApiHandler):
 
     challenge = 'Bearer realm="PAI", Basic realm="PAI"'
 
-    def initialize(self, desk: HandlerContext) -> None:
+    def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
-        super().initialize(desk)
+        super().initialize(context)
         headers = self.request.headers
         self._has_body = headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
         #: where a body is still to come, an answer waits for its end
@@ -91,7 +91,7 @@ class WebHdfsHandler(ApiHandler):
         self.path = decoded_path(self.request.path.removeprefix(self._base))
         authorization = self.request.headers.get("Authorization", "")
         if ticket := self.parameters.text("ticket"):
-            caller = self.desk.tickets.redeem(ticket, self._errand)
+            caller = self.context.tickets.redeem(ticket, self._errand)
             if caller is not None:
                 return caller
             if not authorization:
@@ -109,8 +109,8 @@ class WebHdfsHandler(ApiHandler):
     @property
     def _base(self) -> str:
         """Give the path under which we were asked."""
-        base = f"{self.desk.prefix}{BASE}"
-        return base if self.request.path.startswith(base) else f"{self.desk.prefix}{OPENPAI_BASE}"
+        base = f"{self.context.prefix}{BASE}"
+        return base if self.request.path.startswith(base) else f"{self.context.prefix}{OPENPAI_BASE}"
 
     @property
     def _here(self) -> str:
@@ -167,7 +167,7 @@ class WebHdfsHandler(ApiHandler):
 
     def _redirect(self) -> None:
         """Send the client to ourselves again, with a ticket."""
-        ticket = self.desk.tickets.issue(self.caller, self._errand)
+        ticket = self.context.tickets.issue(self.caller, self._errand)
         values = [*sorted(self.parameters.of_the_errand), ("data", "true"), ("ticket", ticket)]
         location = f"{self._here}?{urlencode(values, errors='surrogateescape')}"
         if self.parameters.flag("noredirect"):
@@ -223,7 +223,7 @@ class WebHdfsHandler(ApiHandler):
 
     async def _store(self, pieces: AsyncIterator[bytes]) -> None:
         files = self.service.files
-        async with self.desk.transfers.counted(self.caller):
+        async with self.context.transfers.counted(self.caller):
             if self.operation == "APPEND":
                 await files.append(self.caller, self.path, pieces)
                 return
@@ -251,7 +251,7 @@ class WebHdfsHandler(ApiHandler):
     async def _send_file(self) -> None:
         offset, length = self.parameters.number("offset"), self.parameters.number("length")
         whole = offset is None and length is None
-        async with self.desk.transfers.counted(self.caller):
+        async with self.context.transfers.counted(self.caller):
             if whole and (header := self.request.headers.get("Range")):
                 status = await self.service.files.status(self.caller, self.path)
                 try:
@@ -271,7 +271,7 @@ class WebHdfsHandler(ApiHandler):
 
     async def _send_archive(self) -> None:
         async with (
-            self.desk.transfers.counted(self.caller),
+            self.context.transfers.counted(self.caller),
             aclosing(zipped(self.service.files, self.caller, self.path)) as pieces,
         ):
             await self._send(f"{self.path.name or 'files'}.zip", "application/zip", pieces)

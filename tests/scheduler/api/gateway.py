@@ -38,7 +38,7 @@ class Gateway:
     """Its `url` has the prefix and no slash at the end; `folder` is the scheduler's own."""
 
     service: Service
-    desk: HandlerContext
+    context: HandlerContext
     server: HTTPServer
     url: str
     folder: Path
@@ -99,9 +99,9 @@ async def open_gateway(
         kill_grace_seconds=1,
     )
     await service.start()
-    desk = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)
-    server = serve(make_app(desk), sockets)
-    yield Gateway(service, desk, server, url, folder)
+    context = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)
+    server = serve(make_app(context), sockets)
+    yield Gateway(service, context, server, url, folder)
     server.stop()
     await server.close_all_connections()
     await service.close()

@@ -237,7 +237,7 @@ async def test_a_ticket_is_good_for_its_errand_only(gateway: Gateway, told: str,
 
 
 async def test_a_ticket_expires(gateway: Gateway, told: str) -> None:
-    gateway.desk.tickets._now = lambda: 1e12
+    gateway.context.tickets._now = lambda: 1e12
     async with gateway.client("") as stranger, gateway.client() as alice:
         assert (await stranger.get(told)).status_code == 403
         # who has a token needs no ticket
@@ -490,7 +490,7 @@ async def test_a_slow_reader_fills_no_memory(gateway: Gateway) -> None:
 
 async def test_half_open_uploads_of_one_user_stop_nobody_else(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, FolderStorage(tmp_path / "files")) as gateway:
-        object.__setattr__(gateway.desk, "transfers", TransferLimit(most=8, patience=0.5))
+        object.__setattr__(gateway.context, "transfers", TransferLimit(most=8, patience=0.5))
         await gateway.put("/bob/f", b"his", "b")
         writers = []
         for number in range(200):
