@@ -70,14 +70,16 @@ class TokenHandler(ApiHandler):
                 message = msg("{key} is missing.", key=key)
                 raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
         name, token = body["username"], body["password"]
-        caller = await self.context.throttle.check(self.peer, name, token, lambda: self._owner(name, token))
-        if caller is None:
+        principal = await self.context.throttle.check(
+            self.peer, name, token, lambda: self._owner(name, token)
+        )
+        if principal is None:
             raise await self._refusal(name)
-        self.answer({"user": name, "token": token, "admin": caller.admin, "hasGitHubPAT": False})
+        self.answer({"user": name, "token": token, "admin": principal.admin, "hasGitHubPAT": False})
 
     async def _owner(self, name: str, token: str) -> Principal | None:
-        caller = await self.context.authenticator.identify(token)
-        return caller if caller is not None and caller.name == name else None
+        principal = await self.context.authenticator.identify(token)
+        return principal if principal is not None and principal.name == name else None
 
     async def _refusal(self, name: str) -> RequestError:
         try:
@@ -100,7 +102,7 @@ class MeHandler(_ShowingHandler):
 
     async def get(self) -> None:
         """Show."""
-        self.show(self.caller)
+        self.show(self.principal)
 
 
 class UserHandler(_ShowingHandler):
@@ -108,10 +110,10 @@ class UserHandler(_ShowingHandler):
 
     async def get(self, name: str) -> None:
         """Show oneself, or as admin anybody."""
-        if name == self.caller.name:
-            self.show(self.caller)
+        if name == self.principal.name:
+            self.show(self.principal)
             return
-        if not self.caller.admin:
+        if not self.principal.admin:
             raise forbidden(msg("Only an administrator may look at other users."))
         user = await self.context.authenticator.find(name)
         if user is None:

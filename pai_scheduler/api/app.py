@@ -70,12 +70,12 @@ def _log_request(handler: RequestHandler) -> None:
         handler.service.monitor.answered(type(handler).__name__, status, took if handler.timed else None)
     level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     request = handler.request
-    caller = getattr(handler, "caller", None)
+    principal = getattr(handler, "caller", None)
     about = {
         "method": request.method,
         "path": request.path,
         "status": status,
         "ms": round(1000 * took, 1),
-        "user": caller.name if caller else None,
+        "user": principal.name if principal else None,
     }
     _access_log.log(level, "request", extra=about)

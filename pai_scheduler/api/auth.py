@@ -58,15 +58,15 @@ class TokensFile:
         digest = _digest(token)
         found = None
         # All are compared, and each in constant time: how long it takes says nothing about any token.
-        for known, caller in self._callers.items():
+        for known, principal in self._callers.items():
             if hmac.compare_digest(known, digest):
-                found = caller
+                found = principal
         return found
 
     async def find(self, name: str) -> Principal | None:
         """Find a user by name."""
         self._reload()
-        return next((caller for caller in self._callers.values() if caller.name == name), None)
+        return next((principal for principal in self._callers.values() if principal.name == name), None)
 
     def _reload(self) -> None:
         stamp = self._stamp()
@@ -147,12 +147,12 @@ def read_tokens(path: Path) -> dict[bytes, Principal]:
         raise TokensError(_shape(path, msg("the whole file")))
     # A token is never printed: an entry is known by its number.
     return {
-        _digest(token): _caller(path, number, token, entry)
+        _digest(token): _principal(path, number, token, entry)
         for number, (token, entry) in enumerate(document.items(), start=1)
     }
 
 
-def _caller(path: Path, number: int, token: str, entry: Any) -> Principal:
+def _principal(path: Path, number: int, token: str, entry: Any) -> Principal:
     place = msg("entry {number}", number=number)
     if not token.strip() or not isinstance(entry, dict) or entry.keys() - {"name", "admin", "groups"}:
         raise TokensError(_shape(path, place))

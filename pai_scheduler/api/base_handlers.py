@@ -68,7 +68,7 @@ class ApiHandler(RequestHandler):
     timed = True
     #: How one may say who one is.
     challenge = 'Bearer realm="PAI"'
-    caller: Principal
+    principal: Principal
 
     def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
@@ -116,9 +116,9 @@ class ApiHandler(RequestHandler):
         if self.request.method not in self.allowed_methods():
             raise self._wrong_method()
         if self._is_old_client():
-            self.caller = _ANYBODY
+            self.principal = _ANYBODY
         elif not self.anonymous:
-            self.caller = await self.identify()
+            self.principal = await self.identify()
 
     async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""
@@ -126,12 +126,12 @@ class ApiHandler(RequestHandler):
 
     async def identify_token(self, token: str) -> Principal:
         """Find out whose token this is; refuses nobody's."""
-        caller = await self.context.throttle.check(
+        principal = await self.context.throttle.check(
             self.peer, "", token, lambda: self.context.authenticator.identify(token)
         )
-        if caller is None:
+        if principal is None:
             raise unauthorized(msg("This token is not known, or has expired. Ask for a new one."))
-        return caller
+        return principal
 
     def _is_old_client(self) -> bool:
         """Tell whether a client of OpenPAI reads without a token, and may."""
@@ -218,7 +218,7 @@ class ApiHandler(RequestHandler):
             self.request.path,
             self._incident,
             exc_info=(typ, value, tb),  # type: ignore[arg-type]
-            extra={"user": self.caller.name if hasattr(self, "caller") else None},
+            extra={"user": self.principal.name if hasattr(self, "caller") else None},
         )
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:

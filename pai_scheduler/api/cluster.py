@@ -23,7 +23,7 @@ class NodesHandler(ApiHandler):
 
     async def get(self) -> None:
         """List."""
-        self.answer([self.presenter.node(use, self.caller) for use in self.service.nodes()])
+        self.answer([self.presenter.node(use, self.principal) for use in self.service.nodes()])
 
 
 class VirtualClustersHandler(ApiHandler):
@@ -67,13 +67,13 @@ class VirtualClusterHandler(ApiHandler):
         )
         if wanted.max_capacity is not None and wanted.max_capacity < wanted.capacity:
             raise _wrong("$.vcMaxCapacity", msg("vcMaxCapacity must not be below vcCapacity."))
-        new = await self.service.set_virtual_cluster(self.caller, name, wanted)
+        new = await self.service.set_virtual_cluster(self.principal, name, wanted)
         done = "create" if new else "update"
         self.answer({"message": f"{done} vc: {name} to capacity: {wanted.capacity:g} successfully"}, 201)
 
     async def delete(self, name: str) -> None:
         """Delete it."""
-        await self.service.delete_virtual_cluster(self.caller, name)
+        await self.service.delete_virtual_cluster(self.principal, name)
         self.answer({"message": f"Remove vc: {name} successfully"}, 201)
 
 
@@ -85,7 +85,7 @@ class VirtualClusterStatusHandler(ApiHandler):
         status = read_object(self.request).get("vcStatus")
         if status not in ("running", "stopped"):
             raise _wrong("$.vcStatus", msg("vcStatus must be running or stopped."))
-        await self.service.stop_virtual_cluster(self.caller, name, status == "stopped")
+        await self.service.stop_virtual_cluster(self.principal, name, status == "stopped")
         done = "stop" if status == "stopped" else "active"
         self.answer({"message": f"{done} vc {name} successfully"}, 201)
 

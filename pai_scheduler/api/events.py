@@ -35,7 +35,7 @@ class EventsHandler(StreamHandler, ListHandler):
             return
 
         async def read(after: int | None, count: int) -> list[Story]:
-            return await self.service.story(self.caller, user, name, after=after or 0, limit=count)
+            return await self.service.story(self.principal, user, name, after=after or 0, limit=count)
 
         def present(story: Story) -> tuple[int, JobEvent]:
             return story.id, self.presenter.event(story, with_job=name is None)
@@ -45,9 +45,13 @@ class EventsHandler(StreamHandler, ListHandler):
     async def _follow(self, user: str | None, name: str | None, after: int) -> None:
         # refusals come before the first byte
         if user is not None and name is not None:
-            job = await self.service.job(self.caller, user, name)
+            job = await self.service.job(self.principal, user, name)
             over = job.sub_state is SubState.ENDED
-            if over and after and not await self.service.story(self.caller, user, name, after=after, limit=1):
+            if (
+                over
+                and after
+                and not await self.service.story(self.principal, user, name, after=after, limit=1)
+            ):
                 # A browser that comes back for more is told that there is none, or it would ask for ever.
                 self.set_status(204)
                 self.finish()
@@ -56,7 +60,7 @@ class EventsHandler(StreamHandler, ListHandler):
             self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
             self.set_header("X-Accel-Buffering", "no")
             await self.send("retry: 1000\n\n")
-            async for story in self._with_heartbeats(self.service.follow(self.caller, user, name, after)):
+            async for story in self._with_heartbeats(self.service.follow(self.principal, user, name, after)):
                 event = self.presenter.event(story, with_job=name is None)
                 await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
 

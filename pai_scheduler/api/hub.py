@@ -62,7 +62,7 @@ class HubTokens:
                     msg("The service {name} may not use the scheduler (--admin-service).", name=model["name"])
                 )
             return Principal(model["name"], admin=True)
-        return _caller(model)
+        return _principal(model)
 
     async def find(self, name: str) -> Principal | None:
         """Find a user of the Hub by name; refuses where the Hub does not let this service look."""
@@ -90,7 +90,7 @@ class HubTokens:
                 )
                 raise forbidden(message)
             response.raise_for_status()
-            return _caller(json.loads(await response.text()))
+            return _principal(json.loads(await response.text()))
         except (OSError, ClientError):
             raise _unreachable() from None
 
@@ -100,5 +100,5 @@ def _unreachable() -> RequestError:
     return RequestError(503, "HubUnreachableError", message)
 
 
-def _caller(model: Mapping[str, Any]) -> Principal:
+def _principal(model: Mapping[str, Any]) -> Principal:
     return Principal(str(model["name"]), bool(model.get("admin")), tuple(model.get("groups") or ()))

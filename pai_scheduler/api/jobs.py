@@ -27,7 +27,7 @@ _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
-        accepted = await self.service.submit(self.caller, owner, config)
+        accepted = await self.service.submit(self.principal, owner, config)
         name = accepted.name
         for warning in [*warnings(config), *accepted.warnings]:
             self.add_header("X-Warning", _in_header(str(warning)))
@@ -48,7 +48,7 @@ class _ListingHandler(_SubmitHandler, ListHandler):
         """List, newest first."""
 
         async def read(after: JobPosition | None, count: int) -> list[Job]:
-            return await self.service.jobs(self.caller, owner, after=after, limit=count)
+            return await self.service.jobs(self.principal, owner, after=after, limit=count)
 
         def present(job: Job) -> tuple[JobPosition, JobSummary]:
             position = JobPosition(job.created, job.id)
@@ -68,7 +68,7 @@ class JobsHandler(_ListingHandler):
 
     async def post(self) -> None:
         """Submit for oneself."""
-        await self.submit(self.caller.name, read_object(self.request))
+        await self.submit(self.principal.name, read_object(self.request))
 
 
 class UserJobsHandler(_ListingHandler):
@@ -92,7 +92,7 @@ class JobHandler(_SubmitHandler):
 
     async def get(self, user: str, name: str) -> None:
         """Show."""
-        job = await self.service.job(self.caller, user, name)
+        job = await self.service.job(self.principal, user, name)
         reason, place = self.service.waiting_reason(job), self.service.queue_place(job)
         self.answer(self.presenter.detail(job, reason, place))
 
@@ -106,7 +106,7 @@ class JobHandler(_SubmitHandler):
 
     async def delete(self, user: str, name: str) -> None:
         """Forget a job and its logs."""
-        await self.service.delete_job(self.caller, user, name)
+        await self.service.delete_job(self.principal, user, name)
         self.answer({"message": f"deleted job {name} successfully"}, 202)
 
 
@@ -118,7 +118,7 @@ class ConfigHandler(ApiHandler):
     async def get(self, user: str, name: str) -> None:
         """Give it as JSON, or as YAML where the caller prefers that."""
         try:
-            config = await self.service.config(self.caller, user, name)
+            config = await self.service.config(self.principal, user, name)
         except RequestError as refusal:
             if refusal.code == "NoJobError":
                 raise RequestError(404, "NoJobConfigError", refusal.message) from None
@@ -138,9 +138,9 @@ class ExecutionTypeHandler(ApiHandler):
         """Stop; what has ended cannot be started again under its name."""
         value = read_object(self.request).get("value")
         if value == "STOP":
-            await self.service.stop_job(self.caller, user, name)
+            await self.service.stop_job(self.principal, user, name)
         elif value == "START":
-            job = await self.service.job(self.caller, user, name)
+            job = await self.service.job(self.principal, user, name)
             if job.is_decided:
                 raise conflict(
                     msg("Job {name} has ended. To run it again, submit it under another name.", name=name)
@@ -160,8 +160,8 @@ class AttemptsHandler(ApiHandler):
 
     async def get(self, user: str, name: str) -> None:
         """List."""
-        job = await self.service.job(self.caller, user, name)
-        attempts = await self.service.attempts(self.caller, user, name)
+        job = await self.service.job(self.principal, user, name)
+        attempts = await self.service.attempts(self.principal, user, name)
         self.answer([self.presenter.attempt(job, attempt) for attempt in attempts])
 
 
@@ -170,7 +170,7 @@ class ValidateHandler(ApiHandler):
 
     async def post(self) -> None:
         """Check."""
-        forecast = await self.service.validate(self.caller, read_body(self.request))
+        forecast = await self.service.validate(self.principal, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
 
 

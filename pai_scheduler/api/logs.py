@@ -48,7 +48,7 @@ class LogHandler(StreamHandler):
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
         timestamps = self.query_flag("timestamps")
         # the same attempt throughout, also when another one begins meanwhile
-        task = await self.service.find_task(self.caller, user, name, role, int(index), attempt)
+        task = await self.service.find_task(self.principal, user, name, role, int(index), attempt)
         log = self.service.task_log(task)
         if await self.service.log_expired(task, log):
             raise log_removed(self.service.log_keeping.keep_days)

@@ -46,7 +46,7 @@ class MetricsHandler(_WatchedHandler):
 
     async def get(self) -> None:
         """Show."""
-        if hasattr(self, "caller") and not self.caller.admin:
+        if hasattr(self, "caller") and not self.principal.admin:
             raise forbidden(msg("Only an administrator may read the scheduler's metrics."))
         encode, content_type = choose_encoder(self.request.headers.get("Accept", ""))
         self.set_header("Content-Type", content_type)
@@ -59,7 +59,7 @@ class TaskMetricsHandler(ApiHandler):
     async def get(self, user: str, name: str, role: str, index: str) -> None:
         """Show; `after` (ms since the epoch) leaves out what was asked for before."""
         attempt, after = self.query_int("attempt", least=0), self.query_int("after", 0, least=0)
-        task = await self.service.find_task(self.caller, user, name, role, int(index), attempt)
+        task = await self.service.find_task(self.principal, user, name, role, int(index), attempt)
         self.answer(_usage(await self.service.usage(task, after or 0)))
 
 

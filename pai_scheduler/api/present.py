@@ -116,11 +116,11 @@ class Presenter:
             "gpusHeld": limits.gpus_held,
         }
 
-    def node(self, use: NodeUse, caller: Principal) -> models.NodeInfo:
+    def node(self, use: NodeUse, principal: Principal) -> models.NodeInfo:
         """Give a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
-            index: f"{user}~{name}" if caller.admin or user == caller.name else "busy"
+            index: f"{user}~{name}" if principal.admin or user == principal.name else "busy"
             for index, (user, name) in use.gpu_jobs.items()
         }
         used_gpus = Counter(gpu.type for gpu in node.gpus if gpu.index in holders)
@@ -159,14 +159,16 @@ class Presenter:
             "status": "STOPPED" if use.stopped else "RUNNING",
         }
 
-    def queue_entry(self, queued: QueuedJob, caller: Principal, reason: Message | None) -> models.QueueEntry:
+    def queue_entry(
+        self, queued: QueuedJob, principal: Principal, reason: Message | None
+    ) -> models.QueueEntry:
         """Give a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
             "place": queued.place,
             "priority": _priority(job),
             "user": job.user,
-            "name": job.name if caller.admin or job.user == caller.name else None,
+            "name": job.name if principal.admin or job.user == principal.name else None,
             "totalGpuNumber": job.spec.total_gpus,
             "totalTaskNumber": job.spec.total_tasks,
             "createdTime": job.created,
@@ -175,14 +177,14 @@ class Presenter:
             "reserved": queued.reserved,
         }
 
-    def user(self, caller: Principal, virtual_clusters: Iterable[str]) -> models.UserInfo:
+    def user(self, principal: Principal, virtual_clusters: Iterable[str]) -> models.UserInfo:
         """Give a user as OpenPAI described one, with the virtual clusters that are open to them."""
         return {
-            "username": caller.name,
+            "username": principal.name,
             "email": "",
-            "grouplist": list(caller.groups),
+            "grouplist": list(principal.groups),
             "extension": {},
-            "admin": caller.admin,
+            "admin": principal.admin,
             "virtualCluster": list(virtual_clusters),
         }
 

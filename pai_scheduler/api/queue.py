@@ -87,7 +87,7 @@ class QueueHandler(ListHandler):
     async def _own(self, name: str, after: QueuePosition, limit: int) -> bytes:
         """Give the caller's own jobs after a position."""
         entries = []
-        positions = await self.service.own_queue(self.caller, name, after, limit)
+        positions = await self.service.own_queue(self.principal, name, after, limit)
         for number, position in enumerate(positions, 1):
             if queued := self.service.queued(position):
                 entries.append(to_json((await self._present(queued))[1]))
@@ -97,11 +97,11 @@ class QueueHandler(ListHandler):
 
     async def _present(self, queued: QueuedJob) -> tuple[QueuePosition, QueueEntry]:
         reason = None
-        if self._unexplained and queued.job.user == self.caller.name:
+        if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
             reason = self.service.waiting_reason(queued.job)
             await asyncio.sleep(0)
-        return queued.position, self.presenter.queue_entry(queued, self.caller, reason)
+        return queued.position, self.presenter.queue_entry(queued, self.principal, reason)
 
 
 class JobQueueHandler(ApiHandler):
@@ -114,7 +114,7 @@ class JobQueueHandler(ApiHandler):
         if priority is None and place is None:
             message = msg("Say which priority (0–100) or which place (from 1) the job shall have.")
             raise invalid_parameters(message, [SpecError("$", message)])
-        job = await self.service.job(self.caller, user, name)
+        job = await self.service.job(self.principal, user, name)
         if job.state.ended:
             raise conflict(msg("Job {name} has ended, so it has no place in a queue.", name=name))
         if job.is_decided:
@@ -127,7 +127,7 @@ class JobQueueHandler(ApiHandler):
                     name=name,
                 )
             )
-        await self.service.reorder(self.caller, user, name, priority=priority, place=place)
+        await self.service.reorder(self.principal, user, name, priority=priority, place=place)
         self.answer({"message": f"move job {name} successfully"}, 202)
 
 

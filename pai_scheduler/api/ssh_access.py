@@ -32,7 +32,7 @@ class SshHandler(ApiHandler):
     async def get(self, user: str, name: str) -> None:
         """List the running tasks; a job of which nothing runs is refused."""
         entrance = self.service.entrance
-        job = await self.service.job(self.caller, user, entrance.job_name(self.caller, user, name))
+        job = await self.service.job(self.principal, user, entrance.job_name(self.principal, user, name))
         doors = await entrance.doors(job)
         if not doors:
             raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
@@ -71,7 +71,7 @@ class SshHandler(ApiHandler):
 
     def _link(self, job: Job) -> str:
         """Give where the key is downloaded; nobody gets it who has not said who it is."""
-        if not self.caller.name:
+        if not self.principal.name:
             return ""
         parameters = urlencode(self.service.entrance.key_link(job.id))
         place = f"user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='')}/ssh/key"
@@ -102,8 +102,8 @@ class SshKeyHandler(ApiHandler):
         if form not in _FORMS:
             message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))
             raise invalid_parameters(message, [SpecError("format", message)])
-        name = self.service.entrance.job_name(self.caller, user, name)
-        job = await self.service.job(self.caller, user, name)
+        name = self.service.entrance.job_name(self.principal, user, name)
+        job = await self.service.job(self.principal, user, name)
         if job.state.ended:
             raise _no_ssh(msg("Job {name} has ended: its key opens nothing any more.", name=name))
         file = key_name(job.user, job.name)

@@ -76,7 +76,7 @@ class StreamHandler(SendingHandler):
 
         It is broken off when the token that opened it is revoked.
         """
-        with self.context.streams.counted(self.caller):
+        with self.context.streams.counted(self.principal):
             watching = asyncio.create_task(self._watch_token())
             try:
                 yield
@@ -95,7 +95,9 @@ class StreamHandler(SendingHandler):
         while "Authorization" in self.request.headers:
             await asyncio.sleep(RECHECK_SECONDS)
             if not await self._may_stay():
-                _log.warning("a token was revoked: what it followed ends", extra={"user": self.caller.name})
+                _log.warning(
+                    "a token was revoked: what it followed ends", extra={"user": self.principal.name}
+                )
                 self.break_off()
                 return
 
@@ -106,4 +108,4 @@ class StreamHandler(SendingHandler):
         except RequestError as error:
             # that nobody can be asked does not mean that it was revoked
             return error.status >= 500
-        return now is not None and now.name == self.caller.name and now.admin >= self.caller.admin
+        return now is not None and now.name == self.principal.name and now.admin >= self.principal.admin

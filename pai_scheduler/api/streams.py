@@ -22,17 +22,17 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     @contextmanager
-    def counted(self, caller: Principal) -> Iterator[None]:
+    def counted(self, principal: Principal) -> Iterator[None]:
         """Count one more for as long as the block goes on; refuses one too many."""
-        if caller.admin:
+        if principal.admin:
             yield
             return
-        if self._open[caller.name] >= self._most:
+        if self._open[principal.name] >= self._most:
             raise too_many_streams(self._most)
-        self._open[caller.name] += 1
+        self._open[principal.name] += 1
         try:
             yield
         finally:
-            self._open[caller.name] -= 1
-            if not self._open[caller.name]:
-                del self._open[caller.name]
+            self._open[principal.name] -= 1
+            if not self._open[principal.name]:
+                del self._open[principal.name]

@@ -24,9 +24,9 @@ class TransferLimit:
         self._turns: dict[str, _Turns] = {}
 
     @asynccontextmanager
-    async def counted(self, caller: Principal) -> AsyncIterator[None]:
+    async def counted(self, principal: Principal) -> AsyncIterator[None]:
         """Count one more for as long as the block goes on; RequestError where its turn does not come."""
-        turns = self._turns.setdefault(caller.name, _Turns(self._most))
+        turns = self._turns.setdefault(principal.name, _Turns(self._most))
         turns.users += 1
         try:
             try:
@@ -41,7 +41,7 @@ class TransferLimit:
         finally:
             turns.users -= 1
             if not turns.users:
-                del self._turns[caller.name]
+                del self._turns[principal.name]
 
 
 class _Turns:

@@ -41,10 +41,10 @@ class Reader:
         except StoreError as error:
             raise not_read(error) from error
 
-    async def find(self, caller: Principal, owner: str, name: str) -> Job:
+    async def find(self, principal: Principal, owner: str, name: str) -> Job:
         """Give a job; another user's is not found, whether it exists or not."""
         job = None
-        if caller.may_act_for(owner):
+        if principal.may_act_for(owner):
             job = await self.read(self._store.job, owner, name)
         if job is None:
             raise no_job(owner, name)

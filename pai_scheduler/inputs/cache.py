@@ -53,19 +53,19 @@ class FolderCache:
         self._jobs: set[str] = set()
 
     async def fetch(
-        self, files: Files, caller: Principal, path: StoragePath, limit: Limit, job_id: str, name: str
+        self, files: Files, principal: Principal, path: StoragePath, limit: Limit, job_id: str, name: str
     ) -> Path:
         """Give the copy of a folder that a job has under a name, made now if need be; StorageError."""
         self._jobs.add(job_id)
         place = self._folder / job_id / name
         if await asyncio.to_thread(place.exists):
             return place
-        summary = await files.summary(caller, path)
+        summary = await files.summary(principal, path)
         limit.check(summary.length, summary.files)
         part = self._folder / _PARTS / f"{job_id}-{next(self._numbers)}"
         try:
             await asyncio.to_thread(part.mkdir, parents=True)
-            await _Fetch(files, caller, limit).fetch(path, part)
+            await _Fetch(files, principal, limit).fetch(path, part)
             await asyncio.to_thread(_settle, part, place)
         except OSError as error:
             raise _not_kept(path, error) from error
@@ -105,8 +105,8 @@ class FolderCache:
 class _Fetch:
     """One folder on its way here: what was read of it so far is counted, as it may grow meanwhile."""
 
-    def __init__(self, files: Files, caller: Principal, limit: Limit) -> None:
-        self._files, self._caller, self._limit = files, caller, limit
+    def __init__(self, files: Files, principal: Principal, limit: Limit) -> None:
+        self._files, self._principal, self._limit = files, principal, limit
         self._slots = asyncio.Semaphore(_PARALLEL_READS)
         self._count = self._length = 0
 
@@ -131,14 +131,14 @@ class _Fetch:
     async def _entries(self, folder: StoragePath) -> AsyncIterator[FileStatus]:
         after, more = "", True
         while more:
-            page = await self._files.list(self._caller, folder, after, _PAGE)
+            page = await self._files.list(self._principal, folder, after, _PAGE)
             for entry in page.entries:
                 yield entry
                 after = entry.path.name
             more = page.remaining > 0 and bool(page.entries)
 
     async def _read(self, entry: FileStatus, here: Path) -> None:
-        async with self._slots, self._files.open(self._caller, entry.path) as file:
+        async with self._slots, self._files.open(self._principal, entry.path) as file:
             target = await asyncio.to_thread(open, here, "xb")
             try:
                 async for piece in file.pieces:

@@ -72,15 +72,15 @@ class JobIdentities:
     async def _remembered(self, job: Job) -> Principal:
         """Give a job's user as not long ago: tasks ask often, and go on while the Hub is down."""
         now = time.monotonic()
-        caller, until = self._users.get(job.user, (None, 0.0))
-        if caller is None or now >= until:
+        principal, until = self._users.get(job.user, (None, 0.0))
+        if principal is None or now >= until:
             try:
-                caller = await self.user_of(job)
+                principal = await self.user_of(job)
             except RequestError:
-                if caller is None:
+                if principal is None:
                     raise
-            self._users[job.user] = (caller, now + _REMEMBERED_SECONDS)
-        return caller
+            self._users[job.user] = (principal, now + _REMEMBERED_SECONDS)
+        return principal
 
 
 def storage_uris(default: str, address: str, engine: Engine) -> list[str]:

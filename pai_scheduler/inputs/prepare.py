@@ -130,48 +130,50 @@ class JobInputs:
         return self._job_files.files
 
     async def _fetch(self, job: Job, uris: StorageUris) -> Inputs:
-        caller = await self._user_of(job)
+        principal = await self._user_of(job)
         if job.spec.output_dir and self._files.names.knows(uris.output_dir):
             with _about("outputDir", uris.output_dir):
-                await self._files.mkdirs(caller, self._files.names.resolve(uris.output_dir))
-        login = await read_login(self._files, caller, uris.auth_file) if uris.auth_file else None
+                await self._files.mkdirs(principal, self._files.names.resolve(uris.output_dir))
+        login = await read_login(self._files, principal, uris.auth_file) if uris.auth_file else None
         code = None
         if uris.code_dir:
             with _about("codeDir", uris.code_dir):
-                code = await self._stage_code(job, caller, uris.code_dir)
-        mounts = [await self._mount(job, caller, uri, code, number) for number, uri in enumerate(uris.mounts)]
+                code = await self._stage_code(job, principal, uris.code_dir)
+        mounts = [
+            await self._mount(job, principal, uri, code, number) for number, uri in enumerate(uris.mounts)
+        ]
         return Inputs(login, code, self._job_files.token(job), tuple(mounts))
 
-    async def _mount(self, job: Job, caller: Principal, uri: str, code: Path | None, number: int) -> Mount:
+    async def _mount(self, job: Job, principal: Principal, uri: str, code: Path | None, number: int) -> Mount:
         target = job.spec.mounts[number].target
         with _about("extras.mounts", uri):
             if code is not None and target.strip("/").split("/")[0] == code.name and target[0] != "/":
                 message = msg("{target} is where the code is: choose another target.", target=target)
                 raise StorageError(Problem.INVALID, message)
             path = self._files.names.resolve(uri)
-            await self._check_folder(caller, path)
-            here = await self._files.host_folder(caller, path)
+            await self._check_folder(principal, path)
+            here = await self._files.host_folder(principal, path)
             if here is None:
                 here = await self._data.fetch(
-                    self._files, caller, path, self._data_limit, job.id, str(number)
+                    self._files, principal, path, self._data_limit, job.id, str(number)
                 )
         return Mount(here, target)
 
-    async def _check_folder(self, caller: Principal, path: StoragePath) -> None:
-        if not (await self._files.status(caller, path)).is_folder:
+    async def _check_folder(self, principal: Principal, path: StoragePath) -> None:
+        if not (await self._files.status(principal, path)).is_folder:
             raise StorageError(
                 Problem.NOT_A_FOLDER,
                 msg("{path} is a file. Name the folder that it is in.", path=str(path)),
             )
 
-    async def _stage_code(self, job: Job, caller: Principal, uri: str) -> Path:
+    async def _stage_code(self, job: Job, principal: Principal, uri: str) -> Path:
         path = self._files.names.resolve(uri)
         if not path.name:
             raise StorageError(
                 Problem.INVALID, msg("The storage as a whole is no code. Name a folder in it.")
             )
-        await self._check_folder(caller, path)
-        return await self._code.fetch(self._files, caller, path, CODE, job.id, path.name)
+        await self._check_folder(principal, path)
+        return await self._code.fetch(self._files, principal, path, CODE, job.id, path.name)
 
     async def _make_default_output(self, job: Job, uri: str) -> None:
         """Make the folder for results that every job has. Without it a job starts too: it may need none."""

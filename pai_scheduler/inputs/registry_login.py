@@ -9,13 +9,13 @@ from pai_scheduler.storage.errors import PASSING, Problem, StorageError
 from pai_scheduler.storage.files import Files
 
 
-async def read_login(files: Files, caller: Principal, uri: str) -> RegistryLogin:
-    """Read an authFile, as `caller` may; its variables are filled in already.
+async def read_login(files: Files, principal: Principal, uri: str) -> RegistryLogin:
+    """Read an authFile, as `principal` may; its variables are filled in already.
 
     StorageError: its message names the file, and the line, but never what is a secret.
     """
     try:
-        contents = await files.read_small(caller, files.names.resolve(uri))
+        contents = await files.read_small(principal, files.names.resolve(uri))
     except StorageError as error:
         if error.problem in PASSING:
             raise

@@ -85,11 +85,11 @@ class Admission:
         # loads what validates, so that nobody's submit has to wait for it
         await asyncio.to_thread(validate, {})
 
-    async def submit(self, caller: Principal, owner: str, config: object) -> Accepted:
+    async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
         """Accept a job durably. What of the storage it will be refused, as rights are now, is a warning:
         they may change before it starts.
         """
-        if not caller.may_act_for(owner):
+        if not principal.may_act_for(owner):
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
             raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
@@ -98,7 +98,7 @@ class Admission:
         except InvalidJobError as error:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
-        self._check_virtual_cluster(caller, spec.virtual_cluster)
+        self._check_virtual_cluster(principal, spec.virtual_cluster)
         errors = await self._errors(spec)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
@@ -107,29 +107,29 @@ class Admission:
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
         # (an administrator who submits for somebody has not that user's groups at hand)
-        refused = self._refused_files(caller, spec) if caller.name == owner else []
+        refused = self._refused_files(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
 
-    async def validate(self, caller: Principal, config: object) -> Forecast:
+    async def validate(self, principal: Principal, config: object) -> Forecast:
         """Say what submitting this would do."""
         try:
             spec = await _parse(config)
         except InvalidJobError as error:
             return Forecast(error.errors, "never", _summary(error.errors))
         try:
-            self._check_virtual_cluster(caller, spec.virtual_cluster)
+            self._check_virtual_cluster(principal, spec.virtual_cluster)
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = [*await self._errors(spec), *self._refused_files(caller, spec)]
+        errors = [*await self._errors(spec), *self._refused_files(principal, spec)]
         if errors:
             return Forecast(errors, "never", _summary(errors))
-        return forecast(self._writer.core, caller.name, spec)
+        return forecast(self._writer.core, principal.name, spec)
 
-    def _refused_files(self, caller: Principal, spec: JobSpec) -> list[SpecError]:
+    def _refused_files(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
         names = self._names()
         # a job has its user's rights, never an administrator's
-        return [] if names is None else list(find_refused(spec, replace(caller, admin=False), names))
+        return [] if names is None else list(find_refused(spec, replace(principal, admin=False), names))
 
     async def _errors(self, spec: JobSpec) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""
@@ -172,13 +172,13 @@ class Admission:
         finally:
             del self._under_way[key]
 
-    def _check_virtual_cluster(self, caller: Principal, name: str) -> None:
+    def _check_virtual_cluster(self, principal: Principal, name: str) -> None:
         clusters = self._definition().virtual_clusters
         cluster = clusters.get(name)
         if cluster is None:
             raise no_virtual_cluster(name, sorted(clusters))
-        if not caller.may_use(cluster):
-            known = ", ".join(other.name for other in clusters.values() if caller.may_use(other))
+        if not principal.may_use(cluster):
+            known = ", ".join(other.name for other in clusters.values() if principal.may_use(other))
             raise forbidden(
                 msg(
                     "Virtual cluster {name} is not open to you. Open to you are: {known}.",

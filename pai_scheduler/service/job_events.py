@@ -29,16 +29,16 @@ class JobEvents:
         return bool(self._followers)
 
     async def read(
-        self, caller: Principal, owner: str | None, name: str | None, after: int, limit: int
+        self, principal: Principal, owner: str | None, name: str | None, after: int, limit: int
     ) -> list[StoredJobEvent]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
-        return await self._read(caller, await self._job_id(caller, owner, name), after, limit)
+        return await self._read(principal, await self._job_id(principal, owner, name), after, limit)
 
     async def follow(
-        self, caller: Principal, owner: str | None, name: str | None, after: int
+        self, principal: Principal, owner: str | None, name: str | None, after: int
     ) -> AsyncIterator[StoredJobEvent]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
-        job_id = await self._job_id(caller, owner, name)
+        job_id = await self._job_id(principal, owner, name)
         news = asyncio.Event()
         self._followers[job_id].add(news)
         try:
@@ -46,7 +46,7 @@ class JobEvents:
                 news.clear()
                 # asked before reading, and of what is durable: nothing is missed at the end
                 over = job_id is not None and await self._reader.read(self._store.is_over, job_id)
-                entries = await self._read(caller, job_id, after, _PAGE)
+                entries = await self._read(principal, job_id, after, _PAGE)
                 for entry in entries:
                     after = entry.id
                     yield entry
@@ -66,13 +66,13 @@ class JobEvents:
             for news in self._followers.get(job_id, ()):
                 news.set()
 
-    async def _job_id(self, caller: Principal, owner: str | None, name: str | None) -> str | None:
+    async def _job_id(self, principal: Principal, owner: str | None, name: str | None) -> str | None:
         if owner is None or name is None:
             return None
-        return (await self._reader.find(caller, owner, name)).id
+        return (await self._reader.find(principal, owner, name)).id
 
     async def _read(
-        self, caller: Principal, job_id: str | None, after: int, limit: int
+        self, principal: Principal, job_id: str | None, after: int, limit: int
     ) -> list[StoredJobEvent]:
-        user = None if caller.admin or job_id is not None else caller.name
+        user = None if principal.admin or job_id is not None else principal.name
         return await self._reader.read(self._store.story, job_id=job_id, user=user, after=after, limit=limit)

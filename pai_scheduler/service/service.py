@@ -243,26 +243,26 @@ class Service:
 
     # -- what users do --------------------------------------------------------------------------------------
 
-    async def submit(self, caller: Principal, owner: str, config: object) -> Accepted:
+    async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
         """Accept a job durably.
 
         Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
         """
-        return await self._admission.submit(caller, owner, config)
+        return await self._admission.submit(principal, owner, config)
 
-    async def stop_job(self, caller: Principal, owner: str, name: str) -> None:
+    async def stop_job(self, principal: Principal, owner: str, name: str) -> None:
         """Stop a job; no change where it has ended."""
-        job = await self._reader.find(caller, owner, name)
-        await self._writer.request(StopRequested(self._now(), job.id, caller.name))
+        job = await self._reader.find(principal, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, principal.name))
 
-    async def delete_job(self, caller: Principal, owner: str, name: str) -> None:
+    async def delete_job(self, principal: Principal, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""
-        job = await self._reader.find(caller, owner, name)
-        await self._writer.request(StopRequested(self._now(), job.id, caller.name, delete=True))
+        job = await self._reader.find(principal, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, principal.name, delete=True))
 
     async def reorder(
         self,
-        caller: Principal,
+        principal: Principal,
         owner: str,
         name: str,
         *,
@@ -274,19 +274,21 @@ class Service:
         `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
         among their own, so that nobody else's job moves back. Beyond the last: the last.
         """
-        job = await self._reader.find(caller, owner, name)
-        owner_only = not caller.admin
-        await self._writer.request(Reordered(self._now(), job.id, caller.name, priority, place, owner_only))
+        job = await self._reader.find(principal, owner, name)
+        owner_only = not principal.admin
+        await self._writer.request(
+            Reordered(self._now(), job.id, principal.name, priority, place, owner_only)
+        )
 
-    async def validate(self, caller: Principal, config: object) -> Forecast:
+    async def validate(self, principal: Principal, config: object) -> Forecast:
         """Say what submitting this would do."""
-        return await self._admission.validate(caller, config)
+        return await self._admission.validate(principal, config)
 
     # -- what there is --------------------------------------------------------------------------------------
 
     async def jobs(
         self,
-        caller: Principal,
+        principal: Principal,
         owner: str | None = None,
         *,
         after: JobPosition | None = None,
@@ -296,14 +298,14 @@ class Service:
 
         `limit` of them (None: all), those that come after a position in that order.
         """
-        if owner is not None and not caller.may_act_for(owner):
+        if owner is not None and not principal.may_act_for(owner):
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
-        user = owner if caller.admin else caller.name
+        user = owner if principal.admin else principal.name
         return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
 
-    async def job(self, caller: Principal, owner: str, name: str) -> Job:
+    async def job(self, principal: Principal, owner: str, name: str) -> Job:
         """Give a job with its last attempt."""
-        return await self._reader.find(caller, owner, name)
+        return await self._reader.find(principal, owner, name)
 
     def queues(self, virtual_cluster: str | None = None) -> list[str]:
         """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
@@ -322,11 +324,11 @@ class Service:
         return queued_jobs(self._core, virtual_cluster, after, limit)
 
     async def own_queue(
-        self, caller: Principal, virtual_cluster: str, after: QueuePosition, limit: int
+        self, principal: Principal, virtual_cluster: str, after: QueuePosition, limit: int
     ) -> list[QueuePosition]:
         """Tell where those of the caller's jobs stand that come after a position, the first `limit`."""
         found: list[QueuePosition] = []
-        jobs = list(self._core.unended(caller.name))
+        jobs = list(self._core.unended(principal.name))
         for begin in range(0, len(jobs), _LOOKED_AT_ONCE):
             found += positions_of(self._core, jobs[begin : begin + _LOOKED_AT_ONCE], virtual_cluster)
             await asyncio.sleep(0)  # others' requests come between
@@ -345,36 +347,36 @@ class Service:
         """Say why a job waits now; None where it does not."""
         return waiting_reason(self._core, job, self._now())
 
-    async def config(self, caller: Principal, owner: str, name: str) -> dict[str, Any]:
+    async def config(self, principal: Principal, owner: str, name: str) -> dict[str, Any]:
         """Give the job JSON as submitted."""
-        job = await self._reader.find(caller, owner, name)
+        job = await self._reader.find(principal, owner, name)
         try:
             return await self._reader.read(self._store.config, job.id)
         except KeyError:
             raise no_job(owner, name) from None
 
-    async def attempts(self, caller: Principal, owner: str, name: str) -> list[Attempt]:
+    async def attempts(self, principal: Principal, owner: str, name: str) -> list[Attempt]:
         """Give all attempts, oldest first."""
-        job = await self._reader.find(caller, owner, name)
+        job = await self._reader.find(principal, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
     async def story(
-        self, caller: Principal, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
+        self, principal: Principal, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[Story]:
         """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
-        return await self._stories.read(caller, owner, name, after, limit)
+        return await self._stories.read(principal, owner, name, after, limit)
 
     def follow(
-        self, caller: Principal, owner: str | None, name: str | None, after: int = 0
+        self, principal: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[Story]:
         """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
-        return self._stories.follow(caller, owner, name, after)
+        return self._stories.follow(principal, owner, name, after)
 
     async def find_task(
-        self, caller: Principal, owner: str, name: str, role: str, index: int, attempt: int | None = None
+        self, principal: Principal, owner: str, name: str, role: str, index: int, attempt: int | None = None
     ) -> TaskRef:
         """Find a task of a job (attempt None: the last)."""
-        job = await self._reader.find(caller, owner, name)
+        job = await self._reader.find(principal, owner, name)
         last = job.attempt.number if job.attempt else 0
         known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
         if not known:
@@ -439,19 +441,19 @@ class Service:
             cluster.name for cluster in self._definition.virtual_clusters.values() if user.may_use(cluster)
         ]
 
-    async def set_virtual_cluster(self, caller: Principal, name: str, wanted: WantedShare) -> bool:
+    async def set_virtual_cluster(self, principal: Principal, name: str, wanted: WantedShare) -> bool:
         """Make or change a virtual cluster, durably; True: it is new."""
-        _check_admin(caller)
+        _check_admin(principal)
         return await self._administration.set(name, wanted)
 
-    async def delete_virtual_cluster(self, caller: Principal, name: str) -> None:
+    async def delete_virtual_cluster(self, principal: Principal, name: str) -> None:
         """Delete a virtual cluster without jobs, durably."""
-        _check_admin(caller)
+        _check_admin(principal)
         await self._administration.delete(name)
 
-    async def stop_virtual_cluster(self, caller: Principal, name: str, stopped: bool) -> None:
+    async def stop_virtual_cluster(self, principal: Principal, name: str, stopped: bool) -> None:
         """Let nothing more of a virtual cluster start, or let it again; durable."""
-        _check_admin(caller)
+        _check_admin(principal)
         await self._administration.set_stopped(name, stopped)
 
     @property
@@ -538,6 +540,6 @@ class Service:
             self._launcher.forget(gone, partial(self._writer.forgot, gone))
 
 
-def _check_admin(caller: Principal) -> None:
-    if not caller.admin:
+def _check_admin(principal: Principal) -> None:
+    if not principal.admin:
         raise forbidden(msg("Only an administrator may change virtual clusters."))

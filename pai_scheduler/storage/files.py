@@ -44,16 +44,16 @@ class Files:
         """Let go of the storage."""
         await self._storage.close()
 
-    async def status(self, caller: Principal, path: StoragePath) -> FileStatus:
+    async def status(self, principal: Principal, path: StoragePath) -> FileStatus:
         """Describe a file or folder."""
-        await self._enter(caller, path, Right.READ)
-        status = await self._storage.status(path, _actor(caller, path))
+        await self._enter(principal, path, Right.READ)
+        status = await self._storage.status(path, _actor(principal, path))
         if tree_of(path) is None:
             # how many users there are is nobody's business
-            return replace(status, children=len((await self.list(caller, path)).entries))
+            return replace(status, children=len((await self.list(principal, path)).entries))
         return status
 
-    async def host_folder(self, caller: Principal, path: StoragePath) -> Path | None:
+    async def host_folder(self, principal: Principal, path: StoragePath) -> Path | None:
         """Tell where on this machine a folder is that the caller may read; None: it must be fetched.
 
         DENIED above the trees: whoever has that folder has everybody's.
@@ -63,34 +63,34 @@ class Files:
                 Problem.DENIED,
                 msg("{path} holds the files of others too: name a folder in it.", path=str(path)),
             )
-        await self.status(caller, path)
+        await self.status(principal, path)
         return self._storage.host_folder(path)
 
     async def list(
-        self, caller: Principal, path: StoragePath, after: str = "", limit: int | None = None
+        self, principal: Principal, path: StoragePath, after: str = "", limit: int | None = None
     ) -> Listing:
         """List a folder in the order of names, from after the name `after` on; above the trees what is open
         to the caller only."""
-        await self._enter(caller, path, Right.READ)
+        await self._enter(principal, path, Right.READ)
         if tree_of(path) is not None:
-            return await self._storage.list(path, _actor(caller, path), after, limit)
+            return await self._storage.list(path, _actor(principal, path), after, limit)
         seen = [
             entry
             for entry in (await self._storage.list(path, "")).entries
-            if entry.path.name > after and _is_on_the_way(caller, entry.path)
+            if entry.path.name > after and _is_on_the_way(principal, entry.path)
         ]
         part = seen if limit is None else seen[: max(0, limit)]
         return Listing(part, len(seen) - len(part))
 
     def open(
-        self, caller: Principal, path: StoragePath, offset: int = 0, length: int | None = None
+        self, principal: Principal, path: StoragePath, offset: int = 0, length: int | None = None
     ) -> AbstractAsyncContextManager[OpenFile]:
         """Read a file from `offset` on, `length` bytes at most."""
-        return self._open(caller, path, offset, length)
+        return self._open(principal, path, offset, length)
 
-    async def read_small(self, caller: Principal, path: StoragePath) -> bytes:
+    async def read_small(self, principal: Principal, path: StoragePath) -> bytes:
         """Give the contents of a file of 64 KiB at most (TOO_LARGE)."""
-        async with self.open(caller, path, 0, SMALL + 1) as file:
+        async with self.open(principal, path, 0, SMALL + 1) as file:
             contents = b"".join([piece async for piece in file.pieces])
         if len(contents) > SMALL:
             raise StorageError(
@@ -101,7 +101,7 @@ class Files:
 
     async def create(
         self,
-        caller: Principal,
+        principal: Principal,
         path: StoragePath,
         pieces: AsyncIterator[bytes],
         *,
@@ -109,25 +109,25 @@ class Files:
         permission: int | None = None,
     ) -> None:
         """Write a file; it has its name only when it is whole."""
-        await self._enter(caller, path, Right.WRITE)
+        await self._enter(principal, path, Right.WRITE)
         await self._storage.create(
-            path, _actor(caller, path), pieces, overwrite=overwrite, permission=permission
+            path, _actor(principal, path), pieces, overwrite=overwrite, permission=permission
         )
 
-    async def append(self, caller: Principal, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
+    async def append(self, principal: Principal, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
         """Write on at a file's end."""
-        await self._enter(caller, path, Right.WRITE)
-        await self._storage.append(path, _actor(caller, path), pieces)
+        await self._enter(principal, path, Right.WRITE)
+        await self._storage.append(path, _actor(principal, path), pieces)
 
-    async def truncate(self, caller: Principal, path: StoragePath, length: int) -> bool:
+    async def truncate(self, principal: Principal, path: StoragePath, length: int) -> bool:
         """Cut a file to its first `length` bytes; False: the storage is still at it."""
-        await self._enter(caller, path, Right.WRITE)
-        return await self._storage.truncate(path, _actor(caller, path), length)
+        await self._enter(principal, path, Right.WRITE)
+        return await self._storage.truncate(path, _actor(principal, path), length)
 
-    async def concat(self, caller: Principal, target: StoragePath, sources: Sequence[StoragePath]) -> None:
+    async def concat(self, principal: Principal, target: StoragePath, sources: Sequence[StoragePath]) -> None:
         """Put files at the end of one that is in the same folder; they are gone then."""
         for path in (target, *sources):
-            check(caller, path, Right.WRITE)
+            check(principal, path, Right.WRITE)
         if len({target, *sources}) != len(sources) + 1 or not sources:
             raise StorageError(Problem.INVALID, msg("sources must name other files, each once."))
         for source in sources:
@@ -139,68 +139,70 @@ class Files:
                         "{source} is not in the same folder as {path}.", source=str(source), path=str(target)
                     ),
                 )
-        await self._enter(caller, target, Right.WRITE)
-        await self._storage.concat(target, sources, _actor(caller, target, *sources))
+        await self._enter(principal, target, Right.WRITE)
+        await self._storage.concat(target, sources, _actor(principal, target, *sources))
 
-    async def check_access(self, caller: Principal, path: StoragePath, access: str) -> None:
+    async def check_access(self, principal: Principal, path: StoragePath, access: str) -> None:
         """Refuse (DENIED) where the caller may not do something with what is there; `access`: as `rw-`."""
-        await self._enter(caller, path, Right.READ)
+        await self._enter(principal, path, Right.READ)
         if "w" in access:
-            check(caller, path, Right.WRITE)
-        await self._storage.check_access(path, _actor(caller, path), access)
+            check(principal, path, Right.WRITE)
+        await self._storage.check_access(path, _actor(principal, path), access)
 
-    async def mkdirs(self, caller: Principal, path: StoragePath, permission: int | None = None) -> None:
+    async def mkdirs(self, principal: Principal, path: StoragePath, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
         if not path.parts:
             return
-        await self._enter(caller, path, Right.WRITE)
-        await self._storage.mkdirs(path, _actor(caller, path), permission)
+        await self._enter(principal, path, Right.WRITE)
+        await self._storage.mkdirs(path, _actor(principal, path), permission)
 
     async def rename(
-        self, caller: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+        self, principal: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
     ) -> None:
         """Move in one step, both ends being the caller's to write to."""
-        check(caller, source, Right.WRITE)
+        check(principal, source, Right.WRITE)
         _keep_root(source)
         if overwrite:
             _keep_root(target)
         if target.is_within(source):
             raise StorageError(Problem.INVALID, msg("{path} cannot be moved into itself.", path=str(source)))
-        await self._enter(caller, target, Right.WRITE)
-        await self._storage.rename(source, target, _actor(caller, source, target), overwrite=overwrite)
+        await self._enter(principal, target, Right.WRITE)
+        await self._storage.rename(source, target, _actor(principal, source, target), overwrite=overwrite)
 
     async def copy(
-        self, caller: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
+        self, principal: Principal, source: StoragePath, target: StoragePath, *, overwrite: bool = False
     ) -> None:
         """Copy a file within the storage."""
-        await self._enter(caller, source, Right.READ)
-        await self._enter(caller, target, Right.WRITE)
-        await self._storage.copy(source, target, _actor(caller, source, target), overwrite=overwrite)
+        await self._enter(principal, source, Right.READ)
+        await self._enter(principal, target, Right.WRITE)
+        await self._storage.copy(source, target, _actor(principal, source, target), overwrite=overwrite)
 
-    async def delete(self, caller: Principal, path: StoragePath, *, recursive: bool = False) -> bool:
+    async def delete(self, principal: Principal, path: StoragePath, *, recursive: bool = False) -> bool:
         """Remove; False where there was nothing."""
-        check(caller, path, Right.WRITE)
+        check(principal, path, Right.WRITE)
         _keep_root(path)
-        return await self._storage.delete(path, _actor(caller, path), recursive=recursive)
+        return await self._storage.delete(path, _actor(principal, path), recursive=recursive)
 
-    async def set_permission(self, caller: Principal, path: StoragePath, permission: int) -> None:
+    async def set_permission(self, principal: Principal, path: StoragePath, permission: int) -> None:
         """Change the nine bits. They open nothing to anybody who may not enter the tree."""
-        await self._enter(caller, path, Right.WRITE)
-        await self._storage.set_permission(path, _actor(caller, path), permission)
+        await self._enter(principal, path, Right.WRITE)
+        await self._storage.set_permission(path, _actor(principal, path), permission)
 
     async def set_times(
-        self, caller: Principal, path: StoragePath, modified: int | None, accessed: int | None
+        self, principal: Principal, path: StoragePath, modified: int | None, accessed: int | None
     ) -> None:
         """Change when it was last changed and read (ms since the epoch; None: stays)."""
-        await self._enter(caller, path, Right.WRITE)
-        await self._storage.set_times(path, _actor(caller, path), modified, accessed)
+        await self._enter(principal, path, Right.WRITE)
+        await self._storage.set_times(path, _actor(principal, path), modified, accessed)
 
-    async def summary(self, caller: Principal, path: StoragePath) -> Summary:
+    async def summary(self, principal: Principal, path: StoragePath) -> Summary:
         """Count what is in a tree; above the trees, in those that are open to the caller."""
-        await self._enter(caller, path, Right.READ)
+        await self._enter(principal, path, Right.READ)
         if tree_of(path) is not None:
-            return await self._storage.summary(path, _actor(caller, path))
-        parts = [await self.summary(caller, entry.path) for entry in (await self.list(caller, path)).entries]
+            return await self._storage.summary(path, _actor(principal, path))
+        parts = [
+            await self.summary(principal, entry.path) for entry in (await self.list(principal, path)).entries
+        ]
         return Summary(
             files=sum(part.files for part in parts),
             folders=sum(part.folders for part in parts) + 1,
@@ -208,10 +210,10 @@ class Files:
             space_consumed=sum(part.space_consumed for part in parts),
         )
 
-    async def checksum(self, caller: Principal, path: StoragePath) -> Checksum:
+    async def checksum(self, principal: Principal, path: StoragePath) -> Checksum:
         """Give a file's checksum."""
-        await self._enter(caller, path, Right.READ)
-        return await self._storage.checksum(path, _actor(caller, path))
+        await self._enter(principal, path, Right.READ)
+        return await self._storage.checksum(path, _actor(principal, path))
 
     async def deliver(self, user: str, path: StoragePath, contents: bytes) -> None:
         """Put a small file where a user reads what the service puts: nobody else reads it, or the folder."""
@@ -242,32 +244,32 @@ class Files:
 
     @asynccontextmanager
     async def _open(
-        self, caller: Principal, path: StoragePath, offset: int, length: int | None
+        self, principal: Principal, path: StoragePath, offset: int, length: int | None
     ) -> AsyncIterator[OpenFile]:
-        await self._enter(caller, path, Right.READ)
-        async with self._storage.open(path, _actor(caller, path), offset, length) as file:
+        await self._enter(principal, path, Right.READ)
+        async with self._storage.open(path, _actor(principal, path), offset, length) as file:
             yield file
 
-    async def _enter(self, caller: Principal, path: StoragePath, right: Right) -> None:
+    async def _enter(self, principal: Principal, path: StoragePath, right: Right) -> None:
         """Check the caller's right, and see to it that the tree is there.
 
         Reading somebody else's makes no tree. Writing does: made by the way it would not be its owner's.
         """
-        check(caller, path, right)
+        check(principal, path, right)
         tree = tree_of(path)
         if tree is None:
-            await self._make_own(caller)
-        elif right is Right.WRITE or may(_user(caller), path, Right.READ):
+            await self._make_own(principal)
+        elif right is Right.WRITE or may(_user(principal), path, Right.READ):
             await self._make(tree)
 
-    async def _make_own(self, caller: Principal) -> None:
+    async def _make_own(self, principal: Principal) -> None:
         """Make the trees that are the caller's, so that they are seen before anything is in them."""
-        name = folder_name(caller.name)
+        name = folder_name(principal.name)
         for root in (
             StoragePath((name,)),
             StoragePath((OUTPUT, name)),
             StoragePath((PUBLIC,)),
-            *(StoragePath((SHARED, folder_name(group))) for group in caller.groups),
+            *(StoragePath((SHARED, folder_name(group))) for group in principal.groups),
         ):
             if (tree := tree_of(root)) is not None:
                 await self._make(tree)
@@ -290,23 +292,23 @@ def _is_delivered(path: StoragePath) -> bool:
     return False
 
 
-def _user(caller: Principal) -> Principal:
+def _user(principal: Principal) -> Principal:
     """Give somebody without what being an administrator adds."""
-    return replace(caller, admin=False)
+    return replace(principal, admin=False)
 
 
-def _actor(caller: Principal, *paths: StoragePath) -> str:
+def _actor(principal: Principal, *paths: StoragePath) -> str:
     """Tell in whose name something is done: one's own, and the service's where only an administrator may."""
     if any(tree_of(path) is None for path in paths):
         return ""
-    if caller.admin and not all(may(_user(caller), path, Right.WRITE) for path in paths):
+    if principal.admin and not all(may(_user(principal), path, Right.WRITE) for path in paths):
         return ""
-    return caller.name
+    return principal.name
 
 
-def _is_on_the_way(caller: Principal, path: StoragePath) -> bool:
+def _is_on_the_way(principal: Principal, path: StoragePath) -> bool:
     """Tell whether what stands above the trees, or at their root, leads to what the caller may read."""
-    return path != ROOT and may(caller, path, Right.READ)
+    return path != ROOT and may(principal, path, Right.READ)
 
 
 def _keep_root(path: StoragePath) -> None:

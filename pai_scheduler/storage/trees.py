@@ -67,28 +67,28 @@ def tree_of(path: StoragePath) -> Tree | None:
     return None
 
 
-def may(caller: Principal, path: StoragePath, right: Right) -> bool:
+def may(principal: Principal, path: StoragePath, right: Right) -> bool:
     """Tell whether somebody may read, or write, what is at a path (which need not be there)."""
     tree = tree_of(path)
     if tree is None:
         return right is Right.READ and not (path.parts and path.parts[0].startswith("."))
-    if caller.admin:
+    if principal.admin:
         return True
     if tree.group:
-        return tree.group in {folder_name(group) for group in caller.groups}
+        return tree.group in {folder_name(group) for group in principal.groups}
     if tree.owner:
-        own = tree.owner == folder_name(caller.name)
+        own = tree.owner == folder_name(principal.name)
         # (with the keys in there one comes into all that the user runs)
         in_container = tree.root.parts[0] == CONTAINER
-        return own and not (in_container and (right is Right.WRITE or caller.is_job))
+        return own and not (in_container and (right is Right.WRITE or principal.is_job))
     return right is Right.READ
 
 
-def check(caller: Principal, path: StoragePath, right: Right) -> None:
+def check(principal: Principal, path: StoragePath, right: Right) -> None:
     """Refuse (DENIED) what somebody may not do. Whether the path is there makes no difference."""
-    if may(caller, path, right):
+    if may(principal, path, right):
         return
-    values = {"user": caller.name, "path": str(path), "own": str(home(caller.name))}
+    values = {"user": principal.name, "path": str(path), "own": str(home(principal.name))}
     if right is Right.READ:
         refusal = msg("User {user} may not read {path}. Your own files are in {own}.", **values)
     else:

@@ -43,12 +43,12 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-async def zipped(files: Files, caller: Principal, folder: StoragePath) -> AsyncGenerator[bytes, None]:
+async def zipped(files: Files, principal: Principal, folder: StoragePath) -> AsyncGenerator[bytes, None]:
     """Give a zip file of all in a folder that the caller may read, not compressed, in pieces.
 
     What is deleted while this goes on is left out. StorageError, at first TOO_LARGE.
     """
-    summary = await files.summary(caller, folder)
+    summary = await files.summary(principal, folder)
     if summary.files + summary.folders > MOST:
         raise StorageError(
             Problem.TOO_LARGE,
@@ -60,7 +60,7 @@ async def zipped(files: Files, caller: Principal, folder: StoragePath) -> AsyncG
         )
     sink, names = _Sink(), _Names(folder)
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        async for status in _walk(files, caller, folder):
+        async for status in _walk(files, principal, folder):
             entry = _entry(status, names.of(status))
             if status.is_folder:
                 archive.writestr(entry, b"")
@@ -68,7 +68,7 @@ async def zipped(files: Files, caller: Principal, folder: StoragePath) -> AsyncG
                 continue
             begun = False
             try:
-                async with files.open(caller, status.path) as file:
+                async with files.open(principal, status.path) as file:
                     begun = True
                     with archive.open(entry, "w", force_zip64=True) as member:
                         async for piece in file.pieces:
@@ -80,14 +80,14 @@ async def zipped(files: Files, caller: Principal, folder: StoragePath) -> AsyncG
     yield sink.take()
 
 
-async def _walk(files: Files, caller: Principal, folder: StoragePath) -> AsyncIterator[FileStatus]:
+async def _walk(files: Files, principal: Principal, folder: StoragePath) -> AsyncIterator[FileStatus]:
     """Give everything in a tree, folders before what is in them."""
     waiting = [folder]
     while waiting:
         here, inner, after = waiting.pop(), [], ""
         while True:
             try:
-                page = await files.list(caller, here, after, _PAGE)
+                page = await files.list(principal, here, after, _PAGE)
             except StorageError as error:
                 if error.problem is not Problem.NOT_FOUND or here == folder:
                     raise

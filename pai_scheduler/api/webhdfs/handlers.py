@@ -91,9 +91,9 @@ class WebHdfsHandler(ApiHandler):
         self.path = decoded_path(self.request.path.removeprefix(self._base))
         authorization = self.request.headers.get("Authorization", "")
         if ticket := self.parameters.text("ticket"):
-            caller = self.context.tickets.redeem(ticket, self._errand)
-            if caller is not None:
-                return caller
+            principal = self.context.tickets.redeem(ticket, self._errand)
+            if principal is not None:
+                return principal
             if not authorization:
                 raise _bad_ticket()
         if not authorization and (token := self.parameters.text("delegation")):
@@ -129,7 +129,7 @@ class WebHdfsHandler(ApiHandler):
         at_once = self.parameters.flag("data")
         if self._method == "GET":
             if self.operation == "ARCHIVE" or not at_once:
-                status = await self.service.files.status(self.caller, self.path)
+                status = await self.service.files.status(self.principal, self.path)
                 if status.is_folder is not (self.operation == "ARCHIVE"):
                     raise _wrong_kind(self.path, is_folder=status.is_folder)
         else:
@@ -145,11 +145,11 @@ class WebHdfsHandler(ApiHandler):
 
     async def _check_target(self) -> None:
         """Refuse, before the file comes, what is going to be refused."""
-        check(self.caller, self.path, Right.WRITE)
+        check(self.principal, self.path, Right.WRITE)
         self.parameters.permission()
         overwrite = self.parameters.flag("overwrite")
         try:
-            status = await self.service.files.status(self.caller, self.path)
+            status = await self.service.files.status(self.principal, self.path)
         except StorageError as error:
             if error.problem is not Problem.NOT_FOUND or self.operation == "APPEND":
                 raise
@@ -167,7 +167,7 @@ class WebHdfsHandler(ApiHandler):
 
     def _redirect(self) -> None:
         """Send the client to ourselves again, with a ticket."""
-        ticket = self.context.tickets.issue(self.caller, self._errand)
+        ticket = self.context.tickets.issue(self.principal, self._errand)
         values = [*sorted(self.parameters.of_the_errand), ("data", "true"), ("ticket", ticket)]
         location = f"{self._here}?{urlencode(values, errors='surrogateescape')}"
         if self.parameters.flag("noredirect"):
@@ -194,7 +194,7 @@ class WebHdfsHandler(ApiHandler):
             elif self.operation == "LISTSTATUS":
                 await self._send_listing()
             else:
-                ask = Question(self.service.files, self.caller, self.path, self.parameters)
+                ask = Question(self.service.files, self.principal, self.path, self.parameters)
                 body = await OPERATIONS[self._method][self.operation](ask)
                 self._answer_nothing() if body is None else self.answer(body)
         except StorageError as error:
@@ -223,12 +223,12 @@ class WebHdfsHandler(ApiHandler):
 
     async def _store(self, pieces: AsyncIterator[bytes]) -> None:
         files = self.service.files
-        async with self.context.transfers.counted(self.caller):
+        async with self.context.transfers.counted(self.principal):
             if self.operation == "APPEND":
-                await files.append(self.caller, self.path, pieces)
+                await files.append(self.principal, self.path, pieces)
                 return
             overwrite, permission = self.parameters.flag("overwrite"), self.parameters.permission()
-            await files.create(self.caller, self.path, pieces, overwrite=overwrite, permission=permission)
+            await files.create(self.principal, self.path, pieces, overwrite=overwrite, permission=permission)
 
     def _stored(self, task: asyncio.Task[None]) -> None:
         """Say at once that the storage refused the rest of a file."""
@@ -251,9 +251,9 @@ class WebHdfsHandler(ApiHandler):
     async def _send_file(self) -> None:
         offset, length = self.parameters.number("offset"), self.parameters.number("length")
         whole = offset is None and length is None
-        async with self.context.transfers.counted(self.caller):
+        async with self.context.transfers.counted(self.principal):
             if whole and (header := self.request.headers.get("Range")):
-                status = await self.service.files.status(self.caller, self.path)
+                status = await self.service.files.status(self.principal, self.path)
                 try:
                     part = wanted_part(header, status.length)
                 except UnsatisfiableError:
@@ -263,7 +263,7 @@ class WebHdfsHandler(ApiHandler):
                     offset, length = part.offset, part.length
                     self.set_status(206)
                     self.set_header("Content-Range", part.content_range(status.length))
-            async with self.service.files.open(self.caller, self.path, offset or 0, length) as file:
+            async with self.service.files.open(self.principal, self.path, offset or 0, length) as file:
                 self.set_header("Content-Length", str(file.length))
                 self.set_header("Accept-Ranges", "bytes")
                 self.set_header("ETag", entity_tag(file.status))
@@ -271,14 +271,14 @@ class WebHdfsHandler(ApiHandler):
 
     async def _send_archive(self) -> None:
         async with (
-            self.context.transfers.counted(self.caller),
-            aclosing(zipped(self.service.files, self.caller, self.path)) as pieces,
+            self.context.transfers.counted(self.principal),
+            aclosing(zipped(self.service.files, self.principal, self.path)) as pieces,
         ):
             await self._send(f"{self.path.name or 'files'}.zip", "application/zip", pieces)
 
     async def _send_listing(self) -> None:
         """List a folder of any length, beside everybody else's requests."""
-        listing = await self.service.files.list(self.caller, self.path)
+        listing = await self.service.files.list(self.principal, self.path)
         self.set_header("Content-Type", "application/json; charset=UTF-8")
         await self._send_pieces(_one_by_one(listing_pieces(listing, self.path)))
 

@@ -36,7 +36,7 @@ class Question:
     """Who asks for what to be done with which path."""
 
     files: Files
-    caller: Principal
+    principal: Principal
     path: StoragePath
     parameters: Parameters
 
@@ -46,58 +46,58 @@ Operation = Callable[[Question], Awaitable[dict[str, Any] | None]]
 
 
 async def _file_status(ask: Question) -> dict[str, Any]:
-    return answers.status_answer(await ask.files.status(ask.caller, ask.path))
+    return answers.status_answer(await ask.files.status(ask.principal, ask.path))
 
 
 async def _list_batch(ask: Question) -> dict[str, Any]:
     after = ask.parameters.text("startafter")
     limit = min(ask.parameters.number("limit") or _BATCH, _LARGEST_BATCH)
-    return answers.batch_answer(await ask.files.list(ask.caller, ask.path, after, limit), ask.path)
+    return answers.batch_answer(await ask.files.list(ask.principal, ask.path, after, limit), ask.path)
 
 
 async def _summary(ask: Question) -> dict[str, Any]:
-    return answers.summary_answer(await ask.files.summary(ask.caller, ask.path))
+    return answers.summary_answer(await ask.files.summary(ask.principal, ask.path))
 
 
 async def _checksum(ask: Question) -> dict[str, Any]:
-    return answers.checksum_answer(await ask.files.checksum(ask.caller, ask.path))
+    return answers.checksum_answer(await ask.files.checksum(ask.principal, ask.path))
 
 
 async def _home(ask: Question) -> dict[str, Any]:
-    return answers.path_answer(home(ask.caller.name))
+    return answers.path_answer(home(ask.principal.name))
 
 
 async def _trash(ask: Question) -> dict[str, Any]:
-    return answers.path_answer(home(ask.caller.name) / _TRASH)
+    return answers.path_answer(home(ask.principal.name) / _TRASH)
 
 
 async def _acl(ask: Question) -> dict[str, Any]:
-    return answers.acl_answer(await ask.files.status(ask.caller, ask.path))
+    return answers.acl_answer(await ask.files.status(ask.principal, ask.path))
 
 
 async def _check_access(ask: Question) -> None:
     access = ask.parameters.text("fsaction")
     if not _ACCESS.fullmatch(access):
         raise wrong_parameter("fsaction", msg("it must look like {example}.", example="rw-"))
-    await ask.files.check_access(ask.caller, ask.path, access)
+    await ask.files.check_access(ask.principal, ask.path, access)
 
 
 async def _truncate(ask: Question) -> dict[str, Any]:
     length = ask.parameters.number("newlength")
     if length is None:
         raise wrong_parameter("newlength", msg("it is missing."))
-    return answers.boolean_answer(await ask.files.truncate(ask.caller, ask.path, length))
+    return answers.boolean_answer(await ask.files.truncate(ask.principal, ask.path, length))
 
 
 async def _concat(ask: Question) -> None:
     sources = ask.parameters.paths("sources")
     if len(sources) > _MOST_SOURCES:
         raise wrong_parameter("sources", msg("these are too many: at most {most}.", most=_MOST_SOURCES))
-    await ask.files.concat(ask.caller, ask.path, sources)
+    await ask.files.concat(ask.principal, ask.path, sources)
 
 
 async def _mkdirs(ask: Question) -> dict[str, Any]:
-    await ask.files.mkdirs(ask.caller, ask.path, ask.parameters.permission())
+    await ask.files.mkdirs(ask.principal, ask.path, ask.parameters.permission())
     return answers.boolean_answer(True)
 
 
@@ -105,7 +105,7 @@ async def _rename(ask: Question) -> dict[str, Any] | None:
     """Move. Without `renameoptions` what stands in the way is answered with false, as HDFS does."""
     target, options = ask.parameters.path("destination"), ask.parameters.text("renameoptions").upper()
     try:
-        await ask.files.rename(ask.caller, ask.path, target, overwrite="OVERWRITE" in options)
+        await ask.files.rename(ask.principal, ask.path, target, overwrite="OVERWRITE" in options)
     except StorageError as error:
         if options or error.problem not in (Problem.NOT_FOUND, Problem.EXISTS, Problem.NOT_A_FOLDER):
             raise
@@ -115,36 +115,36 @@ async def _rename(ask: Question) -> dict[str, Any] | None:
 
 async def _copy(ask: Question) -> dict[str, Any]:
     target, overwrite = ask.parameters.path("destination"), ask.parameters.flag("overwrite")
-    await ask.files.copy(ask.caller, ask.path, target, overwrite=overwrite)
+    await ask.files.copy(ask.principal, ask.path, target, overwrite=overwrite)
     return answers.boolean_answer(True)
 
 
 async def _delete(ask: Question) -> dict[str, Any]:
     recursive = ask.parameters.flag("recursive")
-    return answers.boolean_answer(await ask.files.delete(ask.caller, ask.path, recursive=recursive))
+    return answers.boolean_answer(await ask.files.delete(ask.principal, ask.path, recursive=recursive))
 
 
 async def _set_permission(ask: Question) -> None:
     # Hadoop's default
     permission = ask.parameters.permission()
-    await ask.files.set_permission(ask.caller, ask.path, 0o755 if permission is None else permission)
+    await ask.files.set_permission(ask.principal, ask.path, 0o755 if permission is None else permission)
 
 
 async def _set_times(ask: Question) -> None:
     modified, accessed = ask.parameters.signed("modificationtime"), ask.parameters.signed("accesstime")
-    await ask.files.set_times(ask.caller, ask.path, _time(modified), _time(accessed))
+    await ask.files.set_times(ask.principal, ask.path, _time(modified), _time(accessed))
 
 
 async def _set_replication(ask: Question) -> dict[str, Any]:
     """Accept any: how often files are kept is the storage's own business. A folder has no such number."""
     ask.parameters.number("replication")
-    check(ask.caller, ask.path, Right.WRITE)
-    return answers.boolean_answer(not (await ask.files.status(ask.caller, ask.path)).is_folder)
+    check(ask.principal, ask.path, Right.WRITE)
+    return answers.boolean_answer(not (await ask.files.status(ask.principal, ask.path)).is_folder)
 
 
 async def _set_owner(ask: Question) -> None:
-    check(ask.caller, ask.path, Right.WRITE)
-    status = await ask.files.status(ask.caller, ask.path)
+    check(ask.principal, ask.path, Right.WRITE)
+    status = await ask.files.status(ask.principal, ask.path)
     owner, group = ask.parameters.text("owner"), ask.parameters.text("group")
     if (owner and owner != status.owner) or (group and group != status.group):
         raise StorageError(

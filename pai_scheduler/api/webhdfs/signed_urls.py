@@ -29,7 +29,7 @@ class RequestScope:
 
 @dataclass(frozen=True, slots=True)
 class _Issued:
-    caller: Principal
+    principal: Principal
     errand: RequestScope
     until: float
 
@@ -46,12 +46,12 @@ class RedirectTickets:
         self._held: dict[str, OrderedDict[str, None]] = {}
         self._swept = clock()
 
-    def issue(self, caller: Principal, errand: RequestScope) -> str:
+    def issue(self, principal: Principal, errand: RequestScope) -> str:
         """Give a ticket for an errand in somebody's name."""
         self._sweep()
         ticket = secrets.token_urlsafe(32)
-        self._issued[ticket] = _Issued(caller, errand, self._now() + self._seconds)
-        held = self._held.setdefault(caller.name, OrderedDict())
+        self._issued[ticket] = _Issued(principal, errand, self._now() + self._seconds)
+        held = self._held.setdefault(principal.name, OrderedDict())
         held[ticket] = None
         if len(held) > self._most:
             self._drop(next(iter(held)))
@@ -62,7 +62,7 @@ class RedirectTickets:
         issued = self._issued.get(ticket)
         if issued is None or issued.errand != errand or issued.until < self._now():
             return None
-        return issued.caller
+        return issued.principal
 
     def _sweep(self) -> None:
         """Forget what has expired, now and then."""
@@ -74,7 +74,7 @@ class RedirectTickets:
             self._drop(ticket)
 
     def _drop(self, ticket: str) -> None:
-        name = self._issued.pop(ticket).caller.name
+        name = self._issued.pop(ticket).principal.name
         del self._held[name][ticket]
         if not self._held[name]:
             del self._held[name]

@@ -129,9 +129,9 @@ class SshAuthorization:
         passport = self._read(login, sealed)
         if passport.issued + _WEEK_MS < self._now():
             raise _nobody()
-        caller = await self._still(users, passport)
+        principal = await self._still(users, passport)
         core = self._writer.core
-        names = [name for name in readings(login) if caller.may_act_for(name.user)]
+        names = [name for name in readings(login) if principal.may_act_for(name.user)]
         jobs = self._jobs_of(names, passport)
         if passport.proof == "job" and not jobs:
             raise RequestError(404, "NoJobError", msg("The job of this key has ended."))
@@ -185,9 +185,9 @@ class SshAuthorization:
             await self._audit.closed(passport, task, peer, what, seconds, self._now())
             self._opened.pop(sealed, None)
 
-    def job_name(self, caller: Principal, user: str, name: str) -> str:
+    def job_name(self, principal: Principal, user: str, name: str) -> str:
         """Give the name of the job that is meant: a notebook server may be called as JupyterHub calls it."""
-        if not caller.may_act_for(user):
+        if not principal.may_act_for(user):
             return name  # it is not theirs to know which there are
         live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.is_decided)
         job = named(live, name)
@@ -212,17 +212,17 @@ class SshAuthorization:
         """Tell whether these are such parameters, for this job and of now."""
         return is_good(job_id, expires, signature, self._now(), self.keys.signature)
 
-    async def public_keys(self, caller: Principal, user: str) -> list[tuple[PublicKey, int]]:
+    async def public_keys(self, principal: Principal, user: str) -> list[tuple[PublicKey, int]]:
         """List the public keys that a user registered, and when (ms since the epoch)."""
-        _check(caller, user)
+        _check(principal, user)
         return await self._reader.read(self._store.public_keys, user)
 
-    async def add_public_key(self, caller: Principal, user: str, line: str) -> tuple[PublicKey, int]:
+    async def add_public_key(self, principal: Principal, user: str, line: str) -> tuple[PublicKey, int]:
         """Register a public key, durably: it opens every task of the user's from now on.
 
         Gives it and when it was registered first. RequestError: it is none, or there are too many.
         """
-        _check(caller, user)
+        _check(principal, user)
         try:
             key = PublicKey.parse(line)
         except PublicKeyError as error:
@@ -232,17 +232,17 @@ class SshAuthorization:
             text = msg("There may be {most} public keys at most: remove one first.", most=_MOST_KEYS)
             raise RequestError(429, "TooManyKeysError", text)
         _log.info(
-            "a public key was registered", extra={"user": user, "by": caller.name, "key": key.fingerprint}
+            "a public key was registered", extra={"user": user, "by": principal.name, "key": key.fingerprint}
         )
         return key, added
 
-    async def remove_public_key(self, caller: Principal, user: str, fingerprint: str) -> None:
+    async def remove_public_key(self, principal: Principal, user: str, fingerprint: str) -> None:
         """Forget a public key, durably: who logged in with it opens nothing more. RequestError: none such."""
-        _check(caller, user)
+        _check(principal, user)
         if not await self._writer.keep(self._store.remove_public_key, user, fingerprint):
             text = msg("User {user} has no public key {fingerprint}.", user=user, fingerprint=fingerprint)
             raise RequestError(404, "NoPublicKeyError", text)
-        _log.info("a public key was removed", extra={"user": user, "by": caller.name, "key": fingerprint})
+        _log.info("a public key was removed", extra={"user": user, "by": principal.name, "key": fingerprint})
 
     # -- who ------------------------------------------------------------------------------------------------
 
@@ -252,14 +252,14 @@ class SshAuthorization:
         if not token.strip():
             return None
         try:
-            caller = await users.identify(token)
+            principal = await users.identify(token)
         except RequestError as error:
             if error.status >= 500:
                 raise
             return None  # a token that is good for something else
-        if caller is None or not any(caller.may_act_for(name.user) for name in names):
+        if principal is None or not any(principal.may_act_for(name.user) for name in names):
             return None
-        return SessionToken(login, caller.name, "token", self._now(), admin=caller.admin)
+        return SessionToken(login, principal.name, "token", self._now(), admin=principal.admin)
 
     async def _by_key(
         self, users: Users, login: str, names: Sequence[LoginName], line: str
@@ -300,14 +300,14 @@ class SshAuthorization:
             raise _nobody()
         if passport.proof != "token":
             return Principal(passport.user)
-        caller: Principal | None = Principal(passport.user, passport.admin)
+        principal: Principal | None = Principal(passport.user, passport.admin)
         if passport.issued + _FRESH_MS < self._now():
             # (where nobody can be asked, who it was is what we know)
             with suppress(RequestError):
-                caller = await users.find(passport.user)
-        if caller is None:
+                principal = await users.find(passport.user)
+        if principal is None:
             raise _nobody()
-        return caller
+        return principal
 
     async def _may_stay(self, users: Users, held: HeldLogin) -> bool:
         passport = self._read(held.login, held.sealed)
@@ -340,16 +340,16 @@ class SshAuthorization:
 
     def _meant(self, passport: SessionToken) -> TaskRef | None:
         """Find the task again after a restart of ours."""
-        caller = Principal(passport.user, passport.admin)
-        names = [name for name in readings(passport.login) if caller.may_act_for(name.user)]
+        principal = Principal(passport.user, passport.admin)
+        names = [name for name in readings(passport.login) if principal.may_act_for(name.user)]
         try:
             return choose(names, self._jobs_of(names, passport), lambda _: None)[1].ref
         except RequestError:
             return None
 
 
-def _check(caller: Principal, user: str) -> None:
-    if not caller.may_act_for(user):
+def _check(principal: Principal, user: str) -> None:
+    if not principal.may_act_for(user):
         raise forbidden(msg("Only an administrator may see and change the keys of user {user}.", user=user))
 
 

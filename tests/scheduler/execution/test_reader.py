@@ -34,15 +34,15 @@ def reader(store: Store) -> Iterator[Reader]:
 
 
 async def test_a_job_is_found_by_its_owner_and_by_admins(reader: Reader) -> None:
-    for caller in (ALICE, ROOT):
-        assert (await reader.find(caller, "alice", "job")).id == "id"
+    for principal in (ALICE, ROOT):
+        assert (await reader.find(principal, "alice", "job")).id == "id"
 
 
 async def test_another_users_job_is_answered_like_one_that_is_not_there(reader: Reader) -> None:
     answers = []
-    for caller, name in ((BOB, "job"), (BOB, "nothing"), (ALICE, "nothing"), (ROOT, "nothing")):
+    for principal, name in ((BOB, "job"), (BOB, "nothing"), (ALICE, "nothing"), (ROOT, "nothing")):
         with refused(404, "NoJobError") as refusal:
-            await reader.find(caller, "alice", name)
+            await reader.find(principal, "alice", name)
         answers.append(str(refusal.value).replace("nothing", "job"))
     assert len(set(answers)) == 1
 

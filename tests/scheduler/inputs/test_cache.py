@@ -40,16 +40,16 @@ class WaitingFiles(Files):
         self.asked = asyncio.Event()
         self.fetched = 0
 
-    def open(self, caller: Principal, path: StoragePath, offset: int = 0, length: int | None = None):  # type: ignore[no-untyped-def]
+    def open(self, principal: Principal, path: StoragePath, offset: int = 0, length: int | None = None):  # type: ignore[no-untyped-def]
         self.fetched += 1
-        return super().open(caller, path, offset, length)
+        return super().open(principal, path, offset, length)
 
     async def list(
-        self, caller: Principal, path: StoragePath, after: str = "", limit: int | None = None
+        self, principal: Principal, path: StoragePath, after: str = "", limit: int | None = None
     ) -> Listing:
         self.asked.set()
         await self.gate.wait()
-        return await super().list(caller, path, after, limit)
+        return await super().list(principal, path, after, limit)
 
     async def put(self, path: str, contents: bytes = b"x", *, permission: int | None = None) -> None:
         async def pieces() -> AsyncIterator[bytes]:

@@ -76,63 +76,63 @@ def at(text: str) -> StoragePath:
     return StoragePath.parse(text)
 
 
-async def write(files: Files, caller: Principal, path: str, contents: bytes = b"x") -> None:
-    await files.create(caller, at(path), giving([contents]))
+async def write(files: Files, principal: Principal, path: str, contents: bytes = b"x") -> None:
+    await files.create(principal, at(path), giving([contents]))
 
 
-async def read(files: Files, caller: Principal, path: str) -> bytes:
-    return await files.read_small(caller, at(path))
+async def read(files: Files, principal: Principal, path: str) -> bytes:
+    return await files.read_small(principal, at(path))
 
 
 async def names(
-    files: Files, caller: Principal, path: str, after: str = "", limit: int | None = None
+    files: Files, principal: Principal, path: str, after: str = "", limit: int | None = None
 ) -> list[str]:
-    return [entry.path.name for entry in (await files.list(caller, at(path), after, limit)).entries]
+    return [entry.path.name for entry in (await files.list(principal, at(path), after, limit)).entries]
 
 
-def everything(files: Files, caller: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
+def everything(files: Files, principal: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
     """List all that can be done with a path."""
-    own = home(caller.name) / "taken"
+    own = home(principal.name) / "taken"
 
     async def opening() -> None:
-        async with files.open(caller, path):
+        async with files.open(principal, path):
             pass
 
     return [
         opening(),
-        files.status(caller, path),
-        files.list(caller, path),
-        files.read_small(caller, path),
-        files.summary(caller, path),
-        files.checksum(caller, path),
-        files.check_access(caller, path, "r--"),
-        files.copy(caller, path, own),
-        files.rename(caller, path, own),
-        *writing(files, caller, path),
+        files.status(principal, path),
+        files.list(principal, path),
+        files.read_small(principal, path),
+        files.summary(principal, path),
+        files.checksum(principal, path),
+        files.check_access(principal, path, "r--"),
+        files.copy(principal, path, own),
+        files.rename(principal, path, own),
+        *writing(files, principal, path),
     ]
 
 
-def writing(files: Files, caller: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
+def writing(files: Files, principal: Principal, path: StoragePath) -> list[Coroutine[Any, Any, object]]:
     """List all that can be done to a path."""
-    own = home(caller.name) / "own"
+    own = home(principal.name) / "own"
     return [
-        files.create(caller, path, giving([b"new"])),
-        files.create(caller, path, giving([b"new"]), overwrite=True),
-        files.append(caller, path, giving([b"new"])),
-        files.truncate(caller, path, 0),
-        files.concat(caller, path, [own]),
-        files.concat(caller, own, [path]),
-        files.check_access(caller, path, "-w-"),
-        files.mkdirs(caller, path),
-        files.mkdirs(caller, path / "below"),
-        files.copy(caller, own, path),
-        files.copy(caller, own, path, overwrite=True),
-        files.rename(caller, own, path),
-        files.rename(caller, own, path, overwrite=True),
-        files.delete(caller, path),
-        files.delete(caller, path, recursive=True),
-        files.set_permission(caller, path, 0o777),
-        files.set_times(caller, path, 1, 1),
+        files.create(principal, path, giving([b"new"])),
+        files.create(principal, path, giving([b"new"]), overwrite=True),
+        files.append(principal, path, giving([b"new"])),
+        files.truncate(principal, path, 0),
+        files.concat(principal, path, [own]),
+        files.concat(principal, own, [path]),
+        files.check_access(principal, path, "-w-"),
+        files.mkdirs(principal, path),
+        files.mkdirs(principal, path / "below"),
+        files.copy(principal, own, path),
+        files.copy(principal, own, path, overwrite=True),
+        files.rename(principal, own, path),
+        files.rename(principal, own, path, overwrite=True),
+        files.delete(principal, path),
+        files.delete(principal, path, recursive=True),
+        files.set_permission(principal, path, 0o777),
+        files.set_times(principal, path, 1, 1),
     ]
 
 
@@ -192,19 +192,19 @@ async def test_what_may_only_be_read_is_not_changed(files: Files, root: Path, pa
 @pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/Output", "/Shared", "/Container", "/", "/.uploads", "/.uploads/x"])
 async def test_above_the_trees_nothing_is_written_by_anybody(
-    files: Files, root: Path, caller: Principal, path: str
+    files: Files, root: Path, principal: Principal, path: str
 ) -> None:
-    await write(files, caller, str(home(caller.name) / "own"))
+    await write(files, principal, str(home(principal.name) / "own"))
     before = everything_on_disk(root)
     for attempt in (
-        files.create(caller, at(path), giving([b"x"]), overwrite=True),
-        files.append(caller, at(path), giving([b"x"])),
-        files.copy(caller, home(caller.name) / "own", at(path), overwrite=True),
-        files.rename(caller, home(caller.name) / "own", at(path)),
-        files.rename(caller, at(path), home(caller.name) / "taken"),
-        files.delete(caller, at(path), recursive=True),
-        files.set_permission(caller, at(path), 0o777),
-        files.set_times(caller, at(path), 1, 1),
+        files.create(principal, at(path), giving([b"x"]), overwrite=True),
+        files.append(principal, at(path), giving([b"x"])),
+        files.copy(principal, home(principal.name) / "own", at(path), overwrite=True),
+        files.rename(principal, home(principal.name) / "own", at(path)),
+        files.rename(principal, at(path), home(principal.name) / "taken"),
+        files.delete(principal, at(path), recursive=True),
+        files.set_permission(principal, at(path), 0o777),
+        files.set_times(principal, at(path), 1, 1),
     ):
         with refuses(Problem.DENIED):
             await attempt
@@ -245,18 +245,18 @@ async def test_links_that_somebody_planted_lead_nowhere(files: Files, root: Path
     "name", ["Public", "Output", ".uploads", "%2e", "..", ".", "a/../bob", "bob/x", "/bob", "Shared"]
 )
 async def test_a_user_with_a_hard_name_has_files_and_gets_at_nobody_elses(files: Files, name: str) -> None:
-    caller = Principal(name, groups=(name,))
+    principal = Principal(name, groups=(name,))
     await write(files, BOB, "/bob/secret")
     await write(files, ADMIN, "/Public/data")
     own = home(name)
-    await write(files, caller, str(own / "file"), b"own")
-    assert await read(files, caller, str(own / "file")) == b"own"
-    assert own.name in await names(files, caller, "/")
+    await write(files, principal, str(own / "file"), b"own")
+    assert await read(files, principal, str(own / "file")) == b"own"
+    assert own.name in await names(files, principal, "/")
     for path in ("/bob/secret", "/bob"):
-        for attempt in everything(files, caller, at(path)):
+        for attempt in everything(files, principal, at(path)):
             with refuses(Problem.DENIED):
                 await attempt
-    for attempt in writing(files, caller, at("/Public/data")):
+    for attempt in writing(files, principal, at("/Public/data")):
         with refuses(Problem.DENIED):
             await attempt
     with refuses(Problem.DENIED):
@@ -276,11 +276,11 @@ async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
 @pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/", "/Output", "/Shared", "/Container", "/.uploads"])
 async def test_no_folder_is_handed_out_that_holds_other_peoples(
-    files: Files, caller: Principal, path: str
+    files: Files, principal: Principal, path: str
 ) -> None:
-    await names(files, caller, "/")
+    await names(files, principal, "/")
     with refuses(Problem.DENIED):
-        await files.host_folder(caller, at(path))
+        await files.host_folder(principal, at(path))
 
 
 async def test_a_folder_is_handed_out_to_who_may_read_it_and_over_no_link(files: Files, root: Path) -> None:
@@ -361,8 +361,8 @@ async def test_ones_own_trees_are_there_before_anything_is_in_them(files: Files,
 
 
 async def test_nobody_sees_whom_else_there_is(files: Files) -> None:
-    for caller in (BOB, Principal("carol"), ADMIN):
-        await names(files, caller, "/")
+    for principal in (BOB, Principal("carol"), ADMIN):
+        await names(files, principal, "/")
     assert await names(files, ALICE, "/") == ["Output", "Public", "Shared", "alice"]
     assert await names(files, ALICE, "/Output") == ["alice"]
     assert (await files.status(ALICE, at("/"))).children == 4

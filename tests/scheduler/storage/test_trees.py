@@ -35,9 +35,9 @@ HARD = [
 ]
 
 
-def rights(caller: Principal, path: str) -> str:
+def rights(principal: Principal, path: str) -> str:
     """Give what somebody may do at a path: "", "r" or "rw"."""
-    found = [right for right in (Right.READ, Right.WRITE) if may(caller, StoragePath.parse(path), right)]
+    found = [right for right in (Right.READ, Right.WRITE) if may(principal, StoragePath.parse(path), right)]
     return {(): "", (Right.READ,): "r", (Right.READ, Right.WRITE): "rw"}[tuple(found)]
 
 
@@ -85,12 +85,12 @@ def test_who_left_a_group_is_out() -> None:
 
 @pytest.mark.parametrize("name", HARD)
 def test_a_hard_name_gets_a_tree_of_its_own_and_no_other(name: str) -> None:
-    caller = Principal(name, groups=(name,))
+    principal = Principal(name, groups=(name,))
     root = home(name)
     assert len(root.parts) == 1
-    assert rights(caller, str(root / "x")) == "rw"
-    assert rights(caller, f"/Output/{folder_name(name)}/x") == "rw"
-    assert rights(caller, f"/Shared/{folder_name(name)}/x") == "rw"
+    assert rights(principal, str(root / "x")) == "rw"
+    assert rights(principal, f"/Output/{folder_name(name)}/x") == "rw"
+    assert rights(principal, f"/Shared/{folder_name(name)}/x") == "rw"
     for path in (
         "/alice/x",
         "/bob/x",
@@ -99,8 +99,8 @@ def test_a_hard_name_gets_a_tree_of_its_own_and_no_other(name: str) -> None:
         "/.uploads/x",
         "/Container/alice/x",
     ):
-        assert rights(caller, path) == ""
-    assert rights(caller, "/Public/x") == "r"
+        assert rights(principal, path) == ""
+    assert rights(principal, "/Public/x") == "r"
     assert rights(ALICE, str(root / "x")) == ""
 
 

@@ -442,7 +442,7 @@ async def test_who_sends_nothing_for_long_is_cut_off(
 async def test_a_sender_waits_for_a_storage_that_is_slow(gateway: Gateway) -> None:
     taken, free = 0, asyncio.Event()
 
-    async def create(_caller: object, _path: object, pieces: AsyncIterator[bytes], **_: object) -> None:
+    async def create(_principal: object, _path: object, pieces: AsyncIterator[bytes], **_: object) -> None:
         nonlocal taken
         async for piece in pieces:
             taken += len(piece)
@@ -519,7 +519,7 @@ async def test_half_open_uploads_of_one_user_stop_nobody_else(tmp_path: Path) ->
 
 
 async def test_a_storage_that_fails_in_the_middle_is_said_at_once(gateway: Gateway) -> None:
-    async def create(_caller: object, _path: object, pieces: AsyncIterator[bytes], **_: object) -> None:
+    async def create(_principal: object, _path: object, pieces: AsyncIterator[bytes], **_: object) -> None:
         async for _piece in pieces:
             raise StorageError(Problem.NO_SPACE, msg("This scheduler has no storage for files."))
 
