@@ -31,14 +31,16 @@ class SshHandler(ApiHandler):
 
     async def get(self, user: str, name: str) -> None:
         """List the running tasks; a job of which nothing runs is refused."""
-        entrance = self.service.entrance
-        job = await self.service.job(self.principal, user, entrance.job_name(self.principal, user, name))
-        doors = await entrance.doors(job)
-        if not doors:
+        ssh_authorization = self.service.ssh_authorization
+        job = await self.service.job(
+            self.principal, user, ssh_authorization.job_name(self.principal, user, name)
+        )
+        ssh_addresses = await ssh_authorization.ssh_addresses(job)
+        if not ssh_addresses:
             raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
         key = key_name(job.user, job.name)
         answer: SshInfo = {
-            "containers": [self._container(job, door) for door in doors],
+            "containers": [self._container(job, ssh_address) for ssh_address in ssh_addresses],
             "keyPair": {
                 "folderPath": "/" + "/".join(key_folder(job.user, job.name)),
                 "publicKeyFileName": f"{key}.pub",
@@ -49,23 +51,23 @@ class SshHandler(ApiHandler):
         }
         self.answer(answer)
 
-    def _container(self, job: Job, door: SshAddress) -> SshContainer:
-        gateway, task, off = self.context.ssh, door.task.ref, door.off
+    def _container(self, job: Job, ssh_address: SshAddress) -> SshContainer:
+        gateway, task, off = self.context.ssh, ssh_address.task.ref, ssh_address.off
         host, port, user = "", "", ""
-        if door.published is not None:
-            host, port, user = door.published[0], str(door.published[1]), "root"
+        if ssh_address.published is not None:
+            host, port, user = ssh_address.published[0], str(ssh_address.published[1]), "root"
         elif gateway is not None:
             host = gateway["host"] or self.request.host_name
             port, user = str(gateway["port"]), str(LoginName(job.user, job.name, task.hostname))
         else:
             off = off or msg("This scheduler has no SSH gateway.")
         return {
-            "id": door.task.shown_container_id,
+            "id": ssh_address.task.shown_container_id,
             "task": task.hostname,
             "sshIp": host,
             "sshPort": port,
             "sshUser": user,
-            "published": door.published is not None,
+            "published": ssh_address.published is not None,
             "off": None if off is None else self.in_words(off),
         }
 
@@ -73,7 +75,7 @@ class SshHandler(ApiHandler):
         """Give where the key is downloaded; nobody gets it who has not said who it is."""
         if not self.principal.name:
             return ""
-        parameters = urlencode(self.service.entrance.key_link(job.id))
+        parameters = urlencode(self.service.ssh_authorization.key_link(job.id))
         place = f"user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='')}/ssh/key"
         return f"{self.api_url}/{place}?{parameters}"
 
@@ -102,14 +104,14 @@ class SshKeyHandler(ApiHandler):
         if form not in _FORMS:
             message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))
             raise invalid_parameters(message, [SpecError("format", message)])
-        name = self.service.entrance.job_name(self.principal, user, name)
+        name = self.service.ssh_authorization.job_name(self.principal, user, name)
         job = await self.service.job(self.principal, user, name)
         if job.state.ended:
             raise _no_ssh(msg("Job {name} has ended: its key opens nothing any more.", name=name))
         file = key_name(job.user, job.name)
         self.set_header("Content-Type", "text/plain; charset=UTF-8")
         self.set_header("Content-Disposition", attachment(file + _FORMS[form]))
-        self.finish(self.service.entrance.key(job.id, form, comment=file))
+        self.finish(self.service.ssh_authorization.key(job.id, form, comment=file))
 
     async def _is_link(self, user: str, name: str, expires: str, signature: str) -> bool:
         try:
@@ -118,7 +120,7 @@ class SshKeyHandler(ApiHandler):
             if error.status >= 500:
                 raise
             return False
-        return self.service.entrance.is_key_link(job.id, expires, signature)
+        return self.service.ssh_authorization.is_key_link(job.id, expires, signature)
 
 
 def _no_ssh(message: Message) -> RequestError:

@@ -27,15 +27,15 @@ class GatewayHandler(ApiHandler):
     async def identify(self) -> Principal:
         """Let the gateway in, by the token that it was started with."""
         token = bearer_token(self.request.headers.get("Authorization", ""))
-        known = self.entrance.keys.gateway_token()
+        known = self.ssh_authorization.keys.gateway_token()
         if not hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
             raise unauthorized(msg("This is for the SSH gateway only."))
         return _GATEWAY
 
     @property
-    def entrance(self) -> SshAuthorization:
+    def ssh_authorization(self) -> SshAuthorization:
         """Give who decides; 404 where nobody can log into tasks."""
-        return self.service.entrance
+        return self.service.ssh_authorization
 
     def read_fields(self, *names: str) -> dict[str, Any]:
         """Read a body in which these are texts."""
@@ -53,7 +53,7 @@ class LoginHandler(GatewayHandler):
         """Tell who logs in."""
         body = self.read_fields("login", "method", "credential", "peer")
         users = self.context.authenticator
-        found = await self.entrance.login(users, body["login"], body["method"], body["credential"])
+        found = await self.ssh_authorization.login(users, body["login"], body["method"], body["credential"])
         if found is None:
             # (without the challenge that says that the gateway itself is not known)
             self.answer(self.error_body(unauthorized(msg("Nobody is let in with this."))), 401)
@@ -70,7 +70,7 @@ class OpenHandler(GatewayHandler):
         """Tell which task is meant, and how to reach it."""
         body = self.read_fields("login", "passport")
         self.language = choose_locale(str(body.get("language", "")))
-        way = await self.entrance.open(self.context.authenticator, body["login"], body["passport"])
+        way = await self.ssh_authorization.open(self.context.authenticator, body["login"], body["passport"])
         target: TaskTarget = {
             "user": way.job.user,
             "job": way.job.name,
@@ -101,7 +101,7 @@ class NoteHandler(GatewayHandler):
         seconds = body.get("seconds", 0.0)
         if not isinstance(seconds, int | float) or not math.isfinite(seconds):
             raise _missing("seconds")
-        await self.entrance.note(
+        await self.ssh_authorization.note(
             body["login"],
             body["passport"],
             body["peer"],
@@ -128,7 +128,7 @@ class StillHandler(GatewayHandler):
             if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
                 raise _missing("held")
             held.append(HeldLogin(*(each[name] for name in names)))
-        answer: StillAnswer = {"gone": await self.entrance.revoked(self.context.authenticator, held)}
+        answer: StillAnswer = {"gone": await self.ssh_authorization.revoked(self.context.authenticator, held)}
         self.answer(answer)
 
 

@@ -133,6 +133,6 @@ def no_storage() -> RequestError:
     return RequestError(404, "NoStorageError", msg("This scheduler has no storage for files."))
 
 
-def no_entrance() -> RequestError:
+def no_ssh_authorization() -> RequestError:
     """Nobody can log into this scheduler's tasks."""
     return RequestError(404, "NoJobSshInfoError", msg("Tasks of this scheduler cannot be reached by SSH."))

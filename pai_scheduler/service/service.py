@@ -48,8 +48,8 @@ from pai_scheduler.monitoring.recorder import Recording
 from pai_scheduler.rest.errors import (
     forbidden,
     no_attempt,
-    no_entrance,
     no_job,
+    no_ssh_authorization,
     no_storage,
     no_task,
     no_virtual_cluster,
@@ -169,7 +169,7 @@ class Service:
         self._administration = Administration(
             lambda: self._definition.virtual_clusters, self._admission.jobs_in, self._writer.request, clock
         )
-        self._entrance = (
+        self._ssh_authorization = (
             SshAuthorization(keys, engine, store, self._reader, self._writer, clock)
             if keys is not None
             else None
@@ -464,11 +464,11 @@ class Service:
         return self._job_files.files
 
     @property
-    def entrance(self) -> SshAuthorization:
+    def ssh_authorization(self) -> SshAuthorization:
         """Give who lets people into tasks; RequestError where nobody can log into any."""
-        if self._entrance is None:
-            raise no_entrance()
-        return self._entrance
+        if self._ssh_authorization is None:
+            raise no_ssh_authorization()
+        return self._ssh_authorization
 
     async def job_holder(self, token: str) -> Principal | None:
         """Tell in whose name a job's token speaks; None: it is no token of a job that has not ended."""

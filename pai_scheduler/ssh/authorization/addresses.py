@@ -24,7 +24,7 @@ class SshAddress:
     off: Message | None = None
 
 
-async def doors(engine: Engine, job: Job) -> list[SshAddress]:
+async def ssh_addresses(engine: Engine, job: Job) -> list[SshAddress]:
     """List the doors of the running tasks of a job, in the order of its roles."""
     slots = asyncio.Semaphore(_AT_ONCE)
 

@@ -28,7 +28,7 @@ from pai_scheduler.ssh.keys.session_token import SessionToken
 from pai_scheduler.ssh.keys.signed_link import is_good, sign_link
 from pai_scheduler.store.store import Store
 
-from .addresses import SshAddress, doors
+from .addresses import SshAddress, ssh_addresses
 from .audit import Audit
 from .task_choice import choose, named
 
@@ -119,21 +119,21 @@ class SshAuthorization:
             return None
         names = readings(login)
         if method == "password":
-            passport = await self._by_token(users, login, names, credential)
+            session_token = await self._by_token(users, login, names, credential)
         else:
-            passport = await self._by_key(users, login, names, credential)
-        return None if passport is None else (passport, passport.sealed(self.keys.signature))
+            session_token = await self._by_key(users, login, names, credential)
+        return None if session_token is None else (session_token, session_token.sealed(self.keys.signature))
 
     async def open(self, users: Users, login: str, sealed: str) -> TaskAccess:
         """Choose the task that is meant, for somebody who has logged in. RequestError says why not."""
-        passport = self._read(login, sealed)
-        if passport.issued + _WEEK_MS < self._now():
+        session_token = self._read(login, sealed)
+        if session_token.issued + _WEEK_MS < self._now():
             raise _nobody()
-        principal = await self._still(users, passport)
+        principal = await self._still(users, session_token)
         core = self._writer.core
         names = [name for name in readings(login) if principal.may_act_for(name.user)]
-        jobs = self._jobs_of(names, passport)
-        if passport.proof == "job" and not jobs:
+        jobs = self._jobs_of(names, session_token)
+        if session_token.proof == "job" and not jobs:
             raise RequestError(404, "NoJobError", msg("The job of this key has ended."))
         job, task = choose(names, jobs, lambda job: waiting_reason(core, job, self._now()))
         # (the job may be at another attempt once we have waited)
@@ -175,14 +175,14 @@ class SshAuthorization:
 
         RequestError: it is nobody, or cannot be written down just now.
         """
-        passport = self._read(login, sealed)
-        task = self._opened.get(sealed) or self._meant(passport)
+        session_token = self._read(login, sealed)
+        task = self._opened.get(sealed) or self._meant(session_token)
         if task is None:
             return
         if event == "opened":
-            await self._audit.opened(passport, task, peer, what, detail, self._now())
+            await self._audit.opened(session_token, task, peer, what, detail, self._now())
         else:
-            await self._audit.closed(passport, task, peer, what, seconds, self._now())
+            await self._audit.closed(session_token, task, peer, what, seconds, self._now())
             self._opened.pop(sealed, None)
 
     def job_name(self, principal: Principal, user: str, name: str) -> str:
@@ -193,9 +193,9 @@ class SshAuthorization:
         job = named(live, name)
         return name if job is None else job.name
 
-    async def doors(self, job: Job) -> list[SshAddress]:
+    async def ssh_addresses(self, job: Job) -> list[SshAddress]:
         """List the running tasks of a job, and where they are reached."""
-        return await doors(self._engine, self._writer.core.jobs.get(job.id, job))
+        return await ssh_addresses(self._engine, self._writer.core.jobs.get(job.id, job))
 
     def key(self, job_id: str, form: str, comment: str) -> bytes:
         """Give the key of a job as a file: "openssh", "ppk" or "public"."""
@@ -294,43 +294,48 @@ class SshAuthorization:
         except RequestError:
             return True  # nobody can be asked, and nobody has said that the user is gone
 
-    async def _still(self, users: Users, passport: SessionToken) -> Principal:
+    async def _still(self, users: Users, session_token: SessionToken) -> Principal:
         """Give who this is now; RequestError where it is nobody any more."""
-        if passport.proof == "key" and not await self._registered(users, passport.user, passport.key):
+        if session_token.proof == "key" and not await self._registered(
+            users, session_token.user, session_token.key
+        ):
             raise _nobody()
-        if passport.proof != "token":
-            return Principal(passport.user)
-        principal: Principal | None = Principal(passport.user, passport.admin)
-        if passport.issued + _FRESH_MS < self._now():
+        if session_token.proof != "token":
+            return Principal(session_token.user)
+        principal: Principal | None = Principal(session_token.user, session_token.admin)
+        if session_token.issued + _FRESH_MS < self._now():
             # (where nobody can be asked, who it was is what we know)
             with suppress(RequestError):
-                principal = await users.find(passport.user)
+                principal = await users.find(session_token.user)
         if principal is None:
             raise _nobody()
         return principal
 
     async def _may_stay(self, users: Users, held: HeldLogin) -> bool:
-        passport = self._read(held.login, held.sealed)
-        if passport.proof == "key":
-            return await self._registered(users, passport.user, passport.key)
-        if passport.proof == "job":
-            return await users.find(passport.user) is not None
+        session_token = self._read(held.login, held.sealed)
+        if session_token.proof == "key":
+            return await self._registered(users, session_token.user, session_token.key)
+        if session_token.proof == "job":
+            return await users.find(session_token.user) is not None
         again = await self._by_token(users, held.login, readings(held.login), held.credential)
-        return again is not None and again.user == passport.user
+        return again is not None and again.user == session_token.user
 
     def _read(self, login: str, sealed: str) -> SessionToken:
-        passport = SessionToken.opened(sealed, self.keys.signature)
-        if passport is None or passport.login != login:
+        session_token = SessionToken.opened(sealed, self.keys.signature)
+        if session_token is None or session_token.login != login:
             raise _nobody()
-        return passport
+        return session_token
 
     # -- which ----------------------------------------------------------------------------------------------
 
-    def _jobs_of(self, names: Sequence[LoginName], passport: SessionToken) -> list[Job]:
+    def _jobs_of(self, names: Sequence[LoginName], session_token: SessionToken) -> list[Job]:
         """List the jobs among which a login name chooses; for a job's key, that job."""
         users = dict.fromkeys(name.user for name in names)
         return [
-            job for user in users for job in self._writer.core.unended(user) if passport.job in ("", job.id)
+            job
+            for user in users
+            for job in self._writer.core.unended(user)
+            if session_token.job in ("", job.id)
         ]
 
     def _remember(self, sealed: str, task: TaskRef) -> None:
@@ -338,12 +343,12 @@ class SshAuthorization:
         if len(self._opened) > _MOST_REMEMBERED:
             self._opened.popitem(last=False)
 
-    def _meant(self, passport: SessionToken) -> TaskRef | None:
+    def _meant(self, session_token: SessionToken) -> TaskRef | None:
         """Find the task again after a restart of ours."""
-        principal = Principal(passport.user, passport.admin)
-        names = [name for name in readings(passport.login) if principal.may_act_for(name.user)]
+        principal = Principal(session_token.user, session_token.admin)
+        names = [name for name in readings(session_token.login) if principal.may_act_for(name.user)]
         try:
-            return choose(names, self._jobs_of(names, passport), lambda _: None)[1].ref
+            return choose(names, self._jobs_of(names, session_token), lambda _: None)[1].ref
         except RequestError:
             return None
 

@@ -37,9 +37,9 @@ class ClientSession:
     """What one client's connection does in a task."""
 
     def __init__(
-        self, visitor: AuthenticatedClient, service: ServiceClient, notes: AuditQueue, keepalive: float
+        self, client: AuthenticatedClient, service: ServiceClient, notes: AuditQueue, keepalive: float
     ) -> None:
-        self.visitor = visitor
+        self.client = client
         #: as the last session has it
         self.language = "en"
         self.target: TaskTarget | None = None
@@ -109,10 +109,10 @@ class ClientSession:
     @property
     def held(self) -> OpenLogin:
         """Say who is in, and by what."""
-        login, method, credential = self.visitor.credential
+        login, method, credential = self.client.credential
         return {
             "login": login,
-            "passport": self.visitor.answer["passport"],
+            "passport": self.client.answer["passport"],
             "method": "password" if method == "password" else "publickey",
             "credential": credential,
         }
@@ -122,7 +122,7 @@ class ClientSession:
         if self._revoked or self._over:
             return False
         self._revoked = True
-        _log.warning("%s: %s was revoked", self._who(), self.visitor.answer["by"], extra=self._about())
+        _log.warning("%s: %s was revoked", self._who(), self.client.answer["by"], extra=self._about())
         for upstream in self._upstreams.values():
             upstream.ssh.abort()
         return True
@@ -151,12 +151,12 @@ class ClientSession:
         ).in_locale(self.language)
 
     async def _ask(self) -> TaskTarget:
-        visitor = self.visitor
+        client = self.client
         try:
             return await self._service.open(
                 {
-                    "login": visitor.login,
-                    "passport": visitor.answer["passport"],
+                    "login": client.login,
+                    "passport": client.answer["passport"],
                     "language": self.language,
                 }
             )
@@ -176,22 +176,22 @@ class ClientSession:
             _log.info("%s: the way to the task is lost", self._who(), extra=self._about())
 
     def _note(self, event: Literal["opened", "closed"], what: list[Kind]) -> Note:
-        visitor = self.visitor
+        client = self.client
         return {
-            "passport": visitor.answer["passport"],
-            "login": visitor.login,
-            "peer": visitor.peer,
+            "passport": client.answer["passport"],
+            "login": client.login,
+            "peer": client.peer,
             "event": event,
             "what": what,
         }
 
     def _who(self) -> str:
-        visitor = self.visitor
-        return f"{shown(visitor.answer['user'])} as {shown(visitor.login)} from {visitor.peer}"
+        client = self.client
+        return f"{shown(visitor.answer['user'])} as {shown(visitor.login)} from {client.peer}"
 
     def _about(self) -> dict[str, str]:
         target = self.target
-        user = self.visitor.answer["user"]
+        user = self.client.answer["user"]
         return {"user": user, **({"jobName": target["job"], "task": target["task"]} if target else {})}
 
 

@@ -47,15 +47,15 @@ class GatewayContext(Protocol):
 class Connection(asyncssh.SSHServer):
     """A connection of a client's. Nothing is passed on, and no task is known, before they have logged in."""
 
-    def __init__(self, entrance: GatewayContext) -> None:
+    def __init__(self, context: GatewayContext) -> None:
         self.failures = 0
         self.tried = self.proved = False
         #: where the client is, as asyncio knows it
         self.peer = ""
-        self.visit: ClientSession | None = None
+        self.client_session: ClientSession | None = None
         self.line: PeerConnection
         self.ssh: asyncssh.SSHServerConnection
-        self._entrance = entrance
+        self._context = context
         self._answers: dict[Credential, LoginAnswer | None] = {}
         self._proven: Credential | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,16 +68,16 @@ class Connection(asyncssh.SSHServer):
         self.line = PeerConnection(conn.get_extra_info("socket"))
         peer = conn.get_extra_info("peername")
         self.peer = str(peer[0]) if peer else "?"
-        self._entrance.came(self)
+        self._context.came(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Let go of all that was opened."""
         self.line.outlet.close()
         for task in self._tasks:
             task.cancel()
-        if self.visit is not None:
-            self.visit.end()
-        self._entrance.gone(self)
+        if self.client_session is not None:
+            self.client_session.end()
+        self._context.gone(self)
 
     def abort(self) -> None:
         """Cut it off."""
@@ -116,7 +116,7 @@ class Connection(asyncssh.SSHServer):
             most = _MOST_KEYS if method == "publickey" else _MOST_TOKENS
             if sum(tried[1] == method for tried in self._answers) >= most:
                 raise asyncssh.PermissionDenied("Too many authentication failures")
-            self._answers[credential] = answer = await self._entrance.admit(self, credential)
+            self._answers[credential] = answer = await self._context.admit(self, credential)
             self.failures += answer is None
         if self._answers[credential] is None:
             return False
@@ -132,13 +132,13 @@ class Connection(asyncssh.SSHServer):
         if proven is None or answer is None or proven[0] != self.ssh.get_extra_info("username"):
             raise asyncssh.PermissionDenied("Nobody was proven to be there")
         self._answers.clear()
-        self.visit = self._entrance.enter(self, proven, answer)
+        self.client_session = self._context.enter(self, proven, answer)
 
     def revoke(self) -> None:
         """End it with all that is open: what one logged in with is good no more."""
-        if self.visit is not None and self.visit.revoke():
+        if self.client_session is not None and self.client_session.revoke():
             # what is open has been told why, and is to read it
-            reason = self.visit.lost()
+            reason = self.client_session.lost()
             asyncio.get_running_loop().call_later(
                 _FAREWELL_SECONDS, self.ssh.disconnect, asyncssh.DISC_BY_APPLICATION, reason
             )
@@ -162,7 +162,7 @@ class Connection(asyncssh.SSHServer):
             try:
                 forwarding.check(dest_host, target["forward"])
             except NotForwardedError:
-                self._visit.refused(
+                self._client_session.refused(
                     f"no connection is forwarded to {ascii(dest_host)[:100]}, port {dest_port}"
                 )
                 raise
@@ -197,7 +197,7 @@ class Connection(asyncssh.SSHServer):
         async def listen(upstream: TaskServerConnection) -> asyncssh.SSHListener:
             forwarding.check_port(listen_port, least=0)
             listener = await upstream.listen(listen_port, self._client_end(open_to_client))
-            self._visit.used("remote-forward", str(listener.get_port()))
+            self._client_session.used("remote-forward", str(listener.get_port()))
             return listener
 
         return await self._listening(listen)
@@ -212,7 +212,7 @@ class Connection(asyncssh.SSHServer):
 
         async def listen(upstream: TaskServerConnection) -> asyncssh.SSHListener:
             listener = await upstream.listen_at_path(listen_path, self._client_end(open_to_client))
-            self._visit.used("remote-forward", listen_path[:200])
+            self._client_session.used("remote-forward", listen_path[:200])
             return listener
 
         return await self._listening(listen)
@@ -220,10 +220,10 @@ class Connection(asyncssh.SSHServer):
     # how they get it
 
     @property
-    def _visit(self) -> ClientSession:
-        if self.visit is None:
+    def _client_session(self) -> ClientSession:
+        if self.client_session is None:
             raise asyncssh.PermissionDenied("Nobody has logged in")
-        return self.visit
+        return self.client_session
 
     def _check_room(self) -> None:
         if len(self.line.ends) >= _MOST_CHANNELS:
@@ -238,25 +238,25 @@ class Connection(asyncssh.SSHServer):
         task.add_done_callback(self._tasks.discard)
 
     async def _begin(self, session: ClientEnd) -> None:
-        visit = self._visit
-        visit.language = session.language
+        client_session = self._client_session
+        client_session.language = session.language
         try:
-            upstream, target = await visit.way(session.agent)
+            upstream, target = await client_session.way(session.agent)
         except TaskUnreachableError as error:
             session.fail(str(error))
             return
         session.notice = target.get("notice", "")
         session.signals = target.get("signals")
-        session.lost = visit.lost
+        session.lost = client_session.lost
         try:
             await session.begin(upstream.ssh, upstream.line)
         except (asyncssh.Error, OSError) as error:
             refused = isinstance(error, asyncssh.ChannelOpenError) and upstream.usable
-            session.fail(str(error) if refused else visit.lost())
+            session.fail(str(error) if refused else client_session.lost())
             return
         if session.agent is not None:
-            visit.used("agent")
-        visit.used(session.kind)
+            client_session.used("agent")
+        client_session.used(session.kind)
 
     def _forwarded(
         self,
@@ -271,9 +271,9 @@ class Connection(asyncssh.SSHServer):
 
         async def opened() -> ChannelEnd:
             try:
-                upstream, target = await self._visit.way()
+                upstream, target = await self._client_session.way()
                 check(target)
-                self._visit.used("forward", detail)
+                self._client_session.used("forward", detail)
                 await reach(upstream, end)
             except TaskUnreachableError as error:
                 end.drop()
@@ -306,10 +306,10 @@ class Connection(asyncssh.SSHServer):
         self, listen: Callable[[TaskServerConnection], Awaitable[asyncssh.SSHListener]]
     ) -> asyncssh.SSHListener | bool:
         try:
-            upstream, _ = await self._visit.way()
+            upstream, _ = await self._client_session.way()
             return await listen(upstream)
         except (TaskUnreachableError, NotForwardedError) as error:
-            self._visit.refused(f"nothing listens for them in the task: {error}")
+            self._client_session.refused(f"nothing listens for them in the task: {error}")
         except (asyncssh.Error, OSError):
             pass
         return False

@@ -73,7 +73,7 @@ class Server:
             listening.close()
         self._sockets.clear()
         for connection in self._connections:
-            if connection.visit is None:
+            if connection.client_session is None:
                 connection.abort()
         if self._connections:
             _log.info("the scheduler is gone; %d connections stay open", len(self._connections))
@@ -129,8 +129,8 @@ class Server:
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
         """Begin a visit."""
         self._waiting.leave(connection)
-        visitor = AuthenticatedClient(credential[0], connection.peer, answer, credential)
-        return ClientSession(visitor, self._service, self._notes, self._keepalive)
+        client = AuthenticatedClient(credential[0], connection.peer, answer, credential)
+        return ClientSession(client, self._service, self._notes, self._keepalive)
 
     def gone(self, connection: Connection) -> None:
         """Forget a connection."""
@@ -179,11 +179,15 @@ class Server:
         """End the connections of those whose key or token was revoked."""
         while True:
             await asyncio.sleep(self._recheck)
-            inside = [(each, each.visit) for each in self._connections if each.visit is not None]
+            inside = [
+                (each, each.client_session) for each in self._connections if each.client_session is not None
+            ]
             try:
                 for start in range(0, len(inside), MOST_HELD):
                     part = inside[start : start + MOST_HELD]
-                    for place in await self._service.still([visit.held for _, visit in part]):
+                    for place in await self._service.still(
+                        [client_session.held for _, client_session in part]
+                    ):
                         part[place][0].revoke()
             except UnavailableError as error:
                 # away is not revoked

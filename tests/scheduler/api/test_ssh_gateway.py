@@ -61,7 +61,7 @@ async def test_what_is_no_question_is_refused(house: House, body: dict[str, Any]
 
 
 async def test_a_service_whose_tasks_cannot_be_entered_says_so(house: House) -> None:
-    house.service._entrance = None
+    house.service._ssh_authorization = None
     assert (await house.ask("login", login="alice")).json()["code"] == "NoJobSshInfoError"
     async with house.client() as client:
         assert (await client.get("/user/alice/ssh-keys")).status_code == 404

@@ -77,7 +77,7 @@ class House:
     async def login(self, login: str, credential: str, method: str = "password") -> httpx.Response:
         return await self.ask("login", login=login, method=method, credential=credential, peer="10.0.0.3")
 
-    async def passport(self, login: str, credential: str, method: str = "password") -> str:
+    async def session_token(self, login: str, credential: str, method: str = "password") -> str:
         answer = await self.login(login, credential, method)
         assert answer.status_code == 200, answer.text
         return str(answer.json()["passport"])
@@ -86,8 +86,8 @@ class House:
         self, login: str, credential: str, method: str = "password", language: str = "en"
     ) -> httpx.Response:
         """Log in and open."""
-        passport = await self.passport(login, credential, method)
-        return await self.ask("open", login=login, passport=passport, language=language)
+        session_token = await self.session_token(login, credential, method)
+        return await self.ask("open", login=login, session_token=session_token, language=language)
 
     async def task(self, login: str, credential: str, method: str = "password") -> str:
         """Log in and open; say which job and task it is."""
@@ -97,8 +97,8 @@ class House:
 
     async def held(self, login: str, credential: str, method: str = "password") -> dict[str, str]:
         """Log in; give what the gateway keeps of it."""
-        passport = await self.passport(login, credential, method)
-        return {"login": login, "passport": passport, "method": method, "credential": credential}
+        session_token = await self.session_token(login, credential, method)
+        return {"login": login, "passport": session_token, "method": method, "credential": credential}
 
     async def gone(self, *held: dict[str, str]) -> list[int]:
         """Ask who of them may not stay."""

@@ -10,7 +10,7 @@ from pai_scheduler.engine.protocol import NoSshEndpointError, SshEndpoint
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.authorization import addresses as module
-from pai_scheduler.ssh.authorization.addresses import doors
+from pai_scheduler.ssh.authorization.addresses import ssh_addresses
 from tests.scheduler.ssh.authorization.house import House
 
 
@@ -29,7 +29,7 @@ async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
     monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
     monkeypatch.setattr(house.engine, "shares_host_ports", False)
     monkeypatch.setattr(module, "_SECONDS", 0.2)
-    silent, refused, open_ = await doors(house.engine, job)
+    silent, refused, open_ = await ssh_addresses(house.engine, job)
     assert str(silent.off) == "Nobody could say in time whether its SSH server answers."
     assert str(refused.off) == "no runtime"
     assert (open_.published, open_.off) == (("192.0.2.1", 40000), None)
@@ -46,5 +46,5 @@ async def test_to_list_the_doors_of_processes_starts_no_servers(
         return SshEndpoint("127.0.0.1", 1)
 
     monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
-    assert len(await doors(house.engine, job)) == 3
+    assert len(await ssh_addresses(house.engine, job)) == 3
     assert asked == []

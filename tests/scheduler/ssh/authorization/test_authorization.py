@@ -59,11 +59,11 @@ async def test_the_key_of_a_job_opens_that_job_and_no_other(house: House) -> Non
 
 async def test_the_key_of_an_ended_job_opens_nothing(house: House) -> None:
     job = await house.begin("one")
-    passport = await house.passport("alice+one", house.key(job), "publickey")
+    session_token = await house.session_token("alice+one", house.key(job), "publickey")
     await house.end("one")
     refused = await house.login("alice+one", house.key(job), "publickey")
     assert (refused.status_code, refused.json()) == REFUSED
-    late = await house.ask("open", login="alice+one", passport=passport)
+    late = await house.ask("open", login="alice+one", session_token=session_token)
     assert (late.status_code, late.json()["message"]) == (404, "The job of this key has ended.")
     # nor does it open the next job of that name
     await house.service.delete_job(ROOT, "alice", "one")
@@ -77,12 +77,12 @@ async def test_a_registered_key_opens_every_task_of_its_user_until_it_is_removed
     house.store.add_public_key("alice", PublicKey.parse(f"{OWN} laptop"), 1, 50)
     fingerprint = PublicKey.parse(OWN).fingerprint
     assert (await house.login("alice+one", OWN, "publickey")).json()["by"] == f"key {fingerprint}"
-    passport = await house.passport("alice+one", f"{OWN} a@b", "publickey")
+    session_token = await house.session_token("alice+one", f"{OWN} a@b", "publickey")
     assert await house.task("alice", OWN, "publickey") == "one/worker-0"
     assert (await house.login("bob", OWN, "publickey")).status_code == 401
     house.store.remove_public_key("alice", fingerprint)
     assert (await house.login("alice+one", OWN, "publickey")).status_code == 401
-    assert (await house.ask("open", login="alice+one", passport=passport)).status_code == 401
+    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 401
 
 
 async def test_the_key_of_a_user_who_is_gone_opens_nothing(house: House) -> None:
@@ -129,8 +129,8 @@ async def test_a_hostile_login_name_is_refused_calmly(house: House, login: str) 
     for method, credential in (("password", "token-a"), ("publickey", OWN), ("password", "token-root")):
         answer = await house.login(login, credential, method)
         if answer.status_code == 200:
-            passport = answer.json()["passport"]
-            answer = await house.ask("open", login=login, passport=passport)
+            session_token = answer.json()["passport"]
+            answer = await house.ask("open", login=login, session_token=session_token)
             assert answer.status_code == 404
         else:
             assert (answer.status_code, answer.json()) == REFUSED
@@ -148,34 +148,43 @@ async def test_a_user_name_of_shell_characters_is_only_a_name(house: House) -> N
 async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house: House) -> None:
     await house.begin("one")
     await house.begin("theirs", "bob")
-    passport = await house.passport("alice+one", "token-a")
-    body, _, seal = passport.partition(".")
+    session_token = await house.session_token("alice+one", "token-a")
+    body, _, seal = session_token.partition(".")
     words = json.loads(urlsafe_b64decode(body))
     forged = [
         urlsafe_b64encode(json.dumps({**words, **change}).encode()).decode() + "." + seal
         for change in ({"admin": True}, {"login": "bob+theirs"}, {"user": "bob"})
     ]
-    for other in (*forged, "", ".", passport[:-1], passport + "0", f"{body}.", "é" + passport, "\ud800"):
+    for other in (
+        *forged,
+        "",
+        ".",
+        session_token[:-1],
+        session_token + "0",
+        f"{body}.",
+        "é" + session_token,
+        "\ud800",
+    ):
         for login in ("alice+one", "bob+theirs"):
-            assert (await house.ask("open", login=login, passport=other)).status_code == 401, other
+            assert (await house.ask("open", login=login, session_token=other)).status_code == 401, other
             note = await house.ask(
-                "note", login=login, passport=other, peer="10.0.0.3", event="opened", what=["shell"]
+                "note", login=login, session_token=other, peer="10.0.0.3", event="opened", what=["shell"]
             )
             assert note.status_code == 401
-    assert (await house.ask("open", login="bob+theirs", passport=passport)).status_code == 401
-    assert (await house.ask("open", login="alice+one", passport=passport)).status_code == 200
+    assert (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code == 401
+    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 200
 
 
 async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await house.begin("theirs", "bob")
-    passport = await house.passport("bob+theirs", "token-root")
+    session_token = await house.session_token("bob+theirs", "token-root")
     later = int(time.time() * 1000) + 3_600_000
-    monkeypatch.setattr(house.service.entrance, "_now", lambda: later)
+    monkeypatch.setattr(house.service.ssh_authorization, "_now", lambda: later)
 
     async def opened() -> int:
-        return (await house.ask("open", login="bob+theirs", passport=passport)).status_code
+        return (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code
 
     assert await opened() == 200
     tokens = house.folder / "tokens.json"
@@ -186,7 +195,7 @@ async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
     assert await opened() == 401, "gone"
     tokens.write_text(json.dumps(everybody))
     assert await opened() == 200
-    monkeypatch.setattr(house.service.entrance, "_now", lambda: later + 8 * 24 * 3_600_000)
+    monkeypatch.setattr(house.service.ssh_authorization, "_now", lambda: later + 8 * 24 * 3_600_000)
     assert await opened() == 401, "too old"
 
 
@@ -270,9 +279,9 @@ async def test_a_task_that_has_ended_is_said_to_have(house: House) -> None:
 async def test_the_story_of_a_job_tells_who_was_in_it_from_where_and_how_long(house: House) -> None:
     job = await house.begin("one")
     login, key = "alice+one", house.key(job)
-    passport = await house.passport(login, key, "publickey")
-    await house.ask("open", login=login, passport=passport)
-    who: dict[str, Any] = {"login": login, "passport": passport, "peer": "10.0.0.3"}
+    session_token = await house.session_token(login, key, "publickey")
+    await house.ask("open", login=login, session_token=session_token)
+    who: dict[str, Any] = {"login": login, "passport": session_token, "peer": "10.0.0.3"}
     assert (await house.ask("note", **who, event="opened", what=["shell"])).status_code == 204
     await house.ask("note", **who, event="opened", what=["forward"], detail="localhost:8888\x1b[2J")
     await house.ask("note", **who, event="closed", what=["shell", "forward"], seconds=35.2)
@@ -287,18 +296,23 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
     house: House,
 ) -> None:
     await house.begin("one")
-    passport = await house.passport("alice+one", "token-a")
-    await house.ask("open", login="alice+one", passport=passport)
+    session_token = await house.session_token("alice+one", "token-a")
+    await house.ask("open", login="alice+one", session_token=session_token)
     await house.end("one")
-    who: dict[str, Any] = {"login": "alice+one", "passport": passport, "peer": "10.0.0.3", "what": ["shell"]}
+    who: dict[str, Any] = {
+        "login": "alice+one",
+        "passport": session_token,
+        "peer": "10.0.0.3",
+        "what": ["shell"],
+    }
     await house.ask("note", **who, event="closed", seconds=3)
     await house.begin("two")  # written after it
     story = await house.service.story(ROOT, "alice", "one")
     assert str(story[-1].entry.message) == "alice left worker-0 after 3 s: a terminal, from 10.0.0.3."
-    passport = await house.passport("alice+two", "token-a")
-    await house.ask("open", login="alice+two", passport=passport)
+    session_token = await house.session_token("alice+two", "token-a")
+    await house.ask("open", login="alice+two", session_token=session_token)
     await house.service.delete_job(ROOT, "alice", "two")
-    who = {"login": "alice+two", "passport": passport, "peer": "10.0.0.3", "what": ["shell"]}
+    who = {"login": "alice+two", "passport": session_token, "peer": "10.0.0.3", "what": ["shell"]}
     await house.ask("note", **who, event="opened")
     await house.begin("three")
     await house.ask("note", **who, event="closed", seconds=3)
@@ -308,12 +322,12 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
 async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         await house.begin("one")
-        passport = await house.passport("alice+one", "token-a")
-        await house.ask("open", login="alice+one", passport=passport)
-        house.service._entrance._opened.clear()  # type: ignore[union-attr]  # as a new one
+        session_token = await house.session_token("alice+one", "token-a")
+        await house.ask("open", login="alice+one", session_token=session_token)
+        house.service._ssh_authorization._opened.clear()  # type: ignore[union-attr]  # as a new one
         who: dict[str, Any] = {
             "login": "alice+one",
-            "passport": passport,
+            "passport": session_token,
             "peer": "10.0.0.3",
             "what": ["exec"],
         }
@@ -323,11 +337,11 @@ async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> N
 
 async def test_nobody_fills_a_story_with_connections(house: House) -> None:
     await house.begin("one")
-    passport = await house.passport("alice+one", "token-a")
-    await house.ask("open", login="alice+one", passport=passport)
-    entrance = house.service.entrance
-    opened = ("alice+one", passport, "10.0.0.3", "opened", ["exec"], "", 0.0)
-    await asyncio.gather(*(entrance.note(*opened) for _ in range(5000)))
+    session_token = await house.session_token("alice+one", "token-a")
+    await house.ask("open", login="alice+one", session_token=session_token)
+    ssh_authorization = house.service.ssh_authorization
+    opened = ("alice+one", session_token, "10.0.0.3", "opened", ["exec"], "", 0.0)
+    await asyncio.gather(*(ssh_authorization.note(*opened) for _ in range(5000)))
     told = await house.told("one")
     assert 300 <= len(told) <= 310
     assert told[-1].startswith("More is opened here than is written down")
