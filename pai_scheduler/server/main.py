@@ -106,7 +106,7 @@ async def _run(options: argparse.Namespace) -> None:
             sockets += listen(STORAGE_ADDRESS, port)
         address = f"http://{_reachable(host)}:{port}{place.prefix}"
         # containers reach what listens on loopback by a door only
-        door = options.front_door_port or (port if is_loopback(host) else None)
+        proxied_port = options.front_door_port or (port if is_loopback(host) else None)
         stopping = _on_signals()
 
         async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
@@ -117,7 +117,7 @@ async def _run(options: argparse.Namespace) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_gateway.open_gateway(options, keys, address) as gateway:
                 reached_at = None if is_loopback(host) else _reachable(host)
-                engine = make_engine(_engine(options, data_dir, definition, door, reached_at))
+                engine = make_engine(_engine(options, data_dir, definition, proxied_port, reached_at))
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(

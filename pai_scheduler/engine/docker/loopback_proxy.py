@@ -88,14 +88,14 @@ async def open_door(address: str | None, port: int, *, needed: bool) -> Loopback
                     "Start dockerd without --bridge=none."
                 )
             )
-        door = LoopbackProxy(address, port)
-        await door.open()
+        proxy = LoopbackProxy(address, port)
+        await proxy.open()
     except EngineError as error:
         if needed:
             raise
         _log.warning("containers do not reach port %d of this machine: %s", port, error)
         return None
-    return door
+    return proxy
 
 
 Side = tuple[asyncio.StreamReader, asyncio.StreamWriter]

@@ -74,7 +74,7 @@ class _Task:
     folder: TaskFolder
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     #: held by whoever asks for its SSH server
-    door: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ssh_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     launch: Launch | None = None
     #: the fork server that was asked to supervise it
     generation: int = 0
@@ -130,7 +130,7 @@ class ProcessEngine:
         self._tasks: dict[TaskRef, _Task] = {}
         self._ports: dict[TaskRef, tuple[int, ...]] = {}
         self._events: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
-        self._errands: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
         self._spawner = Spawner(self._folders, self._doorbell, self._on_fork_server_death)
         self._cgroups = Cgroups(None, (), {}, "")
         self._shell = shutil.which("bash") or shutil.which("sh") or "/bin/sh"
@@ -175,9 +175,9 @@ class ProcessEngine:
             asyncio.get_running_loop().remove_reader(self._bell)
             os.close(self._bell)
             self._bell = -1
-        for errand in tuple(self._errands):
-            errand.cancel()
-        await asyncio.gather(*self._errands, return_exceptions=True)
+        for work in tuple(self._background):
+            work.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._spawner.close()
         await self._in_thread(self._cgroups.remove)
         await self._in_thread(self._gpu_meter.close)
@@ -290,7 +290,7 @@ class ProcessEngine:
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:
             raise NoSshEndpointError(msg("The task does not run."))
-        async with known.door:
+        async with known.ssh_lock:
             return await open_way(known.folder, ADDRESS, self._in_thread)
 
     async def usage(self, task: TaskRef) -> Usage | None:
@@ -475,14 +475,14 @@ class ProcessEngine:
                 self._look_soon(tasks[number])
             pause = max(self._rescan_seconds, (time.monotonic() - begin) / _RESCAN_SHARE)
 
-    def _spawn(self, errand: Coroutine[None, None, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(errand)
-        self._errands.add(task)
-        task.add_done_callback(self._errand_done)
+    def _spawn(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_done)
         return task
 
-    def _errand_done(self, task: asyncio.Task[None]) -> None:
-        self._errands.discard(task)
+    def _background_done(self, task: asyncio.Task[None]) -> None:
+        self._background.discard(task)
         if not task.cancelled() and (error := task.exception()):
             _log.error("the process engine failed", exc_info=error)
 

@@ -46,15 +46,15 @@ def _step(folder: TaskFolder, look: int) -> _Found:
     """Look for the `look`th time; order a server where there is none."""
     try:
         spec = folder.launch_spec()
-        door = ssh_server.look(folder.path)
+        server = ssh_server.look(folder.path)
     except (OSError, ValueError):
         raise _not_running() from None
-    if door.alive and "port" in door.answer:
-        return door.answer["port"]
-    if door.alive:
+    if server.alive and "port" in server.answer:
+        return server.answer["port"]
+    if server.alive:
         return None
-    if look and "problem" in door.answer:
-        raise _failed(spec, door.answer)
+    if look and "problem" in server.answer:
+        raise _failed(spec, server.answer)
     if look % _LOOKS_PER_ORDER == 0:
         _order(folder, spec)
     return None

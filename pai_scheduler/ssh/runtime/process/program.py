@@ -21,16 +21,16 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the task's folder")
     parser.add_argument("--idle-seconds", type=float, default=_IDLE_SECONDS, help="goes when unused so long")
     options = parser.parse_args()
-    door = SshServerRegistration.hold(options.folder)
-    if door is None:
+    registration = SshServerRegistration.hold(options.folder)
+    if registration is None:
         return
     try:
         # only now: a second server has gone by then, and whatever is wrong with the installation is told
         from .server import serve
 
-        asyncio.run(serve(options.folder, door, options.idle_seconds))
+        asyncio.run(serve(options.folder, registration, options.idle_seconds))
     except Exception as error:
-        door.tell(_problem(error))
+        registration.tell(_problem(error))
 
 
 def _problem(error: Exception) -> ServerStatus:

@@ -111,7 +111,7 @@ class TaskServer(asyncssh.SSHServer):
         return True
 
 
-async def serve(folder: Path, door: SshServerRegistration, idle_seconds: float) -> None:
+async def serve(folder: Path, registration: SshServerRegistration, idle_seconds: float) -> None:
     """Listen for a task and say so at its door; return when told to, or when unused for `idle_seconds`.
 
     OSError, ValueError where the task's folder or port cannot be used.
@@ -139,7 +139,7 @@ async def serve(folder: Path, door: SshServerRegistration, idle_seconds: float) 
         # it is this machine itself that would have to be slow
         compression_algs=None,
     )
-    door.tell({"port": task.port})
+    registration.tell({"port": task.port})
     last_used = time.time()
     while not over.is_set():
         try:
@@ -148,7 +148,7 @@ async def serve(folder: Path, door: SshServerRegistration, idle_seconds: float) 
         except TimeoutError:
             if connections:
                 last_used = time.time()
-            elif time.time() - max(last_used, door.last_visit()) > idle_seconds:
+            elif time.time() - max(last_used, registration.last_visit()) > idle_seconds:
                 break
     listener.close()
     for server in list(connections):

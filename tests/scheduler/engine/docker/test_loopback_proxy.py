@@ -81,15 +81,15 @@ async def test_bytes_pass_both_ways_and_each_side_may_finish_first(
         await writer.drain()
         writer.close()
 
-    door = LoopbackProxy(OUTSIDE, await inside(reverse))
-    await door.open()
-    reader, writer = await asyncio.open_connection(door.address, door.port)
+    proxy = LoopbackProxy(OUTSIDE, await inside(reverse))
+    await proxy.open()
+    reader, writer = await asyncio.open_connection(proxy.address, proxy.port)
     data = bytes(range(256)) * 40_000
     writer.write(data)
     writer.write_eof()
     assert await reader.read() == data[::-1]
     writer.close()
-    await door.close()
+    await proxy.close()
 
 
 async def test_a_guest_that_leaves_is_seen_to_leave_inside(
@@ -102,12 +102,12 @@ async def test_a_guest_that_leaves_is_seen_to_leave_inside(
         left.set()
         writer.close()
 
-    door = LoopbackProxy(OUTSIDE, await inside(wait))
-    await door.open()
-    _, writer = await asyncio.open_connection(door.address, door.port)
+    proxy = LoopbackProxy(OUTSIDE, await inside(wait))
+    await proxy.open()
+    _, writer = await asyncio.open_connection(proxy.address, proxy.port)
     writer.close()
     await asyncio.wait_for(left.wait(), 60)
-    await door.close()
+    await proxy.close()
 
 
 async def test_nobody_inside_ends_the_connection_and_not_the_door() -> None:
@@ -115,18 +115,18 @@ async def test_nobody_inside_ends_the_connection_and_not_the_door() -> None:
     port = closed.sockets[0].getsockname()[1]
     closed.close()
     await closed.wait_closed()
-    door = LoopbackProxy(OUTSIDE, port)
-    await door.open()
-    reader, writer = await asyncio.open_connection(door.address, door.port)
+    proxy = LoopbackProxy(OUTSIDE, port)
+    await proxy.open()
+    reader, writer = await asyncio.open_connection(proxy.address, proxy.port)
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
         await reader.readexactly(1)
     writer.close()
     opened = await asyncio.start_server(hello, "127.0.0.1", port)
-    reader, writer = await asyncio.open_connection(door.address, door.port)
+    reader, writer = await asyncio.open_connection(proxy.address, proxy.port)
     writer.write(b"GET /later HTTP/1.0\r\n\r\n")
     assert (await reader.read()).endswith(b"hello, /later")
     writer.close()
-    await door.close()
+    await proxy.close()
     opened.close()
 
 
@@ -138,16 +138,16 @@ async def test_more_guests_than_allowed_are_turned_away(
         await reader.read()
         writer.close()
 
-    door = LoopbackProxy(OUTSIDE, await inside(wait), most_connections=1)
-    await door.open()
-    first_reader, first = await asyncio.open_connection(door.address, door.port)
+    proxy = LoopbackProxy(OUTSIDE, await inside(wait), most_connections=1)
+    await proxy.open()
+    first_reader, first = await asyncio.open_connection(proxy.address, proxy.port)
     assert await first_reader.readexactly(2) == b"in"
-    second_reader, second = await asyncio.open_connection(door.address, door.port)
+    second_reader, second = await asyncio.open_connection(proxy.address, proxy.port)
     with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
         await second_reader.readexactly(2)
     first.close()
     second.close()
-    await door.close()
+    await proxy.close()
 
 
 async def test_a_port_that_is_taken_is_one_sentence() -> None:
