@@ -91,7 +91,7 @@ class WebHdfsHandler(ApiHandler):
         self.path = decoded_path(self.request.path.removeprefix(self._base))
         authorization = self.request.headers.get("Authorization", "")
         if ticket := self.parameters.text("ticket"):
-            principal = self.context.tickets.redeem(ticket, self._errand)
+            principal = self.context.tickets.redeem(ticket, self._scope)
             if principal is not None:
                 return principal
             if not authorization:
@@ -118,8 +118,8 @@ class WebHdfsHandler(ApiHandler):
         return f"{self.request.protocol}://{self.request.host}{self._base}{self.path.encoded}"
 
     @property
-    def _errand(self) -> RequestScope:
-        return RequestScope(self._method, self.operation, self.path, self.parameters.of_the_errand)
+    def _scope(self) -> RequestScope:
+        return RequestScope(self._method, self.operation, self.path, self.parameters.of_the_request)
 
     async def _begin(self) -> None:
         if self.operation not in _TRANSFERS.get(self._method, ()):
@@ -167,8 +167,8 @@ class WebHdfsHandler(ApiHandler):
 
     def _redirect(self) -> None:
         """Send the client to ourselves again, with a ticket."""
-        ticket = self.context.tickets.issue(self.principal, self._errand)
-        values = [*sorted(self.parameters.of_the_errand), ("data", "true"), ("ticket", ticket)]
+        ticket = self.context.tickets.issue(self.principal, self._scope)
+        values = [*sorted(self.parameters.of_the_request), ("data", "true"), ("ticket", ticket)]
         location = f"{self._here}?{urlencode(values, errors='surrogateescape')}"
         if self.parameters.flag("noredirect"):
             self.answer({"Location": location})

@@ -32,7 +32,7 @@ class Parameters:
         return cls(values)
 
     @property
-    def of_the_errand(self) -> frozenset[tuple[str, str]]:
+    def of_the_request(self) -> frozenset[tuple[str, str]]:
         """Give those that say what is to be done, whether known or not."""
         return frozenset(item for item in self.values.items() if item[0] not in _NOT_OF_THE_ERRAND)
 

@@ -30,7 +30,7 @@ class RequestScope:
 @dataclass(frozen=True, slots=True)
 class _Issued:
     principal: Principal
-    errand: RequestScope
+    scope: RequestScope
     until: float
 
 
@@ -46,21 +46,21 @@ class RedirectTickets:
         self._held: dict[str, OrderedDict[str, None]] = {}
         self._swept = clock()
 
-    def issue(self, principal: Principal, errand: RequestScope) -> str:
+    def issue(self, principal: Principal, scope: RequestScope) -> str:
         """Give a ticket for an errand in somebody's name."""
         self._sweep()
         ticket = secrets.token_urlsafe(32)
-        self._issued[ticket] = _Issued(principal, errand, self._now() + self._seconds)
+        self._issued[ticket] = _Issued(principal, scope, self._now() + self._seconds)
         held = self._held.setdefault(principal.name, OrderedDict())
         held[ticket] = None
         if len(held) > self._most:
             self._drop(next(iter(held)))
         return ticket
 
-    def redeem(self, ticket: str, errand: RequestScope) -> Principal | None:
+    def redeem(self, ticket: str, scope: RequestScope) -> Principal | None:
         """Tell in whose name a ticket speaks; None where it is none, no longer, or for another errand."""
         issued = self._issued.get(ticket)
-        if issued is None or issued.errand != errand or issued.until < self._now():
+        if issued is None or issued.scope != scope or issued.until < self._now():
             return None
         return issued.principal
 

@@ -27,7 +27,7 @@ def test_what_says_who_asks_is_not_part_of_what_is_asked() -> None:
             for name in ("op", "data", "ticket", "noredirect", "User.Name", "doAs", "delegation", "y")
         }
     )
-    assert read.of_the_errand == {("op", "x"), ("y", "x")}
+    assert read.of_the_request == {("op", "x"), ("y", "x")}
 
 
 def test_values_have_their_kinds() -> None:
