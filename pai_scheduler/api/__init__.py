@@ -1,1 +1,1 @@
-"""The front desk: thin tornado handlers over the service."""
+"""The REST API: thin tornado handlers over the service."""

@@ -36,7 +36,7 @@ ROUTES: tuple[Route, ...] = tuple(
 
 def make_app(context: HandlerContext) -> Application:
     """Make the application that answers under `context.prefix`."""
-    settings = {"desk": context}
+    settings = {"context": context}
     prefix = re.escape(context.prefix)
     # where OpenPAI's own proxy had it
     bases = ("api/v1", "rest-server/api/v1") if context.openpai_compat else ("api/v1",)

@@ -25,7 +25,7 @@ from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
 from .present import Presenter
 from .streams import Streams
 from .transfers import TransferLimit
-from .webhdfs.signed_urls import RedirectTickets
+from .webhdfs.redirect_tickets import RedirectTickets
 
 _log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class ApiHandler(RequestHandler):
         if self.context.prefix != "/":
             forwarded = self.request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
             return forwarded or str(self.request.remote_ip)
-        if isinstance(connection, HTTP1Connection) and (transport := connection.transport) is not None:
+        if isinstance(connection, HTTP1Connection) and (transport := connection.context) is not None:
             return str(getattr(transport, "address", (self.request.remote_ip,))[0])
         return str(self.request.remote_ip)
 

@@ -17,7 +17,7 @@ from pai_scheduler.job.task import TaskRef
 from .events import EndCause
 from .states import FOLLOWS, STATE_IN, State, SubState
 
-__all__ = ["ACCESS", "Attempt", "Job", "RetryCounts", "State", "JobEvent", "SubState", "Task", "Verdict"]
+__all__ = ["ACCESS", "Attempt", "Job", "JobEvent", "RetryCounts", "State", "SubState", "Task", "Verdict"]
 
 
 @dataclass(slots=True)

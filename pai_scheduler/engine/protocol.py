@@ -117,9 +117,9 @@ __all__ = [
     "Noticed",
     "Progress",
     "RegistryLogin",
+    "SshEndpoint",
     "Started",
     "Usage",
-    "SshEndpoint",
 ]
 
 EngineEvent = Started | HeldAfterFailure | Ended | Progress | Noticed | NodesChanged

@@ -105,7 +105,7 @@ async def _run(options: argparse.Namespace) -> None:
         if options.engine == "process":
             sockets += listen(STORAGE_ADDRESS, port)
         address = f"http://{_reachable(host)}:{port}{place.prefix}"
-        # containers reach what listens on loopback by a door only
+        # containers reach what listens on loopback by a proxy only
         proxied_port = options.front_door_port or (port if is_loopback(host) else None)
         stopping = _on_signals()
 

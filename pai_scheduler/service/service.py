@@ -69,11 +69,11 @@ from .job_events import JobEvents
 from .virtual_clusters import Administration, WantedShare
 
 __all__ = [
-    "Principal",
     "Forecast",
     "JobPosition",
     "Limits",
     "NodeUse",
+    "Principal",
     "QueuePosition",
     "QueuedJob",
     "Service",

@@ -33,7 +33,7 @@ from .download import UnsatisfiableError, attachment, entity_tag, wanted_part
 from .errors import refusal_answer, refusal_of
 from .operations import OPERATIONS, Question, no_operation
 from .parameters import Parameters, decoded_path
-from .signed_urls import RequestScope
+from .redirect_tickets import RequestScope
 from .upload import SILENCE, BodyUpload, BrokenOffError
 
 #: Where it is, below the prefix; the second one for clients of OpenPAI.

@@ -61,7 +61,7 @@ class DockerEngine:
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
     `front_door_url`; with `needs_door` it is an error where they cannot.
-    `reached_at`: without a front door, the host at which containers reach this service (None: they do not).
+    `reached_at`: without a proxy, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
     may come from (None: every public one).
@@ -115,7 +115,7 @@ class DockerEngine:
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address at which containers reach the front door; None where there is none."""
+        """Give the address at which containers reach the loopback proxy; None where there is none."""
         return self._door.url if self._door is not None else None
 
     @property

@@ -1,4 +1,4 @@
-"""The front door for containers: what listens on loopback for browsers is reached from Docker's bridge too.
+"""A proxy for containers: what listens on loopback for browsers is reached from Docker's bridge too.
 
 A notebook in a container talks to the Hub through the same public proxy as a browser does. That proxy
 listens on loopback only; this forwards to it, from the bridge's address on this host and from nowhere else.
@@ -79,7 +79,7 @@ class LoopbackProxy:
 
 
 async def open_door(address: str | None, port: int, *, needed: bool) -> LoopbackProxy | None:
-    """Open the front door at this host's address for containers; EngineError if `needed` and it cannot be."""
+    """Open the proxy at this host's address for containers; EngineError if `needed` and it cannot be."""
     try:
         if address is None:
             raise EngineError(

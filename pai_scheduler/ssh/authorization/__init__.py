@@ -1,1 +1,1 @@
-"""Who may come into which task: authorizes SSH log-ins, finds the task, records the visit."""
+"""Who may come into which task: authorizes SSH log-ins, finds the task, records who came."""

@@ -25,7 +25,7 @@ class SshAddress:
 
 
 async def ssh_addresses(engine: Engine, job: Job) -> list[SshAddress]:
-    """List the doors of the running tasks of a job, in the order of its roles."""
+    """List the SSH addresses of the running tasks of a job, in the order of its roles."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def look(task: Task) -> SshAddress:

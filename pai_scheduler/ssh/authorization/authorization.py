@@ -78,7 +78,7 @@ class TaskAccess:
 
 @dataclass(frozen=True, slots=True)
 class HeldLogin:
-    """A login that is still open: the name, its sealed passport, and what it was proved by."""
+    """A login that is still open: the name, its sealed session token, and what it was proved by."""
 
     login: str
     sealed: str
@@ -104,13 +104,13 @@ class SshAuthorization:
         self._writer = writer
         self._now = clock
         self._audit = Audit(writer.request)
-        #: which task was opened with which passport
+        #: which task was opened with which session token
         self._opened: OrderedDict[str, TaskRef] = OrderedDict()
 
     async def login(
         self, users: Users, login: str, method: str, credential: str
     ) -> tuple[SessionToken, str] | None:
-        """Tell who logs in with a token or a public key, and give the sealed passport; None: nobody.
+        """Tell who logs in with a token or a public key, and return the sealed session token; None: nobody.
 
         The same for a wrong user, job or key, so that nobody learns which there are. That a public key's
         owner is there the gateway has made sure of. RequestError: nobody can be asked just now.

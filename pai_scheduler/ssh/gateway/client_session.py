@@ -187,7 +187,7 @@ class ClientSession:
 
     def _who(self) -> str:
         client = self.client
-        return f"{shown(visitor.answer['user'])} as {shown(visitor.login)} from {client.peer}"
+        return f"{shown(client.answer['user'])} as {shown(client.login)} from {client.peer}"
 
     def _about(self) -> dict[str, str]:
         target = self.target

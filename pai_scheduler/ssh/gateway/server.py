@@ -127,7 +127,7 @@ class Server:
             return None
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
-        """Begin a visit."""
+        """Begin a client's session."""
         self._waiting.leave(connection)
         client = AuthenticatedClient(credential[0], connection.peer, answer, credential)
         return ClientSession(client, self._service, self._notes, self._keepalive)

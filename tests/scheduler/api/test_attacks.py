@@ -1,4 +1,4 @@
-"""What strangers and other tenants try at the front desk, and what it costs everybody else."""
+"""What strangers and other tenants try at the REST API, and what it costs everybody else."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class TaskServer(asyncssh.SSHServer):
 
 
 async def serve(folder: Path, registration: SshServerRegistration, idle_seconds: float) -> None:
-    """Listen for a task and say so at its door; return when told to, or when unused for `idle_seconds`.
+    """Listen for a task and register that; return when told to, or when unused for `idle_seconds`.
 
     OSError, ValueError where the task's folder or port cannot be used.
     """

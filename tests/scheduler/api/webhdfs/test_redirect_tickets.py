@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_scheduler.api.webhdfs.signed_urls import RedirectTickets, RequestScope
+from pai_scheduler.api.webhdfs.redirect_tickets import RedirectTickets, RequestScope
 from pai_scheduler.service.service import Principal
 from pai_scheduler.storage.path import StoragePath
 

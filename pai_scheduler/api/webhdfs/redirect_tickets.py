@@ -1,4 +1,4 @@
-"""Tickets: what a redirect carries instead of a token, good for one errand and for some minutes."""
+"""Tickets: what a redirect carries instead of a token, good for one request and for some minutes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RedirectTickets:
         self._swept = clock()
 
     def issue(self, principal: Principal, scope: RequestScope) -> str:
-        """Give a ticket for an errand in somebody's name."""
+        """Return a ticket for a request in somebody's name."""
         self._sweep()
         ticket = secrets.token_urlsafe(32)
         self._issued[ticket] = _Issued(principal, scope, self._now() + self._seconds)
@@ -58,7 +58,7 @@ class RedirectTickets:
         return ticket
 
     def redeem(self, ticket: str, scope: RequestScope) -> Principal | None:
-        """Tell in whose name a ticket speaks; None where it is none, no longer, or for another errand."""
+        """Return in whose name a ticket speaks; None where it is none, no longer, or for another request."""
         issued = self._issued.get(ticket)
         if issued is None or issued.scope != scope or issued.until < self._now():
             return None
