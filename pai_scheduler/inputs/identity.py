@@ -86,8 +86,8 @@ class JobIdentities:
 def storage_uris(default: str, address: str, engine: Engine) -> list[str]:
     """List the URIs of the storage, `PAI_DEFAULT_FS_URI` first: `default`, or our own WebHDFS.
 
-    `address` is where we listen, with the path that is ours; tasks may have an address of their own for us, and a
-    name for us that is the storage's alone.
+    `address` is where we listen, with the path that is ours; tasks may have an address of their own
+    for us, and a name that is the storage's alone.
     """
     own = [address]
     if engine.front_door_url is not None:

@@ -87,7 +87,7 @@ class House:
     ) -> httpx.Response:
         """Log in and open."""
         session_token = await self.session_token(login, credential, method)
-        return await self.ask("open", login=login, session_token=session_token, language=language)
+        return await self.ask("open", login=login, passport=session_token, language=language)
 
     async def task(self, login: str, credential: str, method: str = "password") -> str:
         """Log in and open; say which job and task it is."""

@@ -63,7 +63,7 @@ async def test_the_key_of_an_ended_job_opens_nothing(house: House) -> None:
     await house.end("one")
     refused = await house.login("alice+one", house.key(job), "publickey")
     assert (refused.status_code, refused.json()) == REFUSED
-    late = await house.ask("open", login="alice+one", session_token=session_token)
+    late = await house.ask("open", login="alice+one", passport=session_token)
     assert (late.status_code, late.json()["message"]) == (404, "The job of this key has ended.")
     # nor does it open the next job of that name
     await house.service.delete_job(ROOT, "alice", "one")
@@ -82,7 +82,7 @@ async def test_a_registered_key_opens_every_task_of_its_user_until_it_is_removed
     assert (await house.login("bob", OWN, "publickey")).status_code == 401
     house.store.remove_public_key("alice", fingerprint)
     assert (await house.login("alice+one", OWN, "publickey")).status_code == 401
-    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 401
+    assert (await house.ask("open", login="alice+one", passport=session_token)).status_code == 401
 
 
 async def test_the_key_of_a_user_who_is_gone_opens_nothing(house: House) -> None:
@@ -130,7 +130,7 @@ async def test_a_hostile_login_name_is_refused_calmly(house: House, login: str) 
         answer = await house.login(login, credential, method)
         if answer.status_code == 200:
             session_token = answer.json()["passport"]
-            answer = await house.ask("open", login=login, session_token=session_token)
+            answer = await house.ask("open", login=login, passport=session_token)
             assert answer.status_code == 404
         else:
             assert (answer.status_code, answer.json()) == REFUSED
@@ -166,13 +166,13 @@ async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house
         "\ud800",
     ):
         for login in ("alice+one", "bob+theirs"):
-            assert (await house.ask("open", login=login, session_token=other)).status_code == 401, other
+            assert (await house.ask("open", login=login, passport=other)).status_code == 401, other
             note = await house.ask(
-                "note", login=login, session_token=other, peer="10.0.0.3", event="opened", what=["shell"]
+                "note", login=login, passport=other, peer="10.0.0.3", event="opened", what=["shell"]
             )
             assert note.status_code == 401
-    assert (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code == 401
-    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 200
+    assert (await house.ask("open", login="bob+theirs", passport=session_token)).status_code == 401
+    assert (await house.ask("open", login="alice+one", passport=session_token)).status_code == 200
 
 
 async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
@@ -184,7 +184,7 @@ async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
     monkeypatch.setattr(house.service.ssh_authorization, "_now", lambda: later)
 
     async def opened() -> int:
-        return (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code
+        return (await house.ask("open", login="bob+theirs", passport=session_token)).status_code
 
     assert await opened() == 200
     tokens = house.folder / "tokens.json"
@@ -280,7 +280,7 @@ async def test_the_story_of_a_job_tells_who_was_in_it_from_where_and_how_long(ho
     job = await house.begin("one")
     login, key = "alice+one", house.key(job)
     session_token = await house.session_token(login, key, "publickey")
-    await house.ask("open", login=login, session_token=session_token)
+    await house.ask("open", login=login, passport=session_token)
     who: dict[str, Any] = {"login": login, "passport": session_token, "peer": "10.0.0.3"}
     assert (await house.ask("note", **who, event="opened", what=["shell"])).status_code == 204
     await house.ask("note", **who, event="opened", what=["forward"], detail="localhost:8888\x1b[2J")
@@ -297,7 +297,7 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
 ) -> None:
     await house.begin("one")
     session_token = await house.session_token("alice+one", "token-a")
-    await house.ask("open", login="alice+one", session_token=session_token)
+    await house.ask("open", login="alice+one", passport=session_token)
     await house.end("one")
     who: dict[str, Any] = {
         "login": "alice+one",
@@ -310,7 +310,7 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
     story = await house.service.story(ROOT, "alice", "one")
     assert str(story[-1].entry.message) == "alice left worker-0 after 3 s: a terminal, from 10.0.0.3."
     session_token = await house.session_token("alice+two", "token-a")
-    await house.ask("open", login="alice+two", session_token=session_token)
+    await house.ask("open", login="alice+two", passport=session_token)
     await house.service.delete_job(ROOT, "alice", "two")
     who = {"login": "alice+two", "passport": session_token, "peer": "10.0.0.3", "what": ["shell"]}
     await house.ask("note", **who, event="opened")
@@ -323,7 +323,7 @@ async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> N
     async with open_house(tmp_path) as house:
         await house.begin("one")
         session_token = await house.session_token("alice+one", "token-a")
-        await house.ask("open", login="alice+one", session_token=session_token)
+        await house.ask("open", login="alice+one", passport=session_token)
         house.service._ssh_authorization._opened.clear()  # type: ignore[union-attr]  # as a new one
         who: dict[str, Any] = {
             "login": "alice+one",
@@ -338,7 +338,7 @@ async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> N
 async def test_nobody_fills_a_story_with_connections(house: House) -> None:
     await house.begin("one")
     session_token = await house.session_token("alice+one", "token-a")
-    await house.ask("open", login="alice+one", session_token=session_token)
+    await house.ask("open", login="alice+one", passport=session_token)
     ssh_authorization = house.service.ssh_authorization
     opened = ("alice+one", session_token, "10.0.0.3", "opened", ["exec"], "", 0.0)
     await asyncio.gather(*(ssh_authorization.note(*opened) for _ in range(5000)))
