@@ -19,7 +19,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def test_nobody_but_the_gateway_is_answered(house: House) -> None:
-    passport = await house.passport("alice", "token-a")
+    passport = await house.session_token("alice", "token-a")
     for token in ("token-a", "token-root", "x", house.keys.gateway_token()[:-1], passport):
         for call in ("login", "open", "note", "still"):
             answer = await house.ask(call, token, login="alice", passport=passport)

@@ -17,7 +17,6 @@ from tests.scheduler.ssh.runtime.container.boxes import (
 )
 from tests.testbed.fixtures import provide
 from tests.testbed.images import DEBIAN
-from tests.testbed.machine import apt_install
 from tests.testbed.odd_images import BARE, MUSL, NAMELESS, OWN_SERVER, odd_images
 
 KINDS = {
@@ -29,21 +28,6 @@ KINDS = {
     "least": Setting(NAMELESS, host={"ReadonlyRootfs": True, "CapDrop": ["ALL"]}),
     "own-server": Setting(OWN_SERVER, "/usr/sbin/sshd -p 22; exec sleep 1000000"),
 }
-#: Clients that nobody here wrote.
-PROGRAMS = {
-    "ssh": "openssh-client",
-    "rsync": "rsync",
-    "plink": "putty-tools",
-    "psftp": "putty-tools",
-    "puttygen": "putty-tools",
-    "lftp": "lftp",
-}
-
-
-@pytest.fixture(scope="session")
-def ssh_clients() -> None:
-    """Have the clients on this machine."""
-    provide(lambda: apt_install(PROGRAMS))
 
 
 @pytest.fixture(scope="session")
