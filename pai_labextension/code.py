@@ -62,7 +62,7 @@ class CodeSubmitter:
         self._url, self._token, self._root = url, token, root
 
     async def plan(self, errand: SubmitRequest, locale: str) -> dict[str, Any]:
-        """Tell what would go along and where to; nothing is sent. RefusedError."""
+        """Return what would go along and where to; nothing is sent. RefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
             file, settings = await self._chosen(errand, locale)
@@ -163,7 +163,7 @@ async def _text(file: Path, locale: str) -> str:
 
 
 def _sentence(error: Exception, locale: str) -> str:
-    """Say in the reader's language what went wrong."""
+    """Return in the reader's language what went wrong."""
     match error:
         case SubmitRefusedError():
             refusal = error.message

@@ -28,7 +28,7 @@ class _CodeHandler(APIHandler):
 
     @property
     def reader(self) -> str:
-        """Give the language of whoever asks."""
+        """Return the language of whoever asks."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
     def errand(self) -> SubmitRequest:

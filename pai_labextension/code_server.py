@@ -60,7 +60,7 @@ class Done:
 
 
 async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[int, str]:
-    """Start it, unless it runs; give its port and the folder to open. NoCodeServerError, asyncssh.Error."""
+    """Start it, unless it runs; return its port and the folder to open. NoCodeServerError, asyncssh.Error."""
     try:
         async with asyncio.timeout(_START_SECONDS):
             done = await run_script(connection, _SCRIPT)

@@ -98,7 +98,7 @@ class Connect:
         )
 
     async def code_server(self, task: TaskName) -> str:
-        """Start code-server in a task, unless it runs; give its address below this server.
+        """Start code-server in a task, unless it runs; return its address below this server.
 
         NoCodeServerError, NotYoursError, RemoteError, asyncssh.Error, `ApiError`, `UnreachableError`.
         """

@@ -31,7 +31,7 @@ class _ConnectHandler(APIHandler):
 
     @property
     def reader(self) -> str:
-        """Give the language of whoever asks."""
+        """Return the language of whoever asks."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
     def task(self) -> TaskName:

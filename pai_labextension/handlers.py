@@ -136,7 +136,7 @@ class ForwardHandler(APIHandler):
         return target(method, path, query)
 
     def unknown(self, path: str) -> Message:
-        """Say that there can be nothing at a path."""
+        """Return a sentence that says that there can be nothing at a path."""
         return msg("The scheduler's API has no “{path}”.", path=path)
 
     def dress(self, answer: SchedulerAnswer) -> None:

@@ -66,7 +66,7 @@ class LateRoutes(Router):
         return _Waiting(self, request)
 
     async def handler_of(self, request: HTTPServerRequest) -> HTTPMessageDelegate:
-        """Give what handles a request; load it first if need be."""
+        """Return what handles a request; load it first if need be."""
         try:
             await self._load()
         except Exception:

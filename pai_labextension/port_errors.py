@@ -42,12 +42,12 @@ class PortError(web.HTTPError):
         self._what, self.again = what, again
 
     def sentence(self, locale: str) -> str:
-        """Say it."""
+        """Return a sentence about it."""
         return self._what.in_locale(locale) if isinstance(self._what, Message) else why(self._what, locale)
 
 
 def refusal_of(error: Exception, label: str, task: str) -> web.HTTPError | None:
-    """Give the refusal for what happened on the way to a port of a task; None: that must not happen."""
+    """Return the refusal for what happened on the way to a port of a task; None: that must not happen."""
     waiting, gone = HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.BAD_GATEWAY
     match error:
         case web.HTTPError():

@@ -140,7 +140,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     head = post = delete = patch = put = options = _any
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Say what is wrong: a page for a person, JSON for a program."""
+        """Return what is wrong: a page for a person, JSON for a program."""
         error = (kwargs.get("exc_info") or (None, None))[1]
         status = HTTPStatus(status_code) if status_code in set(HTTPStatus) else HTTPStatus.BAD_GATEWAY
         locale = choose_locale(self.request.headers.get("Accept-Language", ""))
@@ -307,7 +307,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         return "/".join((str(self.base_url).rstrip("/"), *self._own_parts()[:_PARTS]))
 
     def _raw_rest(self) -> str | None:
-        """Give the path below the port as the browser wrote it; None where the slash is missing."""
+        """Return the path below the port as the browser wrote it; None where the slash is missing."""
         parts = self._own_parts()
         return parts[_PARTS] if len(parts) > _PARTS else None
 
@@ -333,7 +333,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         return str(name(self)) if name is not None else ""
 
     def _give_up(self, error: Exception) -> NoReturn:
-        """Say why there is nothing to hand on."""
+        """Return why there is nothing to hand on."""
         if self._task is not None and isinstance(error, aiohttp.ClientError | asyncssh.Error | OSError):
             self._ports.forget(self._task)
         refusal = refusal_of(error, self._label, self._task.task if self._task is not None else "")
@@ -352,5 +352,5 @@ def _wants_html(accept: str) -> bool:
 
 
 def _may_be_sent(code: int | None) -> bool:
-    """Tell whether a close code may stand in a message (RFC 6455, 7.4)."""
+    """Return whether a close code may stand in a message (RFC 6455, 7.4)."""
     return code is not None and (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999)

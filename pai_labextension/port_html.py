@@ -23,7 +23,7 @@ class HtmlRewriter:
         self._own = re.compile(_OWN_ORIGIN.replace(b"PORT", str(place.port).encode()))
 
     def feed(self, piece: bytes) -> bytes:
-        """Take a piece; give what is ready."""
+        """Take a piece; return what is ready."""
         text = self._rest + piece
         cut = max(text.rfind(b">"), text.rfind(b"\n")) + 1
         if len(text) - cut > self._LONGEST:
@@ -32,7 +32,7 @@ class HtmlRewriter:
         return self._rewritten(text[:cut])
 
     def end(self) -> bytes:
-        """Give the rest."""
+        """Return the rest."""
         rest, self._rest = self._rest, b""
         return self._rewritten(rest)
 

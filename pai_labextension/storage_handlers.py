@@ -27,7 +27,7 @@ class StorageHandler(ForwardHandler):
         return self._goal
 
     def unknown(self, path: str) -> Message:
-        """Say that there can be nothing at a path."""
+        """Return a sentence that says that there can be nothing at a path."""
         return msg("“{path}” is no path of the storage.", path=path)
 
     def dress(self, answer: SchedulerAnswer) -> None:

@@ -66,7 +66,7 @@ class TaskDoors:
         return Client(self._api_url, self._token, locale=self.locale)
 
     async def owner(self) -> str:
-        """Tell whose notebook server this is; `ApiError`, `UnreachableError`."""
+        """Return whose notebook server this is; `ApiError`, `UnreachableError`."""
         if self._owner is None:
             async with self.client() as client:
                 self._owner = (await client.whoami())["username"]
@@ -79,13 +79,13 @@ class TaskDoors:
         return await connect(way.gateway, str(way.login), self._token)
 
     def terminals(self, task: TaskName) -> Terminals:
-        """Give the terminals of a task."""
+        """Return the terminals of a task."""
         if task not in self._terminals:
             self._terminals[task] = Terminals(partial(self.open, task))
         return self._terminals[task]
 
     def connection(self, task: TaskName) -> SharedConnection:
-        """Give the connection that all ports of a task share."""
+        """Return the connection that all ports of a task share."""
         if task not in self._connections:
             self._connections[task] = SharedConnection(partial(self.open, task))
         return self._connections[task]

@@ -47,7 +47,7 @@ class _TaskTerminals(JupyterHandler):
 
     @property
     def reader(self) -> str:
-        """Give the language of whoever asks."""
+        """Return the language of whoever asks."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
     def terminals(self, user: str, job: str, task: str) -> Terminals:
@@ -169,7 +169,7 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
 
 
 def why(error: Exception, locale: str) -> str:
-    """Say in a sentence why a task cannot be reached."""
+    """Return in a sentence why a task cannot be reached."""
     if isinstance(error, RemoteError):
         return error.message.in_locale(locale)
     message: Message

@@ -78,7 +78,7 @@ class SchedulerAnswer:
     _response: httpx.Response
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """Give the body as it comes; SchedulerUnreachableError where it breaks off."""
+        """Return the body as it comes; SchedulerUnreachableError where it breaks off."""
         try:
             async for piece in self._response.aiter_raw():
                 yield piece

@@ -13,7 +13,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str, str]
 
 
 def client_for(url: str, token: str, locale: str) -> Client:
-    """Give the client of this address, identity and language that belongs to the running loop."""
+    """Return the client of this address, identity and language that belongs to the running loop."""
     clients = _clients.setdefault(asyncio.get_running_loop(), {})
     key = (url, token, locale)
     if key not in clients:

@@ -66,7 +66,7 @@ def address_of(detail: JobDetail) -> Address | None:
 
 
 def exit_code_if_over(detail: JobDetail) -> int | None:
-    """Give the exit status of a job that has ended, or is ending for good; None for one that goes on.
+    """Return the exit status of a job that has ended, or is ending for good; None for one that goes on.
 
     The scheduler tells it once it is decided, which is before the last task has ended.
     """
@@ -167,7 +167,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
 
 
 async def _look(client: Client, user: str, detail: JobDetail) -> Address | None:
-    """Give the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
+    """Return the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
     status = detail["jobStatus"]
     if status["state"] in ENDED:
         raise await _failure(client, user, detail)

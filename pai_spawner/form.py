@@ -38,7 +38,7 @@ def render_form(policy: Policy, supply: Supply | None, chosen: Options, locale: 
 
 
 def _least_limit(*limits: int) -> int | None:
-    """Give the smallest of the limits that are set; None where none is."""
+    """Return the smallest of the limits that are set; None where none is."""
     return min((limit for limit in limits if limit > 0), default=None)
 
 

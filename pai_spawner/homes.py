@@ -12,7 +12,7 @@ _LONGEST_NAME = 200
 
 
 def prepare_home(homes: str, user: str, tutorials: str = "") -> Path:
-    """Make the user's folder and what is missing of its `tutorials`; give its absolute path.
+    """Make the user's folder and what is missing of its `tutorials`; return its absolute path.
 
     Files a user has changed or made are never touched.
     """
@@ -34,7 +34,7 @@ def prepare_home(homes: str, user: str, tutorials: str = "") -> Path:
 
 
 def home_of(homes: str, user: str) -> Path:
-    """Give a user's folder; no user name leads anywhere else, or to another's folder."""
+    """Return a user's folder; no user name leads anywhere else, or to another's folder."""
     name = quote(user, safe="")
     if name.startswith("."):
         name = "%2E" + name[1:]

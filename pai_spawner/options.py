@@ -30,7 +30,7 @@ class Options:
     virtual_cluster: str
 
     def to_json(self) -> dict[str, Any]:
-        """Give them as they are stored as the server's `user_options`."""
+        """Return them as they are stored as the server's `user_options`."""
         return asdict(self)
 
 
@@ -48,7 +48,7 @@ class Policy:
 
     @property
     def defaults(self) -> Options:
-        """Give the choice of somebody who chose nothing."""
+        """Return the choice of somebody who chose nothing."""
         return Options(
             next(iter(self.images.values()), ""), self.default_cpus, self.default_memory_mb, 0, "", "default"
         )
@@ -62,7 +62,7 @@ class InvalidOptions(ValueError):
         self.problems = tuple(problems)
 
     def in_locale(self, locale: str) -> str:
-        """Give all sentences in a language."""
+        """Return all sentences in a language."""
         return " ".join(problem.in_locale(locale) for problem in self.problems)
 
 

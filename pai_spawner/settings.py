@@ -84,7 +84,7 @@ class SpawnerSettings(HasTraits):
 
     @property
     def policy(self) -> Policy:
-        """Give what this Hub lets people choose."""
+        """Return what this Hub lets people choose."""
         return Policy(
             self.images,
             self.allow_any_image,

@@ -112,7 +112,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             raise ServerNotStarted(error.in_locale(self._locale), reason="options") from error
 
     def _last_options(self) -> Options:
-        """Give what was chosen last time, where that is still possible."""
+        """Return what was chosen last time, where that is still possible."""
         stored = self.orm_spawner.user_options if self.orm_spawner else None
         try:
             return parse_options(stored or {}, self.policy)
@@ -201,7 +201,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         return env
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
-        """Tell what goes on: place in the queue, image pull, start."""
+        """Return what goes on: place in the queue, image pull, start."""
         told = 0
         while True:
             grew = self._story_grew
@@ -244,7 +244,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             self.server.ip, self.server.port = address.ip, address.port
 
     async def get_url(self) -> str:
-        """Give the server's address as the scheduler knows it, for a Hub that was away during the start."""
+        """Return the server's address as the scheduler knows it, for a Hub that was away during the start."""
         try:
             address = address_of(await self._client().job(self.user.name, self.job_name))
         except (UnreachableError, ApiError):
@@ -326,7 +326,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
     # ── remembering ───────────────────────────────────────────────────────────────────────────────
 
     def get_state(self) -> dict[str, Any]:
-        """Give what a restarted Hub needs: the job's name, and the person's language."""
+        """Return what a restarted Hub needs: the job's name, and the person's language."""
         state: dict[str, Any] = super().get_state()
         if self.job_name:
             state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}

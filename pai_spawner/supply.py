@@ -60,7 +60,7 @@ class Supply:
 
     @property
     def most_gpus_per_node(self) -> int:
-        """Give the largest number of GPUs of one type that any node has."""
+        """Return the largest number of GPUs of one type that any node has."""
         return max((gpu.most_per_node for gpu in self.gpus), default=0)
 
 
@@ -90,7 +90,7 @@ def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualC
 
 
 def share(total: int, per_cent: float) -> int:
-    """Give so many per cent of a number, rounded down as the scheduler does."""
+    """Return so many per cent of a number, rounded down as the scheduler does."""
     return int(total * per_cent / 100 + 1e-9)
 
 

@@ -97,7 +97,7 @@ class Hub:
             return [name for (name,) in database.execute("SELECT name FROM users")]
 
     def log(self) -> str:
-        """Give what the Hub and the scheduler logged."""
+        """Return what the Hub and the scheduler logged."""
         return (self.folder / "hub" / "hub.log").read_text(errors="replace")
 
     @contextmanager
@@ -120,7 +120,7 @@ class Hub:
             yield client
 
     def token(self, name: str) -> str:
-        """Give a token of the user, as the Hub's token page makes them."""
+        """Return a token of the user, as the Hub's token page makes them."""
         if name not in self._tokens:
             with self.browser(name) as browser:
                 made = browser.post(
@@ -159,7 +159,7 @@ class Hub:
         wait_for(lambda: not self.server(name, server).get("pending"), "the server to stop")
 
     def server(self, name: str, server: str = "") -> dict[str, Any]:
-        """Give the Hub's own view of a server; empty where there is none."""
+        """Return the Hub's own view of a server; empty where there is none."""
         servers = self.api(name, "GET", f"users/{name}").json()["servers"]
         return dict(servers.get(server, {}))
 
@@ -200,7 +200,7 @@ class Hub:
 
 
 def xsrf(client: httpx.Client) -> str:
-    """Give the token against forged requests, of the Hub's own pages."""
+    """Return the token against forged requests, of the Hub's own pages."""
     return next(
         cookie.value or ""
         for cookie in client.cookies.jar
@@ -237,7 +237,7 @@ def use_own_ports(folder: Path) -> None:
 
 
 def free_port() -> int:
-    """Give a port that nobody uses now."""
+    """Return a port that nobody uses now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

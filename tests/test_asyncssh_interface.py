@@ -41,7 +41,7 @@ def private(word: str) -> bool:
 
 
 def private_names(parsed: ast.AST) -> Iterator[str]:
-    """Give the private names that a piece of code defines, or sets in its objects."""
+    """Return the private names that a piece of code defines, or sets in its objects."""
     for node in ast.walk(parsed):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and private(node.name):
             yield node.name
@@ -63,7 +63,7 @@ def names_of_class(found: type) -> frozenset[str]:
 
 
 def classes(path: Path) -> Iterator[tuple[type, list[type]]]:
-    """Give a module's own classes that stand on asyncssh's, with those."""
+    """Return a module's own classes that stand on asyncssh's, with those."""
     for found in vars(module(path)).values():
         if isinstance(found, type) and found.__module__ == module(path).__name__:
             bases = [base for base in found.__mro__ if base.__module__.partition(".")[0] == "asyncssh"]

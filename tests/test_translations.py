@@ -32,7 +32,7 @@ MARKERS = {
 
 @cache
 def templates(package: str) -> dict[Forms, str]:
-    """Give the templates that the code of a package marks, each with a place where it stands."""
+    """Return the templates that the code of a package marks, each with a place where it stands."""
     found: dict[Forms, str] = {}
     for file, tree in modules(package).items():
         for node in ast.walk(tree):
@@ -60,7 +60,7 @@ def modules(package: str) -> dict[str, ast.Module]:
 
 
 def called(call: ast.Call) -> str:
-    """Give the name of what is called: `say` of `self.say("…")` too."""
+    """Return the name of what is called: `say` of `self.say("…")` too."""
     match call.func:
         case ast.Name(name) | ast.Attribute(attr=name):
             return name
@@ -68,13 +68,13 @@ def called(call: ast.Call) -> str:
 
 
 def marked(call: ast.Call) -> Iterator[Forms]:
-    """Give the texts that may stand where a call has its template; of a counted one the two together."""
+    """Return the texts that may stand where a call has its template; of a counted one the two together."""
     arguments = [list(texts(call.args[place : place + 1])) for place in MARKERS[called(call)]]
     return zip(*arguments, strict=True)
 
 
 def texts(wanted: list[ast.expr]) -> Iterator[str]:
-    """Give the texts that an expression may be."""
+    """Return the texts that an expression may be."""
     while wanted:
         match wanted.pop():
             case ast.Constant(str() as text):
@@ -85,13 +85,13 @@ def texts(wanted: list[ast.expr]) -> Iterator[str]:
 
 @cache
 def texts_in_code(package: str) -> set[str]:
-    """Give every text that stands anywhere in the code of a package."""
+    """Return every text that stands anywhere in the code of a package."""
     nodes = (node for tree in modules(package).values() for node in ast.walk(tree))
     return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def schema_texts(schema: Any) -> Iterator[str]:
-    """Give the titles and descriptions that forms show."""
+    """Return the titles and descriptions that forms show."""
     if "title" in schema:
         yield schema["title"]
     if "description" in schema:
@@ -111,7 +111,7 @@ def catalog(package: str, locale: str) -> Catalog:
 
 
 def entries(package: str, locale: str) -> dict[Forms, Forms]:
-    """Give what is translated, and into what: a sentence with a number has the forms of the language."""
+    """Return what is translated, and into what: a sentence with a number has the forms of the language."""
     return {forms(entry.id): forms(entry.string) for entry in catalog(package, locale) if entry.id}
 
 
@@ -120,7 +120,7 @@ def forms(text: str | list[str] | tuple[str, ...]) -> Forms:
 
 
 def placeholders(template: str) -> list[tuple[str, str]]:
-    """Give the values that a template asks for, and how they are written."""
+    """Return the values that a template asks for, and how they are written."""
     parts = string.Formatter().parse(template)
     return sorted(
         (name, f"{conversion or ''}:{spec or ''}") for _, name, spec, conversion in parts if name is not None

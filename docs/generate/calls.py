@@ -58,7 +58,7 @@ class Shape:
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
-    """Give what the page about the API says in facts."""
+    """Return what the page about the API says in facts."""
     document = openapi_document()
     calls = list(_calls(document))
     return {
@@ -143,7 +143,7 @@ def _content(content: Mapping[str, Any]) -> str:
 
 
 def _codes(answer: Mapping[str, Any]) -> str:
-    """Give the code words of a refusal; empty where it is none."""
+    """Return the code words of a refusal; empty where it is none."""
     schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
     if schema.get("$ref") != f"{_SCHEMAS}Error":
         return ""
@@ -161,7 +161,7 @@ def _shape_of(name: str, schema: Mapping[str, Any]) -> Shape:
 
 
 def _shape(schema: Mapping[str, Any]) -> str:
-    """Say in a few words what values a schema takes."""
+    """Return in a few words what values a schema takes."""
     match schema:
         case {"$ref": reference}:
             name = reference.removeprefix(_SCHEMAS)

@@ -78,12 +78,12 @@ _PROBES: Mapping[str, Mapping[str, Any]] = {
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
-    """Give what the page about the cluster file says in facts; PageError where it would forget a field."""
+    """Return what the page about the cluster file says in facts; PageError where it would forget a field."""
     return {"fields": {place: list(_fields(place)) for place in _FIELDS}}
 
 
 def _fields(place: str) -> Iterator[tuple[str, object, str]]:
-    """Give the fields that the parser takes in a place; PageError where one is not explained here."""
+    """Return the fields that the parser takes in a place; PageError where one is not explained here."""
     for name in known_fields(place):
         if name not in _FIELDS[place]:
             raise PageError(f"docs/generate/cluster_file.py does not explain {place}: {name}")

@@ -22,7 +22,7 @@ class Command:
 
 
 def facts(locale: str) -> Mapping[str, Any]:
-    """Give what the page about the command lines says in facts."""
+    """Return what the page about the command lines says in facts."""
     pai, scheduler = make_pai_parser(locale), make_scheduler_parser()
     common = _written(pai)
     commands = [_command(name, parser, without=common) for name, parser in _commands(pai)]
@@ -39,7 +39,7 @@ def facts(locale: str) -> Mapping[str, Any]:
 def _commands(
     parser: argparse.ArgumentParser, above: str = ""
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Give every command, and the actions of one that has some (`vc set`)."""
+    """Return every command, and the actions of one that has some (`vc set`)."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
@@ -54,7 +54,7 @@ def _command(name: str, parser: argparse.ArgumentParser, *, without: list[tuple[
 
 
 def _written(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
-    """Give every argument as one types it, and what it means."""
+    """Return every argument as one types it, and what it means."""
     formatter = parser._get_formatter()
     return [
         (_form(action), formatter._expand_help(action))

@@ -135,7 +135,7 @@ class _ExampleGpu:
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
-    """Give what the page about the environment says in facts; PageError where it would forget something."""
+    """Return what the page about the environment says in facts; PageError where it would forget something."""
     values = _example_values()
     by_name = {name: list(names_of(name)) for group in MEANINGS.values() for name in group}
     explained = {actual for names in by_name.values() for actual in names}
@@ -153,7 +153,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
 
 
 def names_of(name: str, places: Mapping[str, tuple[str, ...]] = _PLACES) -> Iterator[str]:
-    """Give the names that a name with placeholders stands for."""
+    """Return the names that a name with placeholders stands for."""
     place = re.search(r"<(\w+)>", name)
     if place is None:
         yield name

@@ -27,7 +27,7 @@ class Row:
 
 
 def facts(locale: str) -> Mapping[str, Any]:
-    """Give what the page about states and exit codes says in facts."""
+    """Return what the page about states and exit codes says in facts."""
     rows = [_row(spec, locale) for spec in table.exit_table().values()]
     ours = _rows_that_can_happen()
     return {
@@ -62,14 +62,14 @@ def _row(spec: table.ExitRow, locale: str) -> Row:
 
 
 def _rows_that_can_happen() -> set[int]:
-    """Give the rows that this scheduler uses: those of a command's own exit, and its own findings."""
+    """Return the rows that this scheduler uses: those of a command's own exit, and its own findings."""
     own = {table.spec_of_user_exit(code).code for code in range(-1, 256)}
     named = {value for module in (completion, table) for value in vars(module).values() if type(value) is int}
     return (own | named) & table.exit_table().keys()
 
 
 def _codes(behavior: table.Behavior) -> list[int]:
-    """Give the exits of a command that this behaviour follows."""
+    """Return the exits of a command that this behaviour follows."""
     return [code for code in range(256) if table.spec_of_user_exit(code).behavior is behavior]
 
 

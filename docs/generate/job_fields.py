@@ -60,7 +60,7 @@ class Field:
 
 
 def facts(locale: str) -> Mapping[str, Any]:
-    """Give what the page about the job JSON says in facts."""
+    """Return what the page about the job JSON says in facts."""
     schema = job_schema()
     return {
         "job": list(_fields(schema, locale)),

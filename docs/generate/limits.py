@@ -15,7 +15,7 @@ from .waiting import reasons
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
-    """Give what the page about virtual clusters says in facts."""
+    """Return what the page about virtual clusters says in facts."""
     priority = job_schema()["properties"]["extras"]["properties"]["priority"]
     return {
         "lowest_priority": priority["minimum"],

@@ -14,7 +14,7 @@ from pai_scheduler.monitoring.tally import Tally
 
 
 def facts(_locale: str) -> Mapping[str, Any]:
-    """Give what the page about monitoring says in facts."""
+    """Return what the page about monitoring says in facts."""
     monitor = Monitor("process", [])
     monitor.watch(Present(lambda: Facts((), (), Tally(), {}, {}, 0)))
     labels: dict[str, tuple[str, ...]] = {}

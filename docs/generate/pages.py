@@ -17,7 +17,7 @@ Facts = Callable[[str], Mapping[str, Any]]
 
 
 def pages() -> Mapping[str, str]:
-    """Give every generated page: its path within docs/ and its text."""
+    """Return every generated page: its path within docs/ and its text."""
     return {
         "users/job-json.md": _page("job-json.md", "en", job_fields.facts),
         "users/zh/job-json.md": _page("job-json.zh_CN.md", "zh_CN", job_fields.facts),

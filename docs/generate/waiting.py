@@ -91,7 +91,7 @@ SITUATIONS = (
 
 
 def reasons() -> Iterator[tuple[str, str]]:
-    """Give each situation and what the job that waits is told."""
+    """Return each situation and what the job that waits is told."""
     for situation in SITUATIONS:
         yield situation.about, _told(situation)
 

@@ -66,7 +66,7 @@ class Recipe:
 
 
 def build(recipe: Recipe, docker_host: str | None = None) -> str:
-    """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
+    """Build the image unless it is there as it would be; return its name. BuildError, EngineError."""
     plan = Plan(IMAGE, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
     return build_image(plan, docker_host)
 

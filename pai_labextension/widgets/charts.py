@@ -111,7 +111,7 @@ def thinned(points: Points) -> Points:
 
 
 def scale_top(highest: float, whole: float = 0.0) -> float:
-    """Give the round number at which a scale that holds `highest` ends."""
+    """Return the round number at which a scale that holds `highest` ends."""
     if highest <= whole or highest <= 0:
         return whole or 1.0
     power = 10.0 ** math.floor(math.log10(highest))

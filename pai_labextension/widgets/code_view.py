@@ -84,7 +84,7 @@ class CodeView(widgets.VBox):
 
     @property
     def settings(self) -> CodeSettings:
-        """Give what a person chose. A name of its own is given by the form, where it can be seen."""
+        """Return what a person chose. A name of its own is given by the form, where it can be seen."""
         return CodeSettings(
             enabled=self.enabled.value,
             include=_lines(self.include.value),
@@ -93,12 +93,12 @@ class CodeView(widgets.VBox):
 
     @property
     def names_anew(self) -> bool:
-        """Tell whether each submit gives the job a name of its own."""
+        """Return whether each submit gives the job a name of its own."""
         return bool(self.enabled.value and self.unique.value)
 
     @property
     def path(self) -> Path:
-        """Give the folder whose code it is."""
+        """Return the folder whose code it is."""
         return self.folder.path or Path.cwd()
 
     def _read(self) -> None:
@@ -160,7 +160,7 @@ class CodeView(widgets.VBox):
         self._edited()
 
     def _tell_problem(self, markup: str) -> None:
-        """Say why the settings of the folder cannot be read or kept."""
+        """Return why the settings of the folder cannot be read or kept."""
         self.problem.value = markup
         show(self.problem, bool(markup))
 

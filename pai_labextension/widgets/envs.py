@@ -46,7 +46,7 @@ class EnvRow(widgets.HBox):
 
     @property
     def value(self) -> Any:
-        """Give the value in the type it had, else as text."""
+        """Return the value in the type it had, else as text."""
         text = str(self.text.value)
         if text == _text(self._value):
             return self._value

@@ -48,7 +48,7 @@ class ExtrasFields(widgets.VBox):
         super().__init__([*self._fields.values()])
 
     def field(self, name: str) -> Field:
-        """Give an input."""
+        """Return an input."""
         return self._fields[name]
 
     def load(self, extras: Mapping[str, Any]) -> None:
@@ -57,5 +57,5 @@ class ExtrasFields(widgets.VBox):
             field.load(extras.get(name, ABSENT))
 
     def fields(self) -> Iterator[tuple[str, Field]]:
-        """Give each input with its name."""
+        """Return each input with its name."""
         yield from self._fields.items()

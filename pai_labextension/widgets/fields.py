@@ -40,7 +40,7 @@ class Field(widgets.VBox):
         raise NotImplementedError
 
     def show_errors(self, errors: Sequence[str]) -> None:
-        """Say what is wrong, or (an empty sequence) nothing."""
+        """Return what is wrong, or (an empty sequence) nothing."""
         text = "<br>".join(html.escape(error) for error in errors)
         self._problem.value = f'<span role="alert">{text}</span>' if text else ""
         self._problem.layout.display = None if text else "none"
@@ -56,12 +56,12 @@ class Field(widgets.VBox):
 
     @property
     def hint(self) -> str:
-        """Give the HTML of what is said beforehand."""
+        """Return the HTML of what is said beforehand."""
         return "" if self._hint is None else str(self._hint.value)
 
     @property
     def problem(self) -> str:
-        """Give the HTML of what is said to be wrong."""
+        """Return the HTML of what is said to be wrong."""
         return str(self._problem.value)
 
     @contextmanager
@@ -248,12 +248,12 @@ def _show_number(entry: widgets.Text, value: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """Give a value of the job as an input shows it; what is no text as JSON."""
+    """Return a value of the job as an input shows it; what is no text as JSON."""
     if value is ABSENT:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def wide() -> dict[str, Any]:
-    """Give the options of an input that is as wide as the form."""
+    """Return the options of an input that is as wide as the form."""
     return {"layout": widgets.Layout(width="auto"), "style": {"description_width": "var(--pai-label-width)"}}

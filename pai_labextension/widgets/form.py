@@ -100,7 +100,7 @@ class FormView(widgets.VBox):
         self.load()
 
     def field(self, name: str) -> Field:
-        """Give the input of a field of the job itself."""
+        """Return the input of a field of the job itself."""
         return self._fields[name]
 
     def load(self) -> None:
@@ -234,5 +234,5 @@ class FormView(widgets.VBox):
 
 
 def unique_name(name: Any) -> str:
-    """Give the name with eight random characters behind it, in place of those it has had so far."""
+    """Return the name with eight random characters behind it, in place of those it has had so far."""
     return f"{_UNIQUE_SUFFIX.sub('', str(name)) or 'job'}_{secrets.token_hex(4)}"

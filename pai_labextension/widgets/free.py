@@ -40,7 +40,7 @@ def gpu_counts(nodes: Iterable[NodeInfo]) -> list[GpuCount]:
 
 
 def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, nodes: Sequence[NodeInfo]) -> str:
-    """Say what nobody has of the machines, and how much a virtual cluster has of its share."""
+    """Return what nobody has of the machines, and how much a virtual cluster has of its share."""
     if cluster is None:
         return say("There is no virtual cluster {name}.", name=name)
     cpus, memory = _free(nodes, "cpus"), _free(nodes, "memoryMB")

@@ -135,7 +135,7 @@ class JobForm(TopWidget):
 
     @property
     def config(self) -> dict[str, Any]:
-        """Give the job as it is now; ValueError where the text is no job."""
+        """Return the job as it is now; ValueError where the text is no job."""
         obstacle = self.model.obstacle
         if obstacle is not None:
             raise ValueError(self.say.of(obstacle))
@@ -221,7 +221,7 @@ class JobForm(TopWidget):
             self._sending.cancel()
 
     def _name_anew(self) -> None:
-        """Give the job a name of its own; one that has not been submitted yet will do."""
+        """Return the job a name of its own; one that has not been submitted yet will do."""
         name = self.model.config.get("jobName")
         if name != self._own_name or name is None:
             self._own_name = unique_name(name)
@@ -336,7 +336,7 @@ class JobForm(TopWidget):
 
 
 def empty_job() -> dict[str, Any]:
-    """Give the job that an empty form begins with."""
+    """Return the job that an empty form begins with."""
     role = {
         "name": "task_1",
         "taskNumber": 1,

@@ -119,11 +119,11 @@ class JobMonitor(TopWidget):
 
     @property
     def state(self) -> str | None:
-        """Give the job's state as last seen; None before the first answer."""
+        """Return the job's state as last seen; None before the first answer."""
         return self.detail["jobStatus"]["state"] if self.detail else None
 
     async def wait(self) -> str:
-        """Wait until the job has ended; give its state. ApiError where there is no such job."""
+        """Wait until the job has ended; return its state. ApiError where there is no such job."""
         return await asyncio.shield(self._over)
 
     async def stop(self) -> None:
@@ -300,7 +300,7 @@ class JobMonitor(TopWidget):
 
 
 def last_lines(output: bytes) -> str:
-    """Give the last lines of an output as a terminal would show them."""
+    """Return the last lines of an output as a terminal would show them."""
     text = LogText()
     text.feed(output)
     shown = "".join(block for _, block in text.take_changes())

@@ -34,7 +34,7 @@ def state_word(say: Language, state: str) -> str:
 
 
 def _sub_state(say: Language, sub_state: str) -> str:
-    """Say what a job is doing exactly, where its state does not say it already."""
+    """Return what a job is doing exactly, where its state does not say it already."""
     words = {
         "STARTING": say("starting"),
         "RETRY_WAIT": say("to be tried again"),
@@ -48,7 +48,7 @@ def _sub_state(say: Language, sub_state: str) -> str:
 
 
 def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_until: int | None = None) -> str:
-    """Say what the job is called, how it is, and why it waits.
+    """Return what the job is called, how it is, and why it waits.
 
     `held_until` (ms since the epoch): when the container of a failed task goes that is kept for debugging.
     """
@@ -159,7 +159,7 @@ def _port(role: str, status: TaskStatus, label: str, port_link: PortLink | None)
 
 
 def duration(say: Language, milliseconds: int) -> str:
-    """Say how long something took."""
+    """Return how long something took."""
     seconds = max(0, milliseconds) // 1000
     hours, minutes = seconds // 3600, seconds // 60 % 60
     if hours:

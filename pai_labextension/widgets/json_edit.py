@@ -167,6 +167,6 @@ def _write(value: Any, indent: str) -> str:
 
 
 def _indent_at(text: str, position: int) -> str:
-    """Give the white space that the line of `position` begins with."""
+    """Return the white space that the line of `position` begins with."""
     begin = text.rfind("\n", 0, position) + 1
     return text[begin : begin + len(text[begin:position]) - len(text[begin:position].lstrip(" \t"))]

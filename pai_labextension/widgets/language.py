@@ -25,19 +25,19 @@ class Language:
         self.locale = choose_locale(locale) if locale else default_locale()
 
     def __call__(self, template: str, /, **values: Any) -> str:
-        """Say a sentence of this package; the call marks `template` for translation."""
+        """Return a sentence of this package, translated; the call marks `template` for translation."""
         return msg(template, **values).in_locale(self.locale)
 
     def counted(self, one: str, many: str, /, **values: Any) -> str:
-        """Say a sentence of this package whose form depends on the value `count`."""
+        """Return a sentence of this package whose form depends on the value `count`."""
         return counted(one, many, **values).in_locale(self.locale)
 
     def of(self, message: Message) -> str:
-        """Say a message that somebody else made."""
+        """Return the text of a message that somebody else made."""
         return message.in_locale(self.locale)
 
     def term(self, text: str) -> str:
-        """Say a title or description of the job's JSON Schema."""
+        """Return a title or description of the job's JSON Schema, translated."""
         return translate(text, self.locale)
 
 

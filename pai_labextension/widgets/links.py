@@ -34,7 +34,7 @@ def server_prefix(environment: Mapping[str, str] = os.environ) -> str | None:
 
 
 def log_link(prefix: str, user: str, job: str, choice: LogChoice) -> str:
-    """Give the address of a log as a whole."""
+    """Return the address of a log as a whole."""
     parts = [
         "user",
         user,
@@ -52,6 +52,6 @@ def log_link(prefix: str, user: str, job: str, choice: LogChoice) -> str:
 
 
 def port_link(prefix: str, user: str, job: str, task: str, label: str) -> str:
-    """Give the address of what listens on a port of a task; `task`: `<role>-<index>`."""
+    """Return the address of what listens on a port of a task; `task`: `<role>-<index>`."""
     path = "/".join(quote(part, safe="") for part in (user, job, task, label))
     return f"{prefix.rstrip('/')}/pai/ports/{path}/"

@@ -36,7 +36,7 @@ class LogText:
 
     @property
     def blank(self) -> bool:
-        """Tell whether nothing has been written yet."""
+        """Return whether nothing has been written yet."""
         return self.first == 0 and len(self._blocks) == 1 and not self._blocks[0] and not self._line
 
     def feed(self, data: bytes) -> None:
@@ -54,7 +54,7 @@ class LogText:
         self._drop_old()
 
     def take_changes(self) -> list[tuple[int, str]]:
-        """Give the number and text of each block that has changed since the last call."""
+        """Return the number and text of each block that has changed since the last call."""
         start = max(self._changed_from, self.first)
         last = self.first + len(self._blocks) - 1
         self._changed_from = last

@@ -41,12 +41,12 @@ class LogView(widgets.VBox):
 
     @property
     def text(self) -> str:
-        """Give what is shown as plain text."""
+        """Return what is shown as plain text."""
         return "".join(html.unescape(_inside(block.value)) for _, block in sorted(self._shown.items()))
 
     @property
     def blank(self) -> bool:
-        """Tell whether nothing has been written yet."""
+        """Return whether nothing has been written yet."""
         return self._text.blank
 
     def clear(self) -> None:

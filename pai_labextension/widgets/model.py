@@ -48,26 +48,26 @@ class JobModel:
 
     @property
     def mistakes(self) -> list[SpecError]:
-        """Give the errors of the job and those of the form, but for what is only still needed."""
+        """Return the errors of the job and those of the form, but for what is only still needed."""
         needed = set(map(path_text, self.needed))
         found = [error for error in self.errors if error.path not in needed]
         return found + [SpecError(path, message) for path, message in self.form_errors.items()]
 
     @property
     def needed(self) -> list[json_edit.Path]:
-        """Give the required fields that are blank because nobody has touched them yet."""
+        """Return the required fields that are blank because nobody has touched them yet."""
         if self.obstacle is not None:
             return []
         return [path for path in blank_fields(self.config) if path in self._untouched]
 
     @property
     def sound(self) -> bool:
-        """Tell whether nothing is known to be wrong."""
+        """Return whether nothing is known to be wrong."""
         return self.text_error is None and not self.errors and not self.form_errors
 
     @property
     def obstacle(self) -> Message | None:
-        """Say why the form cannot show this job, or None where it can."""
+        """Return why the form cannot show this job, or None where it can."""
         if self.text_error is not None:
             error = self.text_error
             return msg(

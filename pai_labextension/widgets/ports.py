@@ -70,7 +70,7 @@ class PortList(widgets.VBox):
             row.load(port)
 
     def fields(self) -> Iterator[tuple[Path, Field]]:
-        """Give each input with its path below the list."""
+        """Return each input with its path below the list."""
         for index, row in enumerate(self.rows):
             for name, field in row.fields.items():
                 yield (index, name), field

@@ -75,7 +75,7 @@ class RoleBox(widgets.VBox):
         self.add_class("pai-box")
 
     def field(self, name: str) -> Field:
-        """Give the input of a field of the role."""
+        """Return the input of a field of the role."""
         return self._fields[name]
 
     def load(self, role: dict[str, Any], title: str, is_only_one: bool) -> None:
@@ -87,7 +87,7 @@ class RoleBox(widgets.VBox):
         self.ports.load(role.get("portList", []))
 
     def fields(self) -> Iterator[tuple[Path, Field]]:
-        """Give each input with its path below the role."""
+        """Return each input with its path below the role."""
         for name, field in self._fields.items():
             yield (name,), field
         for path, field in self.ports.fields():
@@ -118,7 +118,7 @@ class RoleList(widgets.VBox):
             box.load(role, title, is_only_one=len(roles) == 1)
 
     def fields(self) -> Iterator[tuple[Path, Field]]:
-        """Give each input with its path below the list."""
+        """Return each input with its path below the list."""
         for index, box in enumerate(self.boxes):
             for path, field in box.fields():
                 yield (index, *path), field

@@ -31,7 +31,7 @@ class TextView(widgets.VBox):
         model.listen(self._load)
 
     def show_errors(self, errors: Sequence[tuple[str, str]]) -> None:
-        """Say what is wrong with the text, or with the job that it means."""
+        """Return what is wrong with the text, or with the job that it means."""
         error = self._model.text_error
         if error is not None:
             place = self._say("Line {line}, column {column}:", line=error.line, column=error.column)

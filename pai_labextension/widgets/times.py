@@ -19,7 +19,7 @@ def moment(milliseconds: int) -> str:
 
 
 def when(milliseconds: int) -> str:
-    """Give the markup of a time, day and all."""
+    """Return the markup of a time, day and all."""
     stamp = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat()
     return (
         f'<time datetime="{stamp}" data-pai-time="{milliseconds}" data-pai-form="seconds">'
@@ -28,13 +28,13 @@ def when(milliseconds: int) -> str:
 
 
 def clock(milliseconds: int, attributes: str) -> str:
-    """Give the markup of a time of the day in a drawing; `attributes`: of the SVG's `text`."""
+    """Return the markup of a time of the day in a drawing; `attributes`: of the SVG's `text`."""
     shown = _local(milliseconds).strftime("%H:%M:%S")
     return f'<text data-pai-time="{milliseconds}" data-pai-form="clock" {attributes}>{shown}</text>'
 
 
 def with_time(sentence: str, milliseconds: int) -> str:
-    """Give the markup of a sentence in which `PLACE` stands for a time."""
+    """Return the markup of a sentence in which `PLACE` stands for a time."""
     return escape(sentence).replace(PLACE, when(milliseconds))
 
 

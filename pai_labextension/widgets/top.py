@@ -39,7 +39,7 @@ class TopWidget(widgets.VBox):
 
     @property
     def storage(self) -> FilesClient:
-        """Give the way to the storage behind the same scheduler, in the name of the same user."""
+        """Return the way to the storage behind the same scheduler, in the name of the same user."""
         if self._storage is None:
             self._storage = FilesClient(self.client.url, self.client.token, locale=self.say.locale)
         return self._storage

@@ -11,7 +11,7 @@ from .json_edit import ABSENT, Path
 
 
 def blank_fields(config: Mapping[str, Any]) -> Iterator[Path]:
-    """Give each required text of a job, of its task roles and of their ports that is absent or blank.
+    """Return each required text of a job, of its task roles and of their ports that is absent or blank.
 
     The shapes must be those that the form can show (`JobModel.obstacle`).
     """
@@ -24,7 +24,7 @@ def blank_fields(config: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def after_edit(untouched: Collection[Path], path: Path, value: Any) -> frozenset[Path]:
-    """Give what is untouched after an edit; what follows a removed item of a list moves up."""
+    """Return what is untouched after an edit; what follows a removed item of a list moves up."""
     left = (other for other in untouched if other[: len(path)] != path)
     index = path[-1]
     if value is not ABSENT or not isinstance(index, int):

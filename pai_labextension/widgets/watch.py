@@ -118,5 +118,5 @@ class JobWatch:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tell whether trying again may help: nobody answered, or the scheduler itself is in trouble."""
+    """Return whether trying again may help: nobody answered, or the scheduler itself is in trouble."""
     return isinstance(error, UnreachableError) or (isinstance(error, ApiError) and error.status >= 500)

@@ -63,7 +63,7 @@ class TokenHandler(ApiHandler):
     anonymous = True
 
     async def post(self) -> None:
-        """Check it and give it back. `expiration` is not read: a token expires when its issuer says."""
+        """Check it and return it back. `expiration` is not read: a token expires when its issuer says."""
         body = read_object(self.request)
         for key in ("username", "password"):
             if not isinstance(body.get(key), str) or not body[key]:

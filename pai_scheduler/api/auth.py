@@ -27,7 +27,7 @@ class Authenticator(Protocol):
     """Knows the callers by their tokens."""
 
     async def identify(self, token: str) -> Principal | None:
-        """Tell whose token this is; None for nobody's."""
+        """Return whose token this is; None for nobody's."""
 
     async def find(self, name: str) -> Principal | None:
         """Find a user by name; None where there is none. RequestError where nobody can be asked."""
@@ -53,7 +53,7 @@ class TokensFile:
         self._callers = read_tokens(path)
 
     async def identify(self, token: str) -> Principal | None:
-        """Tell whose token this is."""
+        """Return whose token this is."""
         self._reload()
         digest = _digest(token)
         found = None
@@ -93,7 +93,7 @@ class MonitoringToken:
         self._path = path
 
     def read(self) -> str:
-        """Give the token; TokensError where there is none."""
+        """Return the token; TokensError where there is none."""
         try:
             token = self._path.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -111,7 +111,7 @@ class MonitoringToken:
         return token
 
     def matches(self, token: str) -> bool:
-        """Tell whether this is the token."""
+        """Return whether this is the token."""
         try:
             known = self.read()
         except TokensError as error:

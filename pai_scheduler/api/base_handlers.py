@@ -76,27 +76,27 @@ class ApiHandler(RequestHandler):
 
     @property
     def service(self) -> Service:
-        """Give the scheduler."""
+        """Return the scheduler."""
         return self.context.service
 
     @cached_property
     def language(self) -> str:
-        """Give the locale in which the caller wants to read ("en", "zh_CN")."""
+        """Return the locale in which the caller wants to read ("en", "zh_CN")."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
     @cached_property
     def presenter(self) -> Presenter:
-        """Give what turns the scheduler's objects into this caller's JSON."""
+        """Return what turns the scheduler's objects into this caller's JSON."""
         return Presenter(self.language, self.api_url)
 
     @property
     def api_url(self) -> str:
-        """Give the address of the API as the caller sees it."""
+        """Return the address of the API as the caller sees it."""
         return f"{self.request.protocol}://{self.request.host}{self.context.prefix}api/v1"
 
     @property
     def peer(self) -> str:
-        """Give the address of who asks; behind the Hub's proxy what that says, and nobody else."""
+        """Return the address of who asks; behind the Hub's proxy what that says, and nobody else."""
         connection = self.request.connection
         if self.context.prefix != "/":
             forwarded = self.request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
@@ -134,7 +134,7 @@ class ApiHandler(RequestHandler):
         return principal
 
     def _is_old_client(self) -> bool:
-        """Tell whether a client of OpenPAI reads without a token, and may."""
+        """Return whether a client of OpenPAI reads without a token, and may."""
         return (
             self.context.openpai_compat
             and self.public_in_openpai
@@ -199,7 +199,7 @@ class ApiHandler(RequestHandler):
         self.answer(self.error_body(refusal), refusal.status)
 
     def error_body(self, refusal: RequestError) -> dict[str, Any]:
-        """Give the JSON of a refusal."""
+        """Return the JSON of a refusal."""
         body: dict[str, Any] = {"code": refusal.code, "message": self.in_words(refusal.message)}
         if refusal.code == "InvalidParametersError":
             body["errors"] = self.presenter.errors(refusal.errors)
@@ -271,7 +271,7 @@ def to_json(value: Any) -> bytes:
 
 
 def bad_query(name: str, message: Message) -> RequestError:
-    """Say what is wrong with a parameter of the query string."""
+    """Return what is wrong with a parameter of the query string."""
     return invalid_parameters(
         msg("The query parameter {name} is wrong: {reason}", name=name, reason=message),
         [SpecError(name, message)],

@@ -15,7 +15,7 @@ from pai_scheduler.rest.errors import RequestError, invalid_parameters
 
 
 def read_body(request: HTTPServerRequest) -> Any:
-    """Give the body's JSON value; refuses what cannot be read, naming line and column."""
+    """Return the body's JSON value; refuses what cannot be read, naming line and column."""
     encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if encoding not in ("", "identity"):
         message = msg("A body in the encoding {encoding} is not read; send it plain.", encoding=encoding)
@@ -49,7 +49,7 @@ def read_body(request: HTTPServerRequest) -> Any:
 
 
 def read_object(request: HTTPServerRequest) -> dict[str, Any]:
-    """Give the body's JSON object; refuses any other value."""
+    """Return the body's JSON object; refuses any other value."""
     body = read_body(request)
     if not isinstance(body, dict):
         raise _unreadable(msg("The body must be a JSON object: {example}.", example='{"name": "value"}'))

@@ -65,7 +65,7 @@ class EventsHandler(StreamHandler, ListHandler):
                 await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
 
     async def _with_heartbeats(self, stories: AsyncIterator[Story]) -> AsyncIterator[Story]:
-        """Give the stories until the reader leaves; write a comment when nothing happened for a while."""
+        """Return the stories until the reader leaves; write a comment when nothing happened for a while."""
         gone = asyncio.create_task(self.gone.wait())
         upcoming: asyncio.Task[Story] | None = None
         try:

@@ -41,7 +41,7 @@ class HubTokens:
         return cls(HubAuth(cache_max_age=CACHE_SECONDS), admin_services)
 
     async def identify(self, token: str) -> Principal | None:
-        """Tell whose token this is; refuses one without the scope, and a service that nobody listed."""
+        """Return whose token this is; refuses one without the scope, and a service that nobody listed."""
         try:
             model = await self._hub.user_for_token(token, sync=False)
         except HTTPError:

@@ -116,7 +116,7 @@ class ConfigHandler(ApiHandler):
     public_in_openpai = True
 
     async def get(self, user: str, name: str) -> None:
-        """Give it as JSON, or as YAML where the caller prefers that."""
+        """Return it as JSON, or as YAML where the caller prefers that."""
         try:
             config = await self.service.config(self.principal, user, name)
         except RequestError as refusal:
@@ -185,7 +185,7 @@ def _yaml(config: dict[str, Any]) -> str:
 
 
 def _prefers_yaml(accept: str) -> bool:
-    """Tell whether an `Accept` header puts one of YAML's names before JSON's."""
+    """Return whether an `Accept` header puts one of YAML's names before JSON's."""
     weights: dict[str, float] = {}
     for part in accept.split(","):
         kind, *parameters = (piece.strip().lower() for piece in part.split(";"))

@@ -55,7 +55,7 @@ class ListHandler(SendingHandler):
 
 
 async def take(after: Position | None, limit: int, read: ReadList[Position]) -> tuple[bytes, Position | None]:
-    """Give `limit` entries as a JSON array, and the position of the last one where there are more."""
+    """Return `limit` entries as a JSON array, and the position of the last one where there are more."""
     entries: list[bytes] = []
     last = after
     async for part in read(after, limit + 1):

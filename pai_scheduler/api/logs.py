@@ -43,7 +43,7 @@ class LogHandler(StreamHandler):
     """
 
     async def get(self, user: str, name: str, role: str, index: str, stream: str) -> None:
-        """Give bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
+        """Return bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
         timestamps = self.query_flag("timestamps")
@@ -151,7 +151,7 @@ class LogHandler(StreamHandler):
 
 
 def _length(reading: _Reading) -> int:
-    """Give the length of an answer without times."""
+    """Return the length of an answer without times."""
     length = max(0, (reading.end or 0) - reading.position)
     if reading.gap is not None and reading.position < reading.gap.start:
         length -= min(len(reading.gap), max(0, (reading.end or 0) - reading.gap.start))

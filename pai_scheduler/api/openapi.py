@@ -22,7 +22,7 @@ _JOB = "#/components/schemas/Job/"
 
 @cache
 def openapi_document(prefix: str = "/") -> Mapping[str, Any]:
-    """Give the document of an API that answers under `prefix` (slash at both ends); not to be changed."""
+    """Return the document of an API that answers under `prefix` (slash at both ends); not to be changed."""
     document = copy.deepcopy(_written())
     del document["x-shared"]
     document["info"]["version"] = version("pai-for-jupyter")

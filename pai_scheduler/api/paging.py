@@ -56,7 +56,7 @@ def asked_page(handler: ApiHandler, read: Callable[[Any], Position]) -> PageRequ
 
 
 def link_to_next(request: HTTPServerRequest, position: Any) -> str:
-    """Give the Link header of a page that ends at `position`, which is anything that JSON can hold."""
+    """Return the Link header of a page that ends at `position`, which is anything that JSON can hold."""
     text = json.dumps(position, separators=(",", ":")).encode()
     cursor = base64.urlsafe_b64encode(text).decode("ascii").rstrip("=")
     asked = [(name, value) for name, value in parse_qsl(request.query) if name != "after"]
@@ -66,14 +66,14 @@ def link_to_next(request: HTTPServerRequest, position: Any) -> str:
 
 
 def whole_number(value: Any) -> int:
-    """Give a whole number that a database can hold; ValueError for anything else."""
+    """Return a whole number that a database can hold; ValueError for anything else."""
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= _LARGEST_NUMBER:
         raise ValueError(value)
     return value
 
 
 def word(value: Any) -> str:
-    """Give a text that a database can hold; ValueError for anything else."""
+    """Return a text that a database can hold; ValueError for anything else."""
     if not isinstance(value, str) or "\0" in value:
         raise ValueError(value)
     value.encode()  # half a surrogate pair is no text

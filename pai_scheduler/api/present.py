@@ -32,7 +32,7 @@ class Presenter:
     api_url: str
 
     def summary(self, job: Job, queue_place: int | None) -> models.JobSummary:
-        """Give a job as an item of the list."""
+        """Return a job as an item of the list."""
         return {
             "name": job.name,
             "username": job.user,
@@ -53,7 +53,7 @@ class Presenter:
         }
 
     def detail(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> models.JobDetail:
-        """Give a job in full, with its last attempt."""
+        """Return a job in full, with its last attempt."""
         return {
             "name": job.name,
             "jobStatus": self._status(job, waiting_reason, queue_place),
@@ -61,7 +61,7 @@ class Presenter:
         }
 
     def attempt(self, job: Job, attempt: Attempt) -> models.AttemptInfo:
-        """Give one attempt of a job."""
+        """Return one attempt of a job."""
         verdict = attempt.verdict
         return {
             "attempt": attempt.number,
@@ -77,7 +77,7 @@ class Presenter:
         }
 
     def event(self, story: Story, *, with_job: bool) -> models.JobEvent:
-        """Give an entry of a story; `with_job`: say whose it is."""
+        """Return an entry of a story; `with_job`: say whose it is."""
         entry = story.entry
         event: models.JobEvent = {
             "id": story.id,
@@ -94,11 +94,11 @@ class Presenter:
         return event
 
     def errors(self, errors: Iterable[SpecError]) -> list[models.FieldError]:
-        """Give what is wrong in a job, place by place."""
+        """Return what is wrong in a job, place by place."""
         return [{"path": error.path, "message": self._words(error.message)} for error in errors]
 
     def validation(self, forecast: Forecast) -> models.Validation:
-        """Give what submitting a job would do."""
+        """Return what submitting a job would do."""
         return {
             "errors": self.errors(forecast.errors),
             "fits": cast(Literal["now", "later", "never"], forecast.fits),
@@ -117,7 +117,7 @@ class Presenter:
         }
 
     def node(self, use: NodeUse, principal: Principal) -> models.NodeInfo:
-        """Give a machine; whose job has a GPU is told to its owner and to admins only."""
+        """Return a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
             index: f"{user}~{name}" if principal.admin or user == principal.name else "busy"
@@ -144,7 +144,7 @@ class Presenter:
         }
 
     def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:
-        """Give a virtual cluster and what its jobs hold."""
+        """Return a virtual cluster and what its jobs hold."""
         return {
             "capacity": use.capacity,
             "maxCapacity": use.max_capacity,
@@ -162,7 +162,7 @@ class Presenter:
     def queue_entry(
         self, queued: QueuedJob, principal: Principal, reason: Message | None
     ) -> models.QueueEntry:
-        """Give a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
+        """Return a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
             "place": queued.place,
@@ -178,7 +178,7 @@ class Presenter:
         }
 
     def user(self, principal: Principal, virtual_clusters: Iterable[str]) -> models.UserInfo:
-        """Give a user as OpenPAI described one, with the virtual clusters that are open to them."""
+        """Return a user as OpenPAI described one, with the virtual clusters that are open to them."""
         return {
             "username": principal.name,
             "email": "",
@@ -325,7 +325,7 @@ def _trigger(trigger: tuple[str, int] | None) -> models.Trigger | None:
 
 
 def _progress(job: Job) -> float:
-    """Give the share of the last attempt's tasks that are over, 0 to 1."""
+    """Return the share of the last attempt's tasks that are over, 0 to 1."""
     if job.state is State.SUCCEEDED:
         return 1.0
     ended = sum(task.state.ended for task in job.attempt.tasks.values()) if job.attempt else 0

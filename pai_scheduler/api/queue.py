@@ -85,7 +85,7 @@ class QueueHandler(ListHandler):
             limit = None if limit is None else limit - wanted
 
     async def _own(self, name: str, after: QueuePosition, limit: int) -> bytes:
-        """Give the caller's own jobs after a position."""
+        """Return the caller's own jobs after a position."""
         entries = []
         positions = await self.service.own_queue(self.principal, name, after, limit)
         for number, position in enumerate(positions, 1):

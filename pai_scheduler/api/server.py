@@ -59,7 +59,7 @@ class BoundedServer(HTTPServerConnectionDelegate):
         return _BoundedRequest(self._app.start_request(server_conn, request_conn), request_conn, self)
 
     def streams(self, path: str) -> bool:
-        """Tell whether a body goes where it is bound for as it comes, and is bounded there."""
+        """Return whether a body goes where it is bound for as it comes, and is bounded there."""
         pattern: re.Pattern[str] | None = self._app.settings.get(STREAMED)
         return pattern is not None and pattern.fullmatch(path) is not None
 

@@ -72,7 +72,7 @@ class SshHandler(ApiHandler):
         }
 
     def _link(self, job: Job) -> str:
-        """Give where the key is downloaded; nobody gets it who has not said who it is."""
+        """Return where the key is downloaded; nobody gets it who has not said who it is."""
         if not self.principal.name:
             return ""
         parameters = urlencode(self.service.ssh_authorization.key_link(job.id))
@@ -99,7 +99,7 @@ class SshKeyHandler(ApiHandler):
         )
 
     async def get(self, user: str, name: str) -> None:
-        """Give the key as a file."""
+        """Return the key as a file."""
         form = self.query_text("format") or "openssh"
         if form not in _FORMS:
             message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))

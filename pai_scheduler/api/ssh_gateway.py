@@ -34,7 +34,7 @@ class GatewayHandler(ApiHandler):
 
     @property
     def ssh_authorization(self) -> SshAuthorization:
-        """Give who decides; 404 where nobody can log into tasks."""
+        """Return who decides; 404 where nobody can log into tasks."""
         return self.service.ssh_authorization
 
     def read_fields(self, *names: str) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class LoginHandler(GatewayHandler):
     """`/access/login`."""
 
     async def post(self) -> None:
-        """Tell who logs in."""
+        """Return who logs in."""
         body = self.read_fields("login", "method", "credential", "peer")
         users = self.context.authenticator
         found = await self.ssh_authorization.login(users, body["login"], body["method"], body["credential"])
@@ -67,7 +67,7 @@ class OpenHandler(GatewayHandler):
     """`/access/open`."""
 
     async def post(self) -> None:
-        """Tell which task is meant, and how to reach it."""
+        """Return which task is meant, and how to reach it."""
         body = self.read_fields("login", "passport")
         self.language = choose_locale(str(body.get("language", "")))
         way = await self.ssh_authorization.open(self.context.authenticator, body["login"], body["passport"])
@@ -118,7 +118,7 @@ class StillHandler(GatewayHandler):
     """`/access/still`."""
 
     async def post(self) -> None:
-        """Tell who may not stay."""
+        """Return who may not stay."""
         asked = read_object(self.request).get("held")
         if not isinstance(asked, list) or len(asked) > MOST_HELD:
             raise _missing("held")

@@ -96,15 +96,15 @@ class Client:
         await self._http.aclose()
 
     async def about(self) -> ServiceInfo:
-        """Tell what answers at this address (needs no token)."""
+        """Return what answers at this address (needs no token)."""
         return cast(ServiceInfo, await self._json("GET", f"{self.url}/api/v1"))
 
     async def whoami(self) -> UserInfo:
-        """Tell whose token this is."""
+        """Return whose token this is."""
         return cast(UserInfo, await self._json("GET", "user"))
 
     async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
-        """Submit a job (durable on return), for oneself or, as admin, for `user`; give its name."""
+        """Submit a job (durable on return), for oneself or, as admin, for `user`; return its name."""
         path = f"user/{quote(user, safe='')}/jobs" if user else "jobs"
         response = await self._send("POST", path, json=config)
         for warning in response.headers.get_list("X-Warning"):
@@ -117,11 +117,11 @@ class Client:
         return cast(list[JobSummary], await self._json("GET", "jobs", params=params))
 
     async def job(self, user: str, name: str) -> JobDetail:
-        """Give a job in full."""
+        """Return a job in full."""
         return cast(JobDetail, await self._json("GET", _job(user, name)))
 
     async def config(self, user: str, name: str) -> dict[str, Any]:
-        """Give a job's JSON as it was submitted."""
+        """Return a job's JSON as it was submitted."""
         return cast(dict[str, Any], await self._json("GET", f"{_job(user, name)}/config"))
 
     async def attempts(self, user: str, name: str) -> list[AttemptInfo]:
@@ -161,7 +161,7 @@ class Client:
     async def reorder(
         self, user: str, name: str, *, priority: int | None = None, place: int | None = None
     ) -> None:
-        """Give a job another priority (0–100), or another place (from 1) among those of its priority."""
+        """Return a job another priority (0–100), or another place (from 1) among those of its priority."""
         body = _present(priority=priority, place=place)
         await self._json("PUT", f"{_job(user, name)}/queue", json=body)
 
@@ -218,7 +218,7 @@ class Client:
         attempt: int | None = None,
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
-        """Give a task's log as it is written, until the task has ended."""
+        """Return a task's log as it is written, until the task has ended."""
         whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset, follow=True)
         async with aclosing(whole) as parts:
             async for part in parts:
@@ -235,7 +235,7 @@ class Client:
         attempt: int | None = None,
         offset: int = 0,
     ) -> AsyncIterator[bytes]:
-        """Give a task's log as it is now, piece by piece, however long it is."""
+        """Return a task's log as it is now, piece by piece, however long it is."""
         whole = self.log_stream(user, job, role, index, stream, attempt=attempt, offset=offset)
         async with aclosing(whole) as parts:
             async for part in parts:
@@ -254,7 +254,7 @@ class Client:
         follow: bool = False,
         timestamps: bool = False,
     ) -> AsyncGenerator[LogPart, None]:
-        """Give a task's log with the offset after each part, at which another call would go on.
+        """Return a task's log with the offset after each part, at which another call would go on.
 
         `timestamps`: before each line when it began, and before the first one of the answer in any case.
         """
@@ -268,19 +268,19 @@ class Client:
     async def task_metrics(
         self, user: str, job: str, role: str, index: int, *, attempt: int | None = None, after: int = 0
     ) -> TaskMetrics:
-        """Give what a task has used, later than `after` (ms since the epoch)."""
+        """Return what a task has used, later than `after` (ms since the epoch)."""
         path = f"{_task(user, job, role, index)}/metrics"
         return cast(
             TaskMetrics, await self._json("GET", path, params=_present(attempt=attempt, after=after or None))
         )
 
     async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
-        """Give what has happened to a job after event `after`, oldest first."""
+        """Return what has happened to a job after event `after`, oldest first."""
         headers = {"Last-Event-ID": str(after)}
         return cast(list[JobEvent], await self._json("GET", f"{_job(user, name)}/events", headers=headers))
 
     async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
-        """Give a job's story from event `after` on, and go on as it happens, until the job has ended."""
+        """Return a job's story from event `after` on, and go on as it happens, until the job has ended."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
             async for line in response.aiter_lines():
@@ -288,11 +288,11 @@ class Client:
                     yield cast(JobEvent, json.loads(line.removeprefix("data:")))
 
     async def ssh(self, user: str, name: str) -> SshInfo:
-        """Tell how to reach the running tasks of a job by SSH."""
+        """Return how to reach the running tasks of a job by SSH."""
         return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh"))
 
     async def ssh_key(self, user: str, name: str, form: str = "openssh") -> str:
-        """Give the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""
+        """Return the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""
         response = await self._send("GET", f"{_job(user, name)}/ssh/key", params={"format": form})
         return response.text
 

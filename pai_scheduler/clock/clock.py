@@ -28,7 +28,7 @@ class ClockMark:
 
     @property
     def offset(self) -> int:
-        """Give what is to be added to the time since the boot."""
+        """Return what is to be added to the time since the boot."""
         return self.time - self.uptime
 
 
@@ -50,7 +50,7 @@ class Clock:
         self._last, self._now = uptime(), wall()
 
     def __call__(self) -> int:
-        """Give the time."""
+        """Return the time."""
         uptime = self._uptime()
         passed = max(0, uptime - self._last)
         most = passed // SLEW
@@ -76,12 +76,12 @@ class Clock:
         self._now = max(self._now, self._wall())
 
     def mark(self) -> ClockMark:
-        """Give what another life of the service goes on from."""
+        """Return what another life of the service goes on from."""
         now = self()
         return ClockMark(self._boot, self._last // _MS, now)
 
     def of_wall(self, moment: int) -> int:
-        """Give when that was of which the machine's clock told `moment` (ms), right if it was not set since.
+        """Return when the machine's clock told `moment` (ms), right if it was not set since.
 
         Never later than now.
         """

@@ -19,12 +19,12 @@ Amounts = Mapping[str, int]
 
 
 def gpu_key(gpu_type: str) -> str:
-    """Give the key of a GPU type."""
+    """Return the key of a GPU type."""
     return ANY_GPU + gpu_type
 
 
 def is_gpu(key: str) -> bool:
-    """Tell whether a key stands for GPUs."""
+    """Return whether a key stands for GPUs."""
     return key.startswith(ANY_GPU)
 
 
@@ -49,7 +49,7 @@ def of_gang(gang: Iterable[Demand]) -> Counter[str]:
 
 
 def of_task(demand: Demand, assignment: Assignment, nodes: Mapping[str, Node]) -> Counter[str]:
-    """Give what a task was given; the type of its GPUs is that of its node's."""
+    """Return what a task was given; the type of its GPUs is that of its node's."""
     node = nodes.get(assignment.node)
     types = {gpu.index: gpu.type for gpu in node.gpus} if node is not None else {}
     gpu_type = demand.gpu_type or next((types[i] for i in assignment.gpus if i in types), "")

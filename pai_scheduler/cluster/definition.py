@@ -136,7 +136,7 @@ def parse_definition(document: object) -> Definition:
 
 
 def merge_nodes(definition: Definition, found: Sequence[Node]) -> tuple[Node, ...]:
-    """Give the nodes to schedule on: the declared ones, filled in from what the engine found.
+    """Return the nodes to schedule on: the declared ones, filled in from what the engine found.
 
     Declared GPUs beyond those found are simulated. With one machine, the declared nodes all stand for it.
     """

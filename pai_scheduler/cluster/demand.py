@@ -21,7 +21,7 @@ class Demand:
 
     @property
     def has_fixed_ports(self) -> bool:
-        """Tell whether the user named a port."""
+        """Return whether the user named a port."""
         return any(request.begin_at for request in self.ports)
 
 
@@ -35,7 +35,7 @@ class Assignment:
 
 
 def fixed_ports(requests: Iterable[PortRequest]) -> Iterator[int]:
-    """Give every port that a user named."""
+    """Return every port that a user named."""
     for request in requests:
         if request.begin_at:
             yield from range(request.begin_at, request.begin_at + request.count)

@@ -77,7 +77,7 @@ class _View:
 
 
 def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
-    """Say why a gang does not fit even on the empty cluster; None where it does, or might."""
+    """Return why a gang does not fit even on the empty cluster; None where it does, or might."""
     finding = find_never(cluster, gang)
     return None if finding is None else msg("Never fits at present: {reason}", reason=finding.message)
 
@@ -85,7 +85,7 @@ def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
 def missing(
     cluster: Cluster, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None
 ) -> Message | None:
-    """Say what a gang waits for; None where it fits now. `gpu_room` as for `Cluster.place`."""
+    """Return what a gang waits for; None where it fits now. `gpu_room` as for `Cluster.place`."""
     finding = find_missing(cluster, gang, gpu_room)
     return None if finding is None else finding.message
 
@@ -245,7 +245,7 @@ def _asked(demand: Demand, key: str) -> int:
 
 
 def _free(room: Room, key: str) -> int:
-    """Give what is free of a resource; nothing on a node that shrank under what runs there."""
+    """Return what is free of a resource; nothing on a node that shrank under what runs there."""
     if key == ANY_GPU:
         return sum(room.gpus.values())
     if key.startswith(ANY_GPU):

@@ -60,7 +60,7 @@ class Dispatcher(SchedulerState):
         self._somebody_is_due = False
 
     def decide(self, now: int) -> list[Decision]:
-        """Say what is to be done now, and take it as done: starts are booked, victims are ending."""
+        """Return what is to be done now, and take it as done: starts are booked, victims are ending."""
         decisions: list[Decision] = []
         if not self._stirred and not self.queue.anything_open:
             return decisions
@@ -239,7 +239,7 @@ class Dispatcher(SchedulerState):
                 self._serve(reservation, now, decisions)
 
     def _is_worth_serving(self, reservation: Reservation) -> bool:
-        """Tell whether what became free may matter to a claim."""
+        """Return whether what became free may matter to a claim."""
         if not self._freed or reservation.is_complete or not reservation.awaits & self.holdings.keys():
             return True
         if reservation.beyond_limit:
@@ -278,7 +278,7 @@ class Dispatcher(SchedulerState):
             self._drop_claim(job_id)
 
     def _is_due(self, job_id: str) -> bool:
-        """Tell whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
+        """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
         return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_claim(job_id)
 
     def _is_line_due(self, line: ShapeQueue[Shape]) -> bool:

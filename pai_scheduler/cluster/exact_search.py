@@ -53,7 +53,7 @@ class ExactSearch:
 
 
 def best_fit_may_err(gang: Sequence[Demand], gpu_room: Mapping[str, int] | None) -> bool:
-    """Tell whether best fit may overlook an arrangement.
+    """Return whether best fit may overlook an arrangement.
 
     It does not where all tasks are equal, unless they may choose among types of GPU that are limited apart.
     """
@@ -62,7 +62,7 @@ def best_fit_may_err(gang: Sequence[Demand], gpu_room: Mapping[str, int] | None)
 
 
 def enough_gpus(gang: Sequence[Demand], free: Mapping[str, int]) -> bool:
-    """Tell whether there are enough GPUs of each type, and of all together, wherever they are."""
+    """Return whether there are enough GPUs of each type, and of all together, wherever they are."""
     asked: Counter[str] = Counter()
     for demand in gang:
         asked[demand.gpu_type or ""] += demand.gpus

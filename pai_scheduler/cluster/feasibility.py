@@ -40,7 +40,7 @@ class Feasibility:
 def feasibility(
     dispatcher: SchedulerState, user: str, cluster: str, gang: Sequence[Demand], *, preemptible: bool
 ) -> Feasibility:
-    """Say what would happen to a job that came now."""
+    """Return what would happen to a job that came now."""
     shape = dispatcher.shape(user, cluster, gang, preemptible)
     found = _look(dispatcher, user, cluster, shape)
     if found.fits is not Fits.LATER or found.borrows or found.violation is not None:
@@ -58,7 +58,7 @@ def feasibility(
 
 
 def obstacle(dispatcher: SchedulerState, job_id: str) -> Feasibility:
-    """Say what a job waits for that is in line."""
+    """Return what a job waits for that is in line."""
     user, cluster = dispatcher.whose(job_id)
     return _look(dispatcher, user, cluster, dispatcher.queue.shape(job_id), job_id)
 

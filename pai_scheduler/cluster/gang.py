@@ -11,7 +11,7 @@ DEFAULT_STORAGE_GB = 20
 
 
 def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT_STORAGE_GB) -> Demand:
-    """Give what each task of a role needs."""
+    """Return what each task of a role needs."""
     return Demand(
         cpus=role.cpu_number,
         memory_mb=role.memory_mb,
@@ -23,7 +23,7 @@ def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT
 
 
 def gang_of(spec: JobSpec, default_storage_gb: int = DEFAULT_STORAGE_GB) -> list[Demand]:
-    """Give the demands of all tasks of a job."""
+    """Return the demands of all tasks of a job."""
     return [
         demand
         for role in spec.task_roles

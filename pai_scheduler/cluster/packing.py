@@ -101,7 +101,7 @@ def arrange(
 
 
 def room_of(node: Node) -> Room:
-    """Give what a node has with nothing running on it."""
+    """Return what a node has with nothing running on it."""
     return Room(node.name, node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
 
 
@@ -143,24 +143,24 @@ class _Search:
         return NoArrangement.IMPOSSIBLE if path is None else self._places(groups, path)
 
     def _hopeless(self, most: Sequence[Sequence[int]]) -> bool:
-        """Tell whether all nodes together hold too little by some weight."""
+        """Return whether all nodes together hold too little by some weight."""
         return any(map(gt, self._weigh(self.wanted), most[0]))
 
     def _weigh(self, counts: Sequence[int]) -> tuple[int, ...]:
-        """Give the number of tasks of each kind, and their weights."""
+        """Return the number of tasks of each kind, and their weights."""
         return *counts, *[sum(map(mul, weight, counts)) for weight in self.weights]
 
     # -- before the search ----------------------------------------------------------------------------------
 
     def _types(self, rooms: Sequence[Room]) -> tuple[str, ...]:
-        """Give the types of GPU that matter: those named and, where any will do, all."""
+        """Return the types of GPU that matter: those named and, where any will do, all."""
         named = {kind.gpu_type for kind in self.kinds if kind.gpu_type is not None}
         if any(kind.gpus and kind.gpu_type is None for kind in self.kinds):
             named.update(gpu_type for room in rooms for gpu_type in room.gpus)
         return tuple(sorted(named))
 
     def _room_for_any_type(self) -> tuple[int, ...] | None:
-        """Give how many GPUs of each type whose limit may bind tasks of any type may use; None: too few.
+        """Return how many GPUs of each type whose limit may bind tasks of any type may use; None: too few.
 
         What tasks that name a type use of it does not depend on the arrangement.
         """
@@ -214,7 +214,7 @@ class _Search:
         return [copies(size, kind, self.types) for kind in self.kinds]
 
     def _most(self, size: Sequence[int], alone: Sequence[int]) -> tuple[int, ...]:
-        """Give what a node of this size can hold at most by each weight, found by simple counting."""
+        """Return what a node of this size can hold at most by each weight, found by simple counting."""
         # the last weights are amounts, of which a node cannot hold more than it has
         caps = [*size[:3], sum(size[3:]), *size[3:]]
         weights = self._weigh(alone)
@@ -232,7 +232,7 @@ class _Search:
         return group.patterns
 
     def _weights(self) -> Iterator[tuple[int, ...]]:
-        """Give weights under which the remaining tasks are compared with the most that nodes can hold.
+        """Return weights under which the remaining tasks are compared with the most that nodes can hold.
 
         Last come cores, memory, storage, GPUs, and GPUs of each type.
         """
@@ -286,7 +286,7 @@ class _Search:
     # -- the search -----------------------------------------------------------------------------------------
 
     def _search(self, groups: Sequence[_Group], start: _State) -> list[tuple[int, Pattern]] | None:
-        """Choose a combination for one node after another; give the choices as (group, pattern)."""
+        """Choose a combination for one node after another; return the choices as (group, pattern)."""
         # small nodes' combinations are few and tell more than counting does; all of large ones' may be many
         for group in groups:
             if len(self._look_at(group)) > _FEW_PATTERNS:
@@ -302,7 +302,7 @@ class _Search:
             )
 
         def choices(j: int, left: int, state: _State) -> Iterator[tuple[int, int, _State, int, Pattern]]:
-            """Give what may follow: the next group, its nodes left, what is left to place, and the choice."""
+            """Return what may follow: the next group, its nodes left, what is left to place, the choice."""
             counts, room = state
             following: dict[_State, Pattern] = {}
             for pattern in self._look_at(groups[j]):
@@ -341,7 +341,7 @@ class _Search:
         return None
 
     def _most_of_all(self, groups: Sequence[_Group]) -> list[tuple[int, ...]]:
-        """Give what each group and all after it hold at most, by each weight."""
+        """Return what each group and all after it hold at most, by each weight."""
         sums = [(0,) * (len(self.kinds) + len(self.weights))]
         for group in reversed(groups):
             number = len(group.nodes)
@@ -354,7 +354,7 @@ class _Search:
         return gpus, sum(n * kind.cpus for n, kind in zip(counts, self.kinds, strict=True)), *counts
 
     def _places(self, groups: Sequence[_Group], path: Sequence[tuple[int, Pattern]]) -> tuple[Place, ...]:
-        """Give every task of the gang its place by the chosen combinations."""
+        """Return every task of the gang its place by the chosen combinations."""
         names = [iter(group.nodes) for group in groups]
         waiting = {i: list(reversed(self.tasks[kind])) for i, kind in enumerate(self.kinds)}
         places: dict[int, Place] = {}

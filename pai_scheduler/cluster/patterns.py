@@ -17,7 +17,7 @@ class Kind(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int]:
-        """Give cores, memory and storage."""
+        """Return cores, memory and storage."""
         return self.cpus, self.memory_mb, self.storage_gb
 
 
@@ -153,7 +153,7 @@ def _included(
     others: dict[tuple[tuple[int, ...], tuple[int, ...]], Pattern],
     spend: Callable[[int], None],
 ) -> bool:
-    """Tell whether another combination has at least as many of each kind and uses no more."""
+    """Return whether another combination has at least as many of each kind and uses no more."""
     spend(1 + len(others) // 8)
     return any(
         other is not pattern

@@ -51,7 +51,7 @@ class FreeNodeResources:
         return sum(map(len, self.gpus.values()))
 
     def has_room(self, demand: Demand) -> bool:
-        """Tell whether cores, memory, storage and fixed ports suffice; GPUs are looked at by type."""
+        """Return whether cores, memory, storage and fixed ports suffice; GPUs are looked at by type."""
         return (
             self.node.healthy
             and demand.cpus <= self.cpus
@@ -61,7 +61,7 @@ class FreeNodeResources:
         )
 
     def could_take(self, demand: Demand) -> bool:
-        """Tell whether this node alone has room for a task, GPUs included."""
+        """Return whether this node alone has room for a task, GPUs included."""
         if not self.has_room(demand):
             return False
         if not demand.gpus:
@@ -120,7 +120,7 @@ class Cluster:
 
     @property
     def uses(self) -> Mapping[str, FreeNodeResources]:
-        """Give what is free, by node name."""
+        """Return what is free, by node name."""
         return self._uses
 
     @property
@@ -129,7 +129,7 @@ class Cluster:
         return [use.node for use in self._uses.values()]
 
     def emptied(self, nodes: Iterable[Node] | None = None) -> Cluster:
-        """Give the same cluster (or one of other nodes) with nothing running on it."""
+        """Return the same cluster (or one of other nodes) with nothing running on it."""
         return Cluster(
             self.nodes if nodes is None else nodes,
             shares_host_ports=self.shares_host_ports,
@@ -158,7 +158,7 @@ class Cluster:
 
     @cached_property
     def empty_rooms(self) -> Sequence[Room]:
-        """Give what each healthy node has with nothing running on it."""
+        """Return what each healthy node has with nothing running on it."""
         return [room_of(use.node) for use in self._uses.values() if use.node.healthy]
 
     def rooms(self) -> list[Room]:
@@ -176,7 +176,7 @@ class Cluster:
         ]
 
     def _ports_of(self, gang: Sequence[Demand]) -> set[int] | None:
-        """Give the ports of one machine that a gang names; None where it cannot have them."""
+        """Return the ports of one machine that a gang names; None where it cannot have them."""
         kept: set[int] = set()
         if self.shares_host_ports:
             for demand in gang:
@@ -227,7 +227,7 @@ class Cluster:
         return placed
 
     def fits(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None) -> bool:
-        """Tell whether `place` would succeed; nothing is booked."""
+        """Return whether `place` would succeed; nothing is booked."""
         placed = self.place(gang, gpu_room)
         if placed is None:
             return False
@@ -314,7 +314,7 @@ class Cluster:
     def _candidates(
         self, demand: Demand, gpu_room: Mapping[str, int] | None
     ) -> Iterator[tuple[FreeNodeResources, str | None]]:
-        """Give the nodes with room and the GPU type to take there, best fit first."""
+        """Return the nodes with room and the GPU type to take there, best fit first."""
         if demand.gpus == 0:
             for room in sorted(room for room in self._by_room if room[1] >= demand.cpus):
                 for name in list(self._by_room[room]):

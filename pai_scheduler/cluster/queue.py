@@ -47,7 +47,7 @@ class ShapeQueue(Generic[Shape]):
 
     @property
     def head(self) -> tuple[Rank, str]:
-        """Give the first job."""
+        """Return the first job."""
         first: tuple[Rank, str] = self.members[0]
         return first
 
@@ -121,15 +121,15 @@ class Queue(Generic[Shape]):
         self._set(self._lines[name, shape], Standing.OPEN)
 
     def candidates(self) -> Iterator[str]:
-        """Give the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`."""
+        """Return the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`."""
         return self._merged(self._open, Standing.OPEN)
 
     def deferred(self) -> Iterator[str]:
-        """Give the first jobs of the deferred lines; after each, call `remove`, `set_aside` or `set`."""
+        """Return the first jobs of the deferred lines; after each, call `remove`, `set_aside` or `set`."""
         return self._merged(self._deferred, Standing.DEFERRED)
 
     def set(self, job_id: str, standing: Standing, *, within: bool) -> None:
-        """Say how the line of a job stands, which was tried."""
+        """Return how the line of a job stands, which was tried."""
         line = self._places[job_id].line
         line.within = within
         self._set(line, standing)
@@ -141,7 +141,7 @@ class Queue(Generic[Shape]):
                 self._set(line, Standing.OPEN)
 
     def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> Iterator[ShapeQueue[Shape]]:
-        """A job has started: whoever was tried before it and came before it was overtaken; give their lines.
+        """A job has started: who was tried before it and came before it was overtaken; return their lines.
 
         Between virtual clusters the order of submission counts; who stays within a guaranteed share
         overtakes nobody that wants to borrow.
@@ -159,38 +159,38 @@ class Queue(Generic[Shape]):
                 yield line
 
     def overtaken(self, job_id: str) -> int:
-        """Give how often a job was overtaken, or one that stood before it in its line."""
+        """Return how often a job was overtaken, or one that stood before it in its line."""
         place = self._places[job_id]
         return place.line.overtaken - place.base
 
     def has_claim(self, job_id: str) -> bool:
-        """Tell whether resources are kept for one of the jobs in a job's line."""
+        """Return whether resources are kept for one of the jobs in a job's line."""
         return self._places[job_id].line.claimed > 0
 
     def is_within(self, job_id: str) -> bool:
-        """Tell whether a job stays within the guaranteed share, as was found when it was tried."""
+        """Return whether a job stays within the guaranteed share, as was found when it was tried."""
         return self._places[job_id].line.within
 
     @property
     def anything_open(self) -> bool:
-        """Tell whether there is a line worth a try."""
+        """Return whether there is a line worth a try."""
         return bool(self._open)
 
     def shape(self, job_id: str) -> Shape:
-        """Give what a job asks for."""
+        """Return what a job asks for."""
         return self._places[job_id].line.shape
 
     def rank(self, job_id: str) -> Rank:
-        """Give a job's rank."""
+        """Return a job's rank."""
         return self._places[job_id].rank
 
     def position(self, job_id: str) -> int:
-        """Give a job's place in its virtual cluster, from 1; KeyError where it is not in line."""
+        """Return a job's place in its virtual cluster, from 1; KeyError where it is not in line."""
         place = self._places[job_id]
         return 1 + int(self._ranked[place.line.virtual_cluster].index((place.rank, job_id)))
 
     def place_for(self, virtual_cluster: str, rank: Rank) -> int:
-        """Give the place that a job of this rank would have, from 1."""
+        """Return the place that a job of this rank would have, from 1."""
         ranked = self._ranked.get(virtual_cluster)
         return 1 if ranked is None else 1 + int(ranked.bisect_left((rank, "")))
 
@@ -199,13 +199,13 @@ class Queue(Generic[Shape]):
         return len(self._ranked.get(virtual_cluster, ()))
 
     def in_order(self, virtual_cluster: str) -> Iterator[str]:
-        """Give the jobs of a virtual cluster, first come first."""
+        """Return the jobs of a virtual cluster, first come first."""
         return (job_id for _, job_id in self._ranked.get(virtual_cluster, ()))
 
     def after(
         self, virtual_cluster: str, position: QueuePosition | None = None, limit: int | None = None
     ) -> tuple[int, list[str]]:
-        """Give the place of the first job after a position, and the ids from there: `limit` (None: all)."""
+        """Return the place of the first job after a position, and the ids from there: `limit` (None: all)."""
         ranked = self._ranked.get(virtual_cluster)
         if ranked is None:
             return 1, []

@@ -76,7 +76,7 @@ class QuotaAccounting:
             del self._user_gpus[cluster, user]
 
     def used(self, cluster: str) -> Amounts:
-        """Give what a virtual cluster's jobs hold, and what is kept for them."""
+        """Return what a virtual cluster's jobs hold, and what is kept for them."""
         return self._used.get(cluster, {})
 
     def user_gpus(self, cluster: str, user: str) -> int:
@@ -84,14 +84,14 @@ class QuotaAccounting:
         return self._user_gpus[cluster, user]
 
     def limits(self, cluster: str, bound: Bound) -> Amounts | None:
-        """Give how much a virtual cluster may hold; None: no limit. One that is gone may hold nothing."""
+        """Return how much a virtual cluster may hold; None: no limit. One that is gone may hold nothing."""
         key = (cluster, bound)
         if key not in self._limits:
             self._limits[key] = self._compute(cluster, bound)
         return self._limits[key]
 
     def gpu_room(self, cluster: str, bound: Bound, *, empty: bool = False) -> Mapping[str, int] | None:
-        """Give how many GPUs more a virtual cluster may hold, by type; None: no limit.
+        """Return how many GPUs more a virtual cluster may hold, by type; None: no limit.
 
         With `empty`: if it held nothing.
         """
@@ -106,7 +106,7 @@ class QuotaAccounting:
         }
 
     def violation(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> QuotaViolation | None:
-        """Say which limit a request goes beyond, on top of what is used; None: it is within all."""
+        """Return which limit a request goes beyond, on top of what is used; None: it is within all."""
         known = self.clusters.get(cluster)
         if known is not None and known.stopped:
             return QuotaViolation(
@@ -116,11 +116,11 @@ class QuotaAccounting:
         return over_quota or self._over(cluster, asked, bound, self.used(cluster))
 
     def never_within(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> QuotaViolation | None:
-        """Say which limit a request goes beyond even when nobody holds anything."""
+        """Return which limit a request goes beyond even when nobody holds anything."""
         return self._over_quota(cluster, user, asked, bound, 0) or self._over(cluster, asked, bound, {})
 
     def is_over_guarantee(self, cluster: str) -> bool:
-        """Tell whether a virtual cluster borrows."""
+        """Return whether a virtual cluster borrows."""
         limits = self.limits(cluster, Bound.GUARANTEE)
         if limits is None:
             return False
@@ -163,6 +163,6 @@ class QuotaAccounting:
 
 
 def _of_all_types(limits: Amounts, used: Amounts) -> tuple[int, int]:
-    """Give the limit on GPUs of whichever type, and how many of it are used up (or beyond its type's)."""
+    """Return the limit on GPUs of whichever type, and how many of it are used up (or beyond its type's)."""
     types = [key for key in limits if is_gpu(key)]
     return sum(limits[key] for key in types), sum(min(used.get(key, 0), limits[key]) for key in types)

@@ -29,7 +29,7 @@ class NotEnoughError(Exception):
 
 
 def assign(clusters: Mapping[str, VirtualCluster], wanted: VirtualCluster) -> dict[str, VirtualCluster]:
-    """Give the clusters with `wanted` (not `default`); NotEnoughError where its share is not free."""
+    """Return the clusters with `wanted` (not `default`); NotEnoughError where its share is not free."""
     old = clusters.get(wanted.name)
     more = _exact(wanted.capacity) - (_exact(old.capacity) if old else 0)
     unassigned = max(Decimal(0), _ALL - _sum(clusters.values()))
@@ -41,7 +41,7 @@ def assign(clusters: Mapping[str, VirtualCluster], wanted: VirtualCluster) -> di
 
 
 def remove(clusters: Mapping[str, VirtualCluster], name: str) -> dict[str, VirtualCluster]:
-    """Give the clusters without `name` (not `default`)."""
+    """Return the clusters without `name` (not `default`)."""
     gone = clusters[name]
     left = {key: cluster for key, cluster in clusters.items() if key != name}
     return {**left, DEFAULT: _changed(clusters[DEFAULT], _exact(gone.capacity))}
@@ -50,7 +50,7 @@ def remove(clusters: Mapping[str, VirtualCluster], name: str) -> dict[str, Virtu
 def overlay(
     file: Mapping[str, VirtualCluster], changes: Mapping[str, VirtualCluster | None]
 ) -> dict[str, VirtualCluster]:
-    """Give the clusters of the file as administrators changed them (None: deleted).
+    """Return the clusters of the file as administrators changed them (None: deleted).
 
     The file may have changed since: what is now too much is taken from `default`; DefinitionError where that
     is not enough.
@@ -74,7 +74,7 @@ def overlay(
 def difference(
     old: Mapping[str, VirtualCluster], new: Mapping[str, VirtualCluster]
 ) -> dict[str, VirtualCluster | None]:
-    """Give what changed; None for a cluster that is gone."""
+    """Return what changed; None for a cluster that is gone."""
     gone: dict[str, VirtualCluster | None] = dict.fromkeys(old.keys() - new.keys())
     return gone | {name: cluster for name, cluster in new.items() if old.get(name) != cluster}
 

@@ -18,11 +18,11 @@ class Registries:
 
     @property
     def public(self) -> bool:
-        """Tell whether images may come from every public registry."""
+        """Return whether images may come from every public registry."""
         return PUBLIC in self.patterns
 
     def lists(self, registry: str) -> bool:
-        """Tell whether a registry (`host` or `host:port`) is listed by more than `*`, wherever it is."""
+        """Return whether a registry (`host` or `host:port`) is listed by more than `*`, wherever it is."""
         host = registry.partition(":")[0]
         return any(
             fnmatchcase(registry if ":" in pattern else host, pattern.lower())

@@ -46,12 +46,12 @@ class Reservation:
 
     @property
     def is_complete(self) -> bool:
-        """Tell whether all of its places are free."""
+        """Return whether all of its places are free."""
         return len(self.complete) == len(self.nodes)
 
     @property
     def demands(self) -> set[Demand]:
-        """Give what its tasks ask for, each kind once."""
+        """Return what its tasks ask for, each kind once."""
         return {target.demand for target in self.targets}
 
     def __post_init__(self) -> None:

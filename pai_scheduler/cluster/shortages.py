@@ -25,7 +25,7 @@ class NoNodes:
 
     @property
     def message(self) -> Message:
-        """Say so."""
+        """Return a sentence about it."""
         return msg("the cluster has no nodes.")
 
 
@@ -35,7 +35,7 @@ class NoHealthyNode:
 
     @property
     def message(self) -> Message:
-        """Say so."""
+        """Return a sentence about it."""
         return msg("no node is healthy.")
 
 
@@ -48,7 +48,7 @@ class OnlyOnIllNodes:
 
     @property
     def message(self) -> Message:
-        """Say so, and which nodes."""
+        """Return a sentence about it, and which nodes."""
         return msg(
             "only nodes that are not healthy have {what}: {nodes}.",
             what=needs(self.demand),
@@ -66,7 +66,7 @@ class Offer:
 
     @property
     def message(self) -> Message:
-        """Say it."""
+        """Return a sentence about it."""
         return msg("{type} × {gpus} on {node}", type=self.gpu_type, gpus=self.gpus, node=self.node)
 
 
@@ -79,7 +79,7 @@ class UnknownGpuType:
 
     @property
     def message(self) -> Message:
-        """Say so, and which types there are."""
+        """Return a sentence about it, and which types there are."""
         known = listed([offer.message for offer in self.known]) if self.known else msg("none")
         return msg("there is no GPU of type {type}; there are: {known}.", type=self.gpu_type, known=known)
 
@@ -95,7 +95,7 @@ class TooManyGpus:
 
     @property
     def message(self) -> Message:
-        """Say so, and what to ask for instead."""
+        """Return a sentence about it, and what to ask for instead."""
         if not self.largest:
             return msg("a task asks for {gpus} × GPU, and no node has a GPU.", gpus=self.asked)
         values = {"gpus": self.asked, "type": self.gpu_type or "GPU", "best": self.largest}
@@ -123,7 +123,7 @@ class TaskTooBig:
 
     @property
     def message(self) -> Message:
-        """Say so, and what to ask for instead."""
+        """Return a sentence about it, and what to ask for instead."""
         values = {"asked": describe(self.resource, self.asked), "best": self.largest}
         if self.demand.gpus:
             return msg(
@@ -147,7 +147,7 @@ class NoNodeHas:
 
     @property
     def message(self) -> Message:
-        """Say so, and which node comes nearest."""
+        """Return a sentence about it, and which node comes nearest."""
         values = {
             "what": needs(self.demand),
             "node": self.nearest.node,
@@ -178,7 +178,7 @@ class TotalTooSmall:
 
     @property
     def message(self) -> Message:
-        """Say so, with the numbers."""
+        """Return a sentence about it, with the numbers."""
         values = {"asked": describe(self.resource, self.asked), "free": self.free}
         if is_gpu(self.resource) and not self.empty:
             if not self.free:
@@ -211,7 +211,7 @@ class RoomForSome:
 
     @property
     def message(self) -> Message:
-        """Say so, for how many, and where."""
+        """Return a sentence about it: for how many, and where."""
         values = {
             "possible": self.possible,
             "asked": self.asked,
@@ -239,7 +239,7 @@ class NoRoomTogether:
 
     @property
     def message(self) -> Message:
-        """Say so."""
+        """Return a sentence about it."""
         if self.empty:
             return msg(
                 "even the empty nodes cannot hold all of its tasks together. "
@@ -257,7 +257,7 @@ class NotFound:
 
     @property
     def message(self) -> Message:
-        """Say so."""
+        """Return a sentence about it."""
         return msg(
             "enough is free in all, but no way was found to spread its tasks over the nodes; "
             "another try follows whenever something ends."
@@ -272,7 +272,7 @@ class NotWithinLimits:
 
     @property
     def message(self) -> Message:
-        """Say so, and how many that are."""
+        """Return a sentence about it, with the number."""
         return msg(
             "there is room, but on other types of GPU than its virtual cluster may still hold ({room}).",
             room=_spread(tuple(self.gpu_room.items())) if self.gpu_room else msg("none"),
@@ -287,7 +287,7 @@ class PortsInUse:
 
     @property
     def message(self) -> Message:
-        """Say so, and which."""
+        """Return a sentence about it that names them."""
         return msg("its fixed ports ({ports}) are taken.", ports=_named(self.ports))
 
 
@@ -299,7 +299,7 @@ class PortsNamedTwice:
 
     @property
     def message(self) -> Message:
-        """Say so, which, and what to do."""
+        """Return a sentence about it: which ports, and what to do."""
         return msg(
             "several of its tasks name the same ports ({ports}), which one machine has only once. "
             "Let the ports be chosen (beginAt 0), or have one task only.",
@@ -317,7 +317,7 @@ class TooFewPorts:
 
     @property
     def message(self) -> Message:
-        """Say so, with the numbers."""
+        """Return a sentence about it, with the numbers."""
         values = {"asked": self.asked, "free": self.free}
         if self.empty:
             return msg(
@@ -346,14 +346,14 @@ Finding = (
 
 
 def needs(demand: Demand) -> Message:
-    """Say what one task needs: `2 × P100, 4 CPUs and 100 MB of memory`."""
+    """Return what one task needs: `2 × P100, 4 CPUs and 100 MB of memory`."""
     amounts = {CPUS: demand.cpus, MEMORY: demand.memory_mb, STORAGE: demand.storage_gb}
     parts = [describe(key, count) for key, count in amounts.items() if count]
     return listed([_gpus(demand), *parts] if demand.gpus else parts)
 
 
 def amounts_in(room: Room, demand: Demand) -> dict[str, int]:
-    """Give what a node has of what a task needs; of any type of GPU, that of which it has most."""
+    """Return what a node has of what a task needs; of any type of GPU, that of which it has most."""
     amounts = {}
     if demand.gpus and demand.gpu_type:
         amounts[gpu_key(demand.gpu_type)] = room.gpus.get(demand.gpu_type, 0)

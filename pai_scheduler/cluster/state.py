@@ -93,7 +93,7 @@ class SchedulerState:
             self.queue.reopen()
 
     def rerank(self, job_id: str, rank: Rank) -> None:
-        """Give a waiting job another rank."""
+        """Return a waiting job another rank."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
         self._drop_claim(job_id)
@@ -212,14 +212,14 @@ class SchedulerState:
     # -- questions --------------------------------------------------------------------------------------
 
     def whose(self, job_id: str) -> tuple[str, str]:
-        """Give the user and the virtual cluster of a waiting job."""
+        """Return the user and the virtual cluster of a waiting job."""
         waiting = self._waiting[job_id]
         return waiting.user, waiting.virtual_cluster
 
     def fits(
         self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
     ) -> QuotaViolation | bool:
-        """Tell whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
+        """Return whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
         out = (
             self.reservations
             if not beside_claims
@@ -234,7 +234,7 @@ class SchedulerState:
         return placed if isinstance(placed, QuotaViolation) else placed is not None
 
     def ever_fits(self, cluster: str, shape: Shape, bound: Bound) -> bool:
-        """Tell whether a gang would fit if nobody held anything."""
+        """Return whether a gang would fit if nobody held anything."""
         room = self.quota_accounting.gpu_room(cluster, bound, empty=True)
         if self._empty is None:
             self._empty = self.cluster.emptied()
@@ -269,7 +269,7 @@ class SchedulerState:
             yield
 
     def awaits(self, job_id: str) -> list[JobHolding] | None:
-        """Give the jobs that have to end before a waiting one fits; None: it would not fit even then.
+        """Return the jobs that have to end before a waiting one fits; None: it would not fit even then.
 
         Of all possibilities the one that is expected first; what is kept for others is not looked at.
         """
@@ -334,7 +334,7 @@ class SchedulerState:
     # -- within -----------------------------------------------------------------------------------------
 
     def shape(self, user: str, cluster: str, gang: Sequence[Demand], preemptible: bool) -> Shape:
-        """Give what makes jobs equal to the queue."""
+        """Return what makes jobs equal to the queue."""
         known = self.quota_accounting.clusters.get(cluster)
         limited = known is not None and known.gpus_per_user is not None
         return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))

@@ -32,14 +32,14 @@ _PLATFORM_ROWS = {
 
 
 def exit_row(event: Ended) -> int:
-    """Give the code of the exit table's row that decides about this end."""
+    """Return the code of the exit table's row that decides about this end."""
     if event.cause in _PLATFORM_ROWS:
         return _PLATFORM_ROWS[event.cause]
     return EXIT_CODE_LOST if event.exit_code is None else spec_of_user_exit(event.exit_code).code
 
 
 def reported_exit(event: Ended) -> int:
-    """Give the exit code that a person sees: the real one, or the table's where the platform ended it."""
+    """Return the exit code that a person sees: the real one, or the table's where the platform ended it."""
     if event.cause in (EndCause.EXITED, EndCause.OOM, EndCause.DISK) and event.exit_code is not None:
         return event.exit_code
     return exit_row(event)
@@ -87,12 +87,12 @@ def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> 
 
 
 def stop_verdict(by: str) -> Verdict:
-    """Give the verdict of a job that a user stopped."""
+    """Return the verdict of a job that a user stopped."""
     return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, msg("Stopped by {user}.", user=by))
 
 
 def time_limit_verdict(seconds: int) -> Verdict:
-    """Give the verdict of an attempt that ran for as long as it might: as if its user had stopped it."""
+    """Return the verdict of an attempt that ran for as long as it might: as if its user had stopped it."""
     reason = msg(
         "Stopped after running for its time limit of {seconds} s (extras.maxRunSeconds, or the limit of its "
         "virtual cluster).",
@@ -102,7 +102,7 @@ def time_limit_verdict(seconds: int) -> Verdict:
 
 
 def ports_verdict() -> Verdict:
-    """Give the verdict of an attempt for which other programs leave too few ports."""
+    """Return the verdict of an attempt for which other programs leave too few ports."""
     reason = msg(
         "Other programs have so many ports of this machine that too few are left to choose from. Ask for "
         "fewer ports or tasks, or end what holds them."
@@ -111,7 +111,7 @@ def ports_verdict() -> Verdict:
 
 
 def preempt_verdict(virtual_cluster: str) -> Verdict:
-    """Give the verdict of an attempt that was stopped because others need what it had borrowed."""
+    """Return the verdict of an attempt that was stopped because others need what it had borrowed."""
     reason = msg(
         "Preempted: virtual cluster {vc} had borrowed its resources, and another one, to which they are "
         "guaranteed, needs them.",
@@ -121,7 +121,7 @@ def preempt_verdict(virtual_cluster: str) -> Verdict:
 
 
 def as_held(task: Task, event: Ended) -> Ended:
-    """Give the end of a held task as its command had ended, whatever ended its container."""
+    """Return the end of a held task as its command had ended, whatever ended its container."""
     if task.held is None or task.held_cause is None:
         return event
     return Ended(task.ref, event.time, task.held_cause, task.exit_code)

@@ -77,16 +77,16 @@ class Core:
 
     @property
     def cluster(self) -> Cluster:
-        """Give the nodes and what is free on them."""
+        """Return the nodes and what is free on them."""
         return self.dispatcher.cluster
 
     @property
     def queue(self) -> Queue[Shape]:
-        """Give the jobs that wait for resources."""
+        """Return the jobs that wait for resources."""
         return self.dispatcher.queue
 
     def unended(self, user: str) -> Collection[Job]:
-        """Give the jobs of a user that have not ended."""
+        """Return the jobs of a user that have not ended."""
         return self._unended.get(user, {}).values()
 
     def restore(self, jobs: Iterable[Job]) -> Outcome:
@@ -110,7 +110,7 @@ class Core:
         return outcome
 
     def in_order(self, event: Event) -> Event:
-        """Give an event with a time that is not before what is told of its job already.
+        """Return an event with a time that is not before what is told of its job already.
 
         What happened while the service was down is told by the machine's clock, which may have been set.
         """
@@ -158,11 +158,11 @@ class Core:
         self._schedule(self._latest, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:
-        """Give what a task was given."""
+        """Return what a task was given."""
         return role_demand(job.spec, job.spec.role(task.ref.role), self.settings.default_storage_gb)
 
     def run_seconds(self, spec: JobSpec) -> int | None:
-        """Give how long an attempt may run: as the job says, at most as its virtual cluster allows."""
+        """Return how long an attempt may run: as the job says, at most as its virtual cluster allows."""
         cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
         asked = spec.max_run_seconds
         if cluster is None:
@@ -287,7 +287,7 @@ class Core:
         )
 
     def _on_ports_taken(self, event: PortsTaken, outcome: Outcome) -> None:
-        """Give those tasks other ports, before any of the gang starts: each is told the ports of all."""
+        """Return those tasks other ports, before any of the gang starts: each is told the ports of all."""
         job = self.jobs.get(event.job_id)
         attempt = job.attempt if job is not None else None
         if job is None or attempt is None or attempt.number != event.attempt or attempt.verdict is not None:

@@ -41,7 +41,7 @@ class Task:
 
     @property
     def shown_container_id(self) -> str:
-        """Give what it has as PAI_CONTAINER_ID; empty before it started. Docker takes it for its own id."""
+        """Return what it has as PAI_CONTAINER_ID; empty before it started. Docker takes it for its own id."""
         return self.ref.name if self.container_id else ""
 
 
@@ -72,19 +72,19 @@ class Attempt:
 
     @property
     def state(self) -> State:
-        """Give the attempt's state: how it came out only when all its tasks have ended."""
+        """Return the attempt's state: how it came out only when all its tasks have ended."""
         if self.verdict is not None and self.completed is not None:
             return self.verdict.state
         return State.RUNNING if self.launched is not None else State.WAITING
 
     @property
     def is_released(self) -> bool:
-        """Tell whether nothing of it runs or may still be started."""
+        """Return whether nothing of it runs or may still be started."""
         return self.verdict is not None and all(task.state.ended for task in self.tasks.values())
 
     @property
     def running_sub_state(self) -> SubState:
-        """Tell what a job does whose tasks have all started."""
+        """Return what a job does whose tasks have all started."""
         held = any(task.held is not None and not task.state.ended for task in self.tasks.values())
         return SubState.DEBUG_HELD if held else SubState.RUNNING
 
@@ -101,7 +101,7 @@ class RetryCounts:
 
     @property
     def total(self) -> int:
-        """Give the number of retries."""
+        """Return the number of retries."""
         return self.user + self.platform + self.resource
 
 
@@ -138,12 +138,12 @@ class Job:
 
     @property
     def name(self) -> str:
-        """Give the jobName."""
+        """Return the jobName."""
         return self.spec.name
 
     @property
     def is_decided(self) -> bool:
-        """Tell whether the job has ended, or is ending: no other attempt follows."""
+        """Return whether the job has ended, or is ending: no other attempt follows."""
         return self.verdict is not None
 
     def enter(self, sub_state: SubState) -> None:
@@ -160,7 +160,7 @@ class Job:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Give the place in the queue of its virtual cluster: lower comes first."""
+        """Return the place in the queue of its virtual cluster: lower comes first."""
         return -(self.spec.priority if self.priority is None else self.priority), self.order
 
     def latest_time(self) -> int:
@@ -178,7 +178,7 @@ class Job:
         return [attempt.tasks[role.name, index] for role in roles for index in range(role.task_number)]
 
     def place_in_gang(self, ref: TaskRef) -> int:
-        """Give a task's place in that order."""
+        """Return a task's place in that order."""
         before = 0
         for role in self.spec.task_roles:
             if role.name == ref.role:

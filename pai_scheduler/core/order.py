@@ -12,7 +12,7 @@ from .model import Job
 
 
 def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Reordered) -> list[Job]:
-    """Change the orders and priorities that make a job's new rank; give the jobs that were changed.
+    """Change the orders and priorities that make a job's new rank; return the jobs that were changed.
 
     Those between its old and its new place move up or down by one: each gets its neighbour's order.
     """
@@ -47,7 +47,7 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
 
 
 def _order_before(first: Job, jobs: Iterable[Job]) -> int:
-    """Give an order before the first job's that no other has.
+    """Return an order before the first job's that no other has.
 
     Who runs now may come back to the queue with the order it has: of two with the same, neither could move.
     """
@@ -59,7 +59,7 @@ def _order_before(first: Job, jobs: Iterable[Job]) -> int:
 
 
 def message(job: Job, event: Reordered) -> Message:
-    """Say what was done."""
+    """Return what was done."""
     if event.place is None:
         return msg("{user} gave it priority {priority}.", user=event.by, priority=-job.rank[0])
     return msg("{user} moved it in the queue.", user=event.by)

@@ -90,7 +90,7 @@ class VirtualClusterUse:
 
 
 def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
-    """Say what submitting a valid job would do now."""
+    """Return what submitting a valid job would do now."""
     gang = gang_of(spec, core.settings.default_storage_gb)
     found = feasibility(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
     reason = found.reason
@@ -136,7 +136,7 @@ def queued_jobs(
 
 
 def queued_job(core: Core, position: QueuePosition) -> QueuedJob | None:
-    """Give the job at a position; None where it is there no more."""
+    """Return the job at a position; None where it is there no more."""
     job_id = position[1]
     if job_id not in core.queue or core.queue.rank(job_id) != position[0]:
         return None
@@ -144,7 +144,7 @@ def queued_job(core: Core, position: QueuePosition) -> QueuedJob | None:
 
 
 def positions_of(core: Core, jobs: Iterable[Job], virtual_cluster: str) -> list[QueuePosition]:
-    """Tell where jobs stand in the queue of a virtual cluster, those that do."""
+    """Return where jobs stand in the queue of a virtual cluster, those that do."""
     queue = core.queue
     return [
         (queue.rank(job.id), job.id)
@@ -161,7 +161,7 @@ def _queued(core: Core, job_id: str, place: int) -> QueuedJob:
 
 
 def waiting_reason(core: Core, job: Job, now: int) -> Message | None:
-    """Say why a job waits, or for what its end does; None where it runs or has ended.
+    """Return why a job waits, or for what its end does; None where it runs or has ended.
 
     `now` in ms since the epoch.
     """
@@ -195,7 +195,7 @@ def _waits_for(core: Core, job: Job, now: int) -> Message:
 
 
 def _lacks(core: Core, job: Job, now: int) -> Message:
-    """Say what is missing, and what would free it."""
+    """Return what is missing, and what would free it."""
     found = obstacle(core.dispatcher, job.id)
     reason = found.reason or msg("it is its turn.")
     if found.fits is Fits.NEVER:
@@ -288,7 +288,7 @@ def virtual_cluster_uses(
 
 
 def _holding(core: Core) -> Iterable[tuple[Job, Task]]:
-    """Give the tasks that hold resources."""
+    """Return the tasks that hold resources."""
     for job in core.jobs.values():
         for task in job.attempt.tasks.values() if job.attempt else ():
             if not task.state.ended:

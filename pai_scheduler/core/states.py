@@ -17,7 +17,7 @@ class State(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Tell whether this state is final: nothing runs, nothing is held, nothing more is told."""
+        """Return whether this state is final: nothing runs, nothing is held, nothing more is told."""
         return self not in (State.WAITING, State.RUNNING)
 
 

@@ -34,7 +34,7 @@ class Timers:
             self._times.pop((job_id, timer), None)
 
     def get(self, job_id: str, timer: Timer) -> int | None:
-        """Tell when a timer rings; None: it does not."""
+        """Return when a timer rings; None: it does not."""
         return self._times.get((job_id, timer))
 
     def due(self, now: int) -> Iterator[tuple[str, Timer]]:
@@ -45,12 +45,12 @@ class Timers:
             yield job_id, timer
 
     def next(self) -> int | None:
-        """Tell when the next timer rings; None: there is none."""
+        """Return when the next timer rings; None: there is none."""
         first = self._first()
         return None if first is None else first[0]
 
     def all(self, timer: Timer) -> dict[str, int]:
-        """Give the times of one purpose, by job."""
+        """Return the times of one purpose, by job."""
         return {job_id: time for (job_id, purpose), time in self._times.items() if purpose is timer}
 
     def _first(self) -> tuple[int, str, Timer] | None:

@@ -79,7 +79,7 @@ def earlier_life(folder: Path) -> list[str]:
 
 
 def owner_of(folder: Path) -> DatabaseOwner | None:
-    """Give the database to which a folder belongs; None where it belongs to none yet."""
+    """Return the database to which a folder belongs; None where it belongs to none yet."""
     try:
         words = (folder / _OWNER).read_text(encoding="utf-8").split()
     except FileNotFoundError:

@@ -61,7 +61,7 @@ class Cgroups:
 
     @property
     def unlimited(self) -> Message | None:
-        """Say what cannot be limited, and why; None where all can."""
+        """Return what cannot be limited, and why; None where all can."""
         missing = [name for name in _CONTROLLERS if name not in self.controllers and name not in self.parents]
         if not missing:
             return None
@@ -74,7 +74,7 @@ class Cgroups:
         )
 
     def plan(self, task: str, *, cpus: int, memory_mb: int, pids: int) -> list[GroupSpec]:
-        """Say which groups a task is to be in, with which limits (memory in MB)."""
+        """Return which groups a task is to be in, with which limits (memory in MB)."""
         memory = str(memory_mb * 1024 * 1024)
         specs: dict[str, GroupSpec] = {}
 
@@ -151,7 +151,7 @@ def own_mounts() -> list[CgroupMount]:
 
 
 def own_limits(mounts: Sequence[CgroupMount]) -> tuple[float | None, int | None]:
-    """Give the processors and the memory (bytes) that this process is limited to itself; None: no limit."""
+    """Return the processors and the memory (bytes) that this process is limited to itself; None: no limit."""
     cpus: list[float] = []
     memory: list[int] = []
     for mount in mounts:

@@ -27,12 +27,12 @@ _BLOCK = 512
 
 
 def is_beyond(size: int, gb: int) -> bool:
-    """Tell whether so many bytes are more than a limit in GB (2^30 bytes, as Docker's own quotas)."""
+    """Return whether so many bytes are more than a limit in GB (2^30 bytes, as Docker's own quotas)."""
     return size > max(gb * _GB, _LEAST_LIMIT)
 
 
 def filled_the_disk() -> Message:
-    """Say why a task was ended that kept within its own limits."""
+    """Return why a task was ended that kept within its own limits."""
     return msg(
         "The disk of the scheduler's data folder was full, and of all tasks this one was filling it fastest "
         "with its log and its files, so it was ended. Write less, or ask the administrator for a larger disk."
@@ -40,7 +40,7 @@ def filled_the_disk() -> Message:
 
 
 def size_of(folder: Path) -> int:
-    """Give what a folder of few files takes on its disk, in bytes."""
+    """Return what a folder of few files takes on its disk, in bytes."""
     size = 0
     for size in sizes(folder):  # noqa: B007 - the last one counts
         pass
@@ -55,7 +55,7 @@ class DiskMeter:
         self._measuring = 0
 
     async def follow(self, *folders: Path) -> AsyncIterator[int]:
-        """Give the size of folders together, in bytes, again and again."""
+        """Return the size of folders together, in bytes, again and again."""
         self._measuring += 1
         try:
             while True:
@@ -86,7 +86,7 @@ class DiskMeter:
 
 
 def sizes(*folders: Path) -> Iterator[int]:
-    """Go through folders; give what was found so far (bytes on disk), slice by slice, the whole at last.
+    """Go through folders; return what was found so far (bytes on disk), slice by slice, the whole at last.
 
     A file with several names counts once. What vanishes or may not be looked at meanwhile counts nothing;
     other file systems that are mounted inside are not gone into.

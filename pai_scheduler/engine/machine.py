@@ -35,7 +35,7 @@ def this_machine(name: str | None, storage_gb: int) -> Node:
 
 
 def free_disk_gb(folder: Path) -> int:
-    """Give what is free on the disk that holds a folder, in GB."""
+    """Return what is free on the disk that holds a folder, in GB."""
     return shutil.disk_usage(folder).free // _GB
 
 

@@ -182,11 +182,11 @@ class Engine(Protocol):
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
+        """Return the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
 
     @property
     def storage_host(self) -> str | None:
-        """Give the host name by which tasks reach this service for the storage, and which names nothing else.
+        """Return the host name by which tasks reach this service for the storage, and nothing else.
 
         A netrc entry counts for all ports of its host, and Python's `requests` puts it in the place of an
         `Authorization` that a program gave. None: tasks have no such name.
@@ -194,7 +194,7 @@ class Engine(Protocol):
 
     @property
     def bridge_address(self) -> str | None:
-        """Give this host's address for tasks that its loopback address is not for; None: there are none."""
+        """Return this host's address for tasks that its loopback address is not for; None: there are none."""
 
     async def start(self) -> None:
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
@@ -203,10 +203,10 @@ class Engine(Protocol):
         """Let go; tasks run on."""
 
     async def nodes(self) -> Sequence[Node]:
-        """Give this engine's machines as they are (GPUs asked from NVML)."""
+        """Return this engine's machines as they are (GPUs asked from NVML)."""
 
     async def refuses_image(self, image: str) -> Message | None:
-        """Say why no task may have an image, as far as that can be told at once; None where one may."""
+        """Return why no task may have an image, as far as that can be told at once; None where one may."""
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """After a start of the service, take up every expected task and end every other that has our names.
@@ -239,7 +239,7 @@ class Engine(Protocol):
         """
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        """Give the bytes that each running task has on the data folder's disk, its log among them."""
+        """Return the bytes that each running task has on the data folder's disk, its log among them."""
 
     async def end_for_room(self, task: TaskRef) -> None:
         """End a running task at once because the data folder's disk is full: its `Ended` has cause DISK."""
@@ -248,25 +248,25 @@ class Engine(Protocol):
         """Remove what an ended gang left (containers, network, scratch); logs stay. Idempotent."""
 
     def events(self) -> AsyncIterator[EngineEvent]:
-        """Give events as they come, for as long as the engine is open; after a break it resumes by itself."""
+        """Return events as they come, while the engine is open; after a break it resumes by itself."""
 
     async def forget(self, task: TaskRef) -> None:
         """Remove the log of an ended task, and whatever else is kept of it. Idempotent."""
 
     def work_dir(self, task: TaskRef) -> str:
-        """Give a task's working folder as the task sees it (`PAI_WORK_DIR`)."""
+        """Return a task's working folder as the task sees it (`PAI_WORK_DIR`)."""
 
     def private_dir(self, task: TaskRef) -> str:
-        """Give the folder of a task's `Launch.files` as the task sees it."""
+        """Return the folder of a task's `Launch.files` as the task sees it."""
 
     def code_dir(self, code: Path) -> str:
-        """Give the place where tasks see the folder `Launch.code`, read-only."""
+        """Return the place where tasks see the folder `Launch.code`, read-only."""
 
     def log(self, task: TaskRef) -> TaskLog:
-        """Give a task's log, which outlives the task."""
+        """Return a task's log, which outlives the task."""
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task; None where it does not run."""
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""
+        """Return where a running task's SSH server listens, started if need be; NoWayInError says why not."""

@@ -53,7 +53,7 @@ class _Flight:
 
     @property
     def is_killed(self) -> bool:
-        """Tell whether all of its tasks are to end."""
+        """Return whether all of its tasks are to end."""
         return all(member.task in self.killed for member in self.gang.members)
 
 

@@ -42,7 +42,7 @@ class Reader:
             raise not_read(error) from error
 
     async def find(self, principal: Principal, owner: str, name: str) -> Job:
-        """Give a job; another user's is not found, whether it exists or not."""
+        """Return a job; another user's is not found, whether it exists or not."""
         job = None
         if principal.may_act_for(owner):
             job = await self.read(self._store.job, owner, name)

@@ -190,7 +190,7 @@ class Writer:
         return []
 
     async def _start_over(self, entries: list[_Entry], error: StoreError) -> list[_Entry]:
-        """Nothing of the group was kept: go back to what the database holds; give the events to try again."""
+        """Nothing of the group was kept: go back to what the database holds; return what to try again."""
         self.failures += 1
         _log.error("the database did not take %d events, trying again: %s", len(entries), error)
         _refuse(entries, not_written(error))

@@ -55,7 +55,7 @@ class FolderCache:
     async def fetch(
         self, files: Files, principal: Principal, path: StoragePath, limit: Limit, job_id: str, name: str
     ) -> Path:
-        """Give the copy of a folder that a job has under a name, made now if need be; StorageError."""
+        """Return the copy of a folder that a job has under a name, made now if need be; StorageError."""
         self._jobs.add(job_id)
         place = self._folder / job_id / name
         if await asyncio.to_thread(place.exists):
@@ -74,7 +74,7 @@ class FolderCache:
         return place
 
     def keeps(self, job_id: str) -> bool:
-        """Tell whether a job may have something here."""
+        """Return whether a job may have something here."""
         return job_id in self._jobs
 
     async def forget(self, job_id: str) -> None:
@@ -168,7 +168,7 @@ def _finish(file: BinaryIO, permission: int) -> None:
 
 
 def _settle(part: Path, place: Path) -> None:
-    """Give what was fetched its name; nobody writes to it from now on."""
+    """Return what was fetched its name; nobody writes to it from now on."""
     place.parent.mkdir(parents=True, exist_ok=True)
     for above, _, _ in os.walk(part, topdown=False):
         if Path(above) != part:

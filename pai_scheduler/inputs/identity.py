@@ -50,16 +50,16 @@ class JobIdentities:
         await self.files.close()
 
     def token(self, job: Job) -> str:
-        """Give what a job's tasks prove themselves with."""
+        """Return what a job's tasks prove themselves with."""
         return self._tokens.token(job.id)
 
     async def user_of(self, job: Job) -> Principal:
-        """Give a job's user with the groups of now; never as an administrator, whatever the user is."""
+        """Return a job's user with the groups of now; never as an administrator, whatever the user is."""
         known = await self._find_user(job.user)
         return replace(known, admin=False) if known is not None else Principal(job.user)
 
     async def holder(self, token: str, find_job: Callable[[str], Job | None]) -> Principal | None:
-        """Tell in whose name a token speaks; None where it is not that of a job that has not ended.
+        """Return in whose name a token speaks; None where it is not that of a job that has not ended.
 
         It counts to the end of the last task, which may save its results when it is told to end.
         """
@@ -70,7 +70,7 @@ class JobIdentities:
         return replace(await self._remembered(job), is_job=True)
 
     async def _remembered(self, job: Job) -> Principal:
-        """Give a job's user as not long ago: tasks ask often, and go on while the Hub is down."""
+        """Return a job's user as not long ago: tasks ask often, and go on while the Hub is down."""
         now = time.monotonic()
         principal, until = self._users.get(job.user, (None, 0.0))
         if principal is None or now >= until:

@@ -89,7 +89,7 @@ class JobInputs:
         await self._data.keep_only(jobs)
 
     def keeps(self, job_id: str) -> bool:
-        """Tell whether something was fetched for a job."""
+        """Return whether something was fetched for a job."""
         return self._code.keeps(job_id) or self._data.keeps(job_id)
 
     async def forget(self, job_id: str) -> None:
@@ -116,7 +116,7 @@ class JobInputs:
         return await self._fetch(job, uris)
 
     def told(self, spec: JobSpec) -> JobSpec:
-        """Give a job as its tasks are told of it: the storage under the name by which they reach it."""
+        """Return a job as its tasks are told of it: the storage under the name by which they reach it."""
         told = self._files.names.told
         return replace(
             spec,
@@ -203,5 +203,5 @@ def _about(field: str, uri: str) -> Iterator[None]:
 
 
 def names_files(spec: JobSpec) -> bool:
-    """Tell whether a job needs a storage to start."""
+    """Return whether a job needs a storage to start."""
     return bool(spec.auth_file or spec.code_dir or spec.output_dir or spec.mounts)

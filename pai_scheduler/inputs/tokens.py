@@ -23,11 +23,11 @@ class JobTokens:
         return cls(kept_secret(folder / "job-tokens.key"))
 
     def token(self, job_id: str) -> str:
-        """Give a job's token."""
+        """Return a job's token."""
         return f"{_PREFIX}{job_id}-{self._proof(job_id)}"
 
     def job_of(self, token: str) -> str | None:
-        """Tell whose token this is, by the job's id; None where it is none of ours."""
+        """Return whose token this is, by the job's id; None where it is none of ours."""
         prefix, _, rest = token.partition("-")
         job_id, _, proof = rest.rpartition("-")
         genuine = hmac.compare_digest(self._proof(job_id).encode(), proof.encode("utf-8", "surrogatepass"))

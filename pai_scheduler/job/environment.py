@@ -31,11 +31,11 @@ class GpuLike(Protocol):
 
     @property
     def index(self) -> int:
-        """Give the GPU's number on its node."""
+        """Return the GPU's number on its node."""
 
     @property
     def uuid(self) -> str:
-        """Give NVIDIA's name for it, empty where not known."""
+        """Return NVIDIA's name for it, empty where not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def task_environment(
     shared: Mapping[str, str] | None = None,
     access: StorageAccess | None = None,
 ) -> Mapping[str, str]:
-    """Give the environment of one task.
+    """Return the environment of one task.
 
     `addresses` and `ports` hold every task of the gang, `ports` by label and with `http` and `ssh`.
     `gpus` are those that this task may see, in the order in which it sees them. `work_dir` is the task's
@@ -132,7 +132,7 @@ def gang_environment(
     addresses: Mapping[MemberKey, str],
     ports: Mapping[MemberKey, Mapping[str, Sequence[int]]],
 ) -> Mapping[str, str]:
-    """Give what all tasks of a gang are told about each other; the parameters are `task_environment`'s."""
+    """Return what all tasks of a gang are told about each other; the parameters are `task_environment`'s."""
     variables = _gang_variables(spec, addresses, ports)
     return {name: value for name, value in variables.items() if _fits(name, value)}
 
@@ -258,7 +258,7 @@ class _MemberPlace:
 def _about_role(
     role: TaskRole, members: Sequence[_MemberPlace], name: str, labels: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Give the variables about a role, with `name` for it and `labels` for its port labels."""
+    """Return the variables about a role, with `name` for it and `labels` for its port labels."""
     resource = (role.gpu_number, role.cpu_number, role.memory_mb, role.shm_mb)
     yield f"PAI_TASK_ROLE_TASK_COUNT_{name}", str(role.task_number)
     yield f"PAI_RESOURCE_{name}", ",".join(map(str, resource))

@@ -111,17 +111,17 @@ _NEXT: Mapping[Behavior, Message] = {
 
 
 def meaning(row: int) -> Message:
-    """Say what a row of the exit table means; KeyError where there is none."""
+    """Return what a row of the exit table means; KeyError where there is none."""
     return _MEANINGS[row]
 
 
 def what_follows(row: int) -> Message:
-    """Say what the scheduler does after an end of this kind; KeyError where the table has no such row."""
+    """Return what the scheduler does after an end of this kind; KeyError where the table has no such row."""
     return _NEXT[exit_spec(row).behavior]
 
 
 def meaning_of_exit(row: int, code: int) -> Message:
-    """Say what an end means that this row decides, where the command itself ended with `code`."""
+    """Return what an end means that this row decides, where the command itself ended with `code`."""
     if row == USER_COMMAND_FAILED:
         if code == _CANNOT_RUN:
             return msg(
@@ -137,7 +137,7 @@ def meaning_of_exit(row: int, code: int) -> Message:
 
 
 def shown_name(phrase: str) -> str:
-    """Give the table's word for an end without the part of OpenPAI that did it: here that is another."""
+    """Return the table's word for an end without the part of OpenPAI that did it: here that is another."""
     return _PARTS_OF_OPENPAI.sub("", phrase)
 
 

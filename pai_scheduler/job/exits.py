@@ -52,7 +52,7 @@ _SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 
 @cache
 def exit_table() -> Mapping[int, ExitRow]:
-    """Give the whole table by code; read once."""
+    """Return the whole table by code; read once."""
     text = (resources.files(__package__) / "exit-spec.tsv").read_text(encoding="utf-8")
     rows = csv.DictReader(text.splitlines(), delimiter="\t")
     specs = (ExitRow(int(row.pop("code")), behavior=Behavior(row.pop("behavior")), **row) for row in rows)
@@ -60,12 +60,12 @@ def exit_table() -> Mapping[int, ExitRow]:
 
 
 def exit_spec(code: int) -> ExitRow:
-    """Give the row of a code that the platform itself found; KeyError where the table has none."""
+    """Return the row of a code that the platform itself found; KeyError where the table has none."""
     return exit_table()[code]
 
 
 def spec_of_user_exit(code: int, oom: bool = False) -> ExitRow:
-    """Give the row that decides for a user's command that ended with `code` (128 + n for signal n).
+    """Return the row that decides for a user's command that ended with `code` (128 + n for signal n).
 
     `oom`: the kernel ended it for its memory limit. A command that itself exits with the number of a
     finding of the platform (154, 193, 196, 198, 255, 256, or a negative one) failed like any other.

@@ -16,5 +16,5 @@ def folder_name(name: str) -> str:
 
 
 def uri_name(user: str) -> str:
-    """Give what a user's folders are called in a URI: nearly always the user's name."""
+    """Return what a user's folders are called in a URI: nearly always the user's name."""
     return folder_name(user).replace("%", "%25")

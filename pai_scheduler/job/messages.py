@@ -41,7 +41,7 @@ class Message:
     plural: str | None = None
 
     def in_locale(self, locale: str) -> str:
-        """Give the sentence in `locale` ("zh_CN"), in English where no translation exists."""
+        """Return the sentence in `locale` ("zh_CN"), in English where no translation exists."""
         values = {
             key: value.in_locale(locale) if isinstance(value, Message) else value
             for key, value in self.values.items()
@@ -68,13 +68,13 @@ def counted(one: str, many: str, /, **values: Any) -> Message:
 
 
 def translate(template: str, locale: str, package: str = "pai_scheduler") -> str:
-    """Give the template in another language, or as it is."""
+    """Return the template in another language, or as it is."""
     # (gettext's translation of nothing is the head of the file)
     return _translations(package, locale).gettext(template) if template else template
 
 
 def translate_counted(one: str, many: str, count: float, locale: str, package: str = "pai_scheduler") -> str:
-    """Give the one of two templates that fits a number, in another language or as it is."""
+    """Return the one of two templates that fits a number, in another language or as it is."""
     # what is not whole has the form of many in English; other languages of ours have one form
     whole = int(count) if count == int(count) else 2
     return _translations(package, locale).ngettext(one, many, whole)

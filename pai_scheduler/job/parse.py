@@ -50,7 +50,7 @@ def build_spec(config: Mapping[str, Any]) -> JobSpec:
 
 
 def config_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a valid job JSON as it is kept: as submitted, typed, without `tmp` and without defaults."""
+    """Return a valid job JSON as it is kept: as submitted, typed, without `tmp` and without defaults."""
     kept = {name: value for name, value in config.items() if name != "tmp"}
     typed: dict[str, Any] = _typed(kept, job_schema())
     return typed

@@ -32,12 +32,12 @@ def field_name(path: Path) -> str:
 
 
 def shown_name(name: str) -> str:
-    """Give a name as it is, or quoted and shortened where it is no plain word."""
+    """Return a name as it is, or quoted and shortened where it is no plain word."""
     return name if _PLAIN.fullmatch(name) and len(name) <= _LONGEST else quoted(name)
 
 
 def quoted(text: str) -> str:
-    r"""Give a text in quotes as JSON writes it (a line break is seen as `\n`), shortened for a sentence."""
+    r"""Return a text in quotes as JSON writes it (a line break is seen as `\n`), shortened for a sentence."""
     cut = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
     return printable(json.dumps(cut, ensure_ascii=False))
 
@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 
 
 def kind_of(value: object) -> Message | str:
-    """Say what a JSON value is: `the text "2"`, `the number 1.5`, `a list` …"""
+    """Return what a JSON value is: `the text "2"`, `the number 1.5`, `a list` …"""
     if isinstance(value, bool):
         return "true" if value else "false"
     match value:

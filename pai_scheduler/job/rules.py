@@ -143,14 +143,14 @@ def _too_long(field: str, size: int, limit: int) -> Message:
 
 
 def _objects(value: object, most: int) -> list[tuple[int, Mapping[str, Any]]]:
-    """Give the entries that are objects, with their places."""
+    """Return the entries that are objects, with their places."""
     if not isinstance(value, list):
         return []
     return [(index, item) for index, item in enumerate(value[:most]) if isinstance(item, dict)]
 
 
 def _number(item: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> int | None:
-    """Give a number or its default; None where the schema refuses it."""
+    """Return a number or its default; None where the schema refuses it."""
     value = _whole(item.get(name, limits[name]["default"]))
     return (
         value if value is not None and limits[name]["minimum"] <= value <= limits[name]["maximum"] else None
@@ -158,7 +158,7 @@ def _number(item: Mapping[str, Any], name: str, limits: Mapping[str, Any]) -> in
 
 
 def _whole(value: object) -> int | None:
-    """Give a JSON integer (1.0 is one); None for anything else."""
+    """Return a JSON integer (1.0 is one); None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():

@@ -11,14 +11,14 @@ from typing import Any
 
 @cache
 def job_schema() -> Mapping[str, Any]:
-    """Give the schema (draft 2020-12) of job-contract.md, section 1; read once, not to be changed."""
+    """Return the schema (draft 2020-12) of job-contract.md, section 1; read once, not to be changed."""
     text = (resources.files(__package__) / "schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
 
 
 def resolve(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give a part of the job schema with its `$ref` (always to our own `$defs`) followed."""
+    """Return a part of the job schema with its `$ref` (always to our own `$defs`) followed."""
     reference = schema.get("$ref")
     if reference is None:
         return schema

@@ -134,7 +134,7 @@ def _property_names(
 
 
 def _entries(value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Give the entries of an object; one that is too large says so, and is not looked through to its end."""
+    """Return the entries of an object; one that is too large says so, and is not read to its end."""
     if isinstance(value, dict):
         most = schema.get("maxProperties")
         for number, (name, item) in enumerate(value.items()):

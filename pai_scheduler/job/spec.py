@@ -54,7 +54,7 @@ class TaskRole:
 
     @property
     def all_ports(self) -> tuple[PortRequest, ...]:
-        """Give the listed ports and those every role has (`http`, `ssh`)."""
+        """Return the listed ports and those every role has (`http`, `ssh`)."""
         listed = {port.label for port in self.ports}
         return self.ports + tuple(PortRequest(label, 0, 1) for label in STANDARD_PORTS if label not in listed)
 
@@ -79,44 +79,44 @@ class JobSpec:
 
     @property
     def is_debug(self) -> bool:
-        """Tell whether a failed task keeps its container (`jobEnvs.isDebug`)."""
+        """Return whether a failed task keeps its container (`jobEnvs.isDebug`)."""
         return self.envs.get("isDebug") in (True, "true")
 
     @property
     def priority(self) -> int:
-        """Give `extras.priority`: 0–100, higher comes first within its virtual cluster."""
+        """Return `extras.priority`: 0–100, higher comes first within its virtual cluster."""
         return int(self.extras.get("priority", DEFAULT_PRIORITY))
 
     @property
     def max_run_seconds(self) -> int | None:
-        """Give `extras.maxRunSeconds`: how long an attempt may run; None: as the virtual cluster has it."""
+        """Return `extras.maxRunSeconds`: how long an attempt may run; None: as the virtual cluster has it."""
         return self.extras.get("maxRunSeconds")
 
     @property
     def mounts(self) -> tuple[MountRequest, ...]:
-        """Give `extras.mounts`: folders of the storage that tasks find as folders."""
+        """Return `extras.mounts`: folders of the storage that tasks find as folders."""
         return tuple(
             MountRequest(mount["source"], mount["target"]) for mount in self.extras.get("mounts", ())
         )
 
     @property
     def home(self) -> str:
-        """Give `extras.home`: where tasks find their user's home that stays; empty: nowhere."""
+        """Return `extras.home`: where tasks find their user's home that stays; empty: nowhere."""
         return str(self.extras.get("home", ""))
 
     @property
     def preemptible(self) -> bool:
-        """Tell whether the job may be stopped for others, and so may borrow (`extras.preemptible`)."""
+        """Return whether the job may be stopped for others, and so may borrow (`extras.preemptible`)."""
         return bool(self.extras.get("preemptible", True))
 
     @property
     def total_tasks(self) -> int:
-        """Give the number of tasks in all roles."""
+        """Return the number of tasks in all roles."""
         return sum(role.task_number for role in self.task_roles)
 
     @property
     def total_gpus(self) -> int:
-        """Give the number of GPUs that all tasks take together."""
+        """Return the number of GPUs that all tasks take together."""
         return sum(role.task_number * role.gpu_number for role in self.task_roles)
 
     def role(self, name: str) -> TaskRole:

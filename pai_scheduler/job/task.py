@@ -23,7 +23,7 @@ class TaskRef(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Give the name of everything an engine starts for this task.
+        """Return the name of everything an engine starts for this task.
 
         It is unique and stands in file, container and cgroup names alike. The only character of
         a role that Docker refuses is `~`; `-` takes its place, which no role name contains.
@@ -32,7 +32,7 @@ class TaskRef(NamedTuple):
 
     @property
     def hostname(self) -> str:
-        """Give the name by which the other tasks of the job reach this one: `<role>-<index>`."""
+        """Return the name by which the other tasks of the job reach this one: `<role>-<index>`."""
         return f"{self.role}-{self.index}"
 
     @classmethod

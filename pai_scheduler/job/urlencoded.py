@@ -86,7 +86,7 @@ def _typed_text(text: str, types: tuple[str, ...]) -> Any:
 
 
 def _is_list(tree: _Tree) -> bool:
-    """Tell whether keys are the numbers of a list; only asked where the schema does not say."""
+    """Return whether keys are the numbers of a list; only asked where the schema does not say."""
     return all(key == str(number) for number, key in enumerate(tree))
 
 

@@ -46,7 +46,7 @@ def validate(config: object) -> list[SpecError]:
 
 
 def warnings(config: object) -> list[Message]:
-    """Tell what a valid job says that has no effect."""
+    """Return what a valid job says that has no effect."""
     if isinstance(config, dict) and "killAllOnCompletedTaskNumber" in config:
         return [
             msg(

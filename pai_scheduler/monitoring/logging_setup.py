@@ -33,7 +33,7 @@ _bound: ContextVar[Mapping[str, object]] = ContextVar("_bound", default=MappingP
 
 @contextmanager
 def about(task: TaskRef | None = None, /, **fields: object) -> Iterator[None]:
-    """Say what everything logged within is about: a task, or any of `FIELDS`."""
+    """Return what everything logged within is about: a task, or any of `FIELDS`."""
     if task is not None:
         fields = {"job": task.job_id, "attempt": task.attempt, "task": task.hostname, **fields}
     token = _bound.set({**_bound.get(), **fields})
@@ -63,7 +63,7 @@ def log_story(entry: JobEvent, job: Job | None) -> None:
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Give what a record is about: what was bound, then what it says itself (`extra`)."""
+    """Return what a record is about: what was bound, then what it says itself (`extra`)."""
     own = {name: value for name in FIELDS if (value := record.__dict__.get(name)) is not None}
     return {**_bound.get(), **own}
 

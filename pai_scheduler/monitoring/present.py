@@ -46,7 +46,7 @@ class Present(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give all metrics."""
+        """Return all metrics."""
         facts = self._facts()
         yield from _jobs(facts.tally)
         yield from _resources(facts.nodes, facts.tally)

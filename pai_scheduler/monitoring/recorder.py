@@ -77,7 +77,7 @@ class Recorder:
         self.latest.pop(task, None)
 
     async def recording(self, task: TaskRef, after: int = 0) -> Recording:
-        """Give what was recorded of a task later than `after` (ms since the epoch)."""
+        """Return what was recorded of a task later than `after` (ms since the epoch)."""
         points = await asyncio.to_thread(self._read, task)
         return Recording(
             _interval(points, self._interval),
@@ -129,7 +129,7 @@ class Recorder:
 
 
 def _interval(points: Sequence[Point], usual: float) -> float:
-    """Give the usual distance (seconds) of the newest points."""
+    """Return the usual distance (seconds) of the newest points."""
     times = [point.time for point in points[-series.NEWEST :]]
     gaps = [(later - earlier) / 1000 for earlier, later in itertools.pairwise(times)]
     return round(max(usual, statistics.median(gaps)), 1) if gaps else usual

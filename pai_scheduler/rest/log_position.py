@@ -56,7 +56,7 @@ class LogPosition:
         return LogPart(data, self.offset)
 
     def _own(self, data: bytes, at: int) -> int:
-        """Give the length of what is the log's own: to the end of a line where the next one has a time."""
+        """Return the length of what is the log's own: to the end of a line where the next one has a time."""
         end = len(data)
         if self._gap is not None:
             end = min(end, at + self._gap[0] - self.offset)

@@ -18,11 +18,11 @@ class Principal:
     is_job: bool = False
 
     def may_act_for(self, owner: str) -> bool:
-        """Tell whether this caller sees and touches what is `owner`'s: their own, admins everybody's."""
+        """Return whether this caller sees and touches what is `owner`'s: their own, admins everybody's."""
         return self.admin or self.name == owner
 
     def may_use(self, cluster: VirtualCluster) -> bool:
-        """Tell whether a virtual cluster is open to this caller; one that names nobody is open to all."""
+        """Return whether a virtual cluster is open to this caller; one that names nobody is open to all."""
         if self.admin or not (cluster.users or cluster.groups):
             return True
         return self.name in cluster.users or not set(self.groups).isdisjoint(cluster.groups)

@@ -14,7 +14,7 @@ _BYTES = 32
 
 
 def kept_secret(path: Path) -> bytes:
-    """Give the secret in a file, which is made where there is none.
+    """Return the secret in a file, which is made where there is none.
 
     StartError: the file is not what was made, or neither can be. An empty one would be a secret that
     everybody knows.

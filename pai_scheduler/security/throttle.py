@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 
 def place(address: str) -> str:
-    """Give what counts as one place: an IPv4 address, an IPv6 network of somebody's."""
+    """Return what counts as one place: an IPv4 address, an IPv6 network of somebody's."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -61,7 +61,7 @@ class _Counter:
         _shorten(self._until)
 
     def beyond(self, who: object, now: float) -> float:
-        """Give how many are counted beyond those that cost nothing."""
+        """Return how many are counted beyond those that cost nothing."""
         return (self._until.get(who, now) - now) / self._seconds - self._free
 
 
@@ -101,7 +101,7 @@ class GuessThrottle:
     async def check(
         self, address: str, account: str, token: str, ask: Callable[[], Awaitable[_T | None]]
     ) -> _T | None:
-        """Give what `ask` gives, as late as it must be. `account`: whom it should prove; empty: anybody.
+        """Return what `ask` gives, as late as it must be. `account`: whom it should prove; empty: anybody.
 
         None from `ask` means that the token is wrong; what it raises is passed on and says nothing of it.
         """
@@ -123,7 +123,7 @@ class GuessThrottle:
         return answer
 
     def pause(self, address: str, account: str) -> float:
-        """Give how many seconds the next answer takes that is not to somebody who is known."""
+        """Return how many seconds the next answer takes that is not to somebody who is known."""
         now, where = self._now(), place(address)
         beyond = self._addresses.beyond(where, now)
         if account:

@@ -65,7 +65,7 @@ class HubPlace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the scheduler until SIGTERM or ^C, or see to its database; give the exit code."""
+    """Run the scheduler until SIGTERM or ^C, or see to its database; return the exit code."""
     options = make_parser().parse_args(argv)
     # jsonschema would take most of a second to load it, for a format that the job schema does not have
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -319,7 +319,7 @@ async def _shut_down(server: HTTPServer, service: Service) -> None:
 
 
 def _reachable(host: str) -> str:
-    """Give an address of this machine for one that stands for all of them."""
+    """Return an address of this machine for one that stands for all of them."""
     if host not in ("0.0.0.0", "::"):  # noqa: S104 - it is compared, not bound
         return host
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -24,7 +24,7 @@ _SUFFIXES = ("", "-wal", "-shm")
 
 
 def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    """Do what the command line asks for; give the exit code. StartError: why it is not done."""
+    """Do what the command line asks for; return the exit code. StartError: why it is not done."""
     folder: Path = options.data_dir.expanduser().absolute()
     if (url := database_url(options.database, environ)) is not None:
         raise StartError(_FOR_POSTGRESQL[options.command](without_password(url)))

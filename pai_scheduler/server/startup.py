@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
-    """Give the address of the PostgreSQL to use; None: the file in the data folder."""
+    """Return the address of the PostgreSQL to use; None: the file in the data folder."""
     if given:
         try:
             password = sa.make_url(given).password
@@ -53,7 +53,7 @@ def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches what listens at an address."""
+    """Return whether only this machine reaches what listens at an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -132,7 +132,7 @@ def _lost_database(folder: Path, url: str | None, traces: Sequence[str]) -> Star
 
 
 def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
-    """Say that a database cannot be used: the one in a data folder, or the one at an address."""
+    """Return the error that a database cannot be used: one in a data folder, or at an address."""
     reason: str | Message = error.reason if isinstance(error, StoreError) else str(error)
     if isinstance(where, Path) and isinstance(error, StoreError) and error.trouble is Trouble.DAMAGED:
         return StartError(
@@ -154,7 +154,7 @@ def no_database(where: str | Path, error: OSError | StoreError) -> StartError:
 
 
 def without_password(url: str) -> str:
-    """Give an address without its password."""
+    """Return an address without its password."""
     try:
         return sa.make_url(url).render_as_string(hide_password=True)
     except ArgumentError:

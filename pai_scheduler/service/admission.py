@@ -111,7 +111,7 @@ class Admission:
         return Accepted(spec.name, [error.message for error in refused])
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
-        """Say what submitting this would do."""
+        """Return what submitting this would do."""
         try:
             spec = await _parse(config)
         except InvalidJobError as error:
@@ -203,7 +203,7 @@ async def _parse(config: object) -> JobSpec:
 
 
 def _takes_long(config: object) -> bool:
-    """Tell whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
+    """Return whether a job JSON may take more than a few ms to validate: many ports, large `extras`."""
     if not isinstance(config, Mapping):
         return False
     roles = config.get("taskRoles")

@@ -63,7 +63,7 @@ class DiskRoom:
             await asyncio.gather(self._watching, return_exceptions=True)
 
     def shortage(self) -> Message | None:
-        """Say that the disk is too full for new work; None where it is not. It is looked at now."""
+        """Return a sentence that the disk is too full for new work; None where it is not. Looks now."""
         free = self._free()
         if free >= self.least_free:
             return None

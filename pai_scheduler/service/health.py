@@ -58,7 +58,7 @@ class Health:
         self._asked = 0.0
 
     async def look(self) -> Readiness:
-        """Tell whether requests can be served now."""
+        """Return whether requests can be served now."""
         tells = self._tells()
         if tells is None:
             return Readiness(Status.STARTING, (msg("The scheduler is starting."),))
@@ -89,7 +89,7 @@ class Health:
         )
 
     async def _database(self) -> Message | None:
-        """Say what is wrong with the database. One question at a time, and not at every request."""
+        """Return what is wrong with the database. One question at a time, and not at every request."""
         now = asyncio.get_running_loop().time()
         if self._probe is None or (self._probe.done() and now - self._asked > KEEP_SECONDS):
             self._probe = asyncio.create_task(self._ask())

@@ -25,19 +25,19 @@ class JobEvents:
 
     @property
     def followed(self) -> bool:
-        """Tell whether anybody follows anything."""
+        """Return whether anybody follows anything."""
         return bool(self._followers)
 
     async def read(
         self, principal: Principal, owner: str | None, name: str | None, after: int, limit: int
     ) -> list[StoredJobEvent]:
-        """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
+        """Return what happened to a job (or to all jobs the caller may see) after story id `after`."""
         return await self._read(principal, await self._job_id(principal, owner, name), after, limit)
 
     async def follow(
         self, principal: Principal, owner: str | None, name: str | None, after: int
     ) -> AsyncIterator[StoredJobEvent]:
-        """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
+        """Return the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         job_id = await self._job_id(principal, owner, name)
         news = asyncio.Event()
         self._followers[job_id].add(news)

@@ -269,7 +269,7 @@ class Service:
         priority: int | None = None,
         place: int | None = None,
     ) -> None:
-        """Give a job that has not ended another priority (0–100), or move it while it waits.
+        """Return a job that has not ended another priority (0–100), or move it while it waits.
 
         `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
         among their own, so that nobody else's job moves back. Beyond the last: the last.
@@ -281,7 +281,7 @@ class Service:
         )
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
-        """Say what submitting this would do."""
+        """Return what submitting this would do."""
         return await self._admission.validate(principal, config)
 
     # -- what there is --------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Service:
         return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
 
     async def job(self, principal: Principal, owner: str, name: str) -> Job:
-        """Give a job with its last attempt."""
+        """Return a job with its last attempt."""
         return await self._reader.find(principal, owner, name)
 
     def queues(self, virtual_cluster: str | None = None) -> list[str]:
@@ -326,7 +326,7 @@ class Service:
     async def own_queue(
         self, principal: Principal, virtual_cluster: str, after: QueuePosition, limit: int
     ) -> list[QueuePosition]:
-        """Tell where those of the caller's jobs stand that come after a position, the first `limit`."""
+        """Return where those of the caller's jobs stand that come after a position, the first `limit`."""
         found: list[QueuePosition] = []
         jobs = list(self._core.unended(principal.name))
         for begin in range(0, len(jobs), _LOOKED_AT_ONCE):
@@ -335,20 +335,20 @@ class Service:
         return nsmallest(limit, (position for position in found if position > after))
 
     def queued(self, position: QueuePosition) -> QueuedJob | None:
-        """Give the waiting job at a position; None where it is there no more."""
+        """Return the waiting job at a position; None where it is there no more."""
         return queued_job(self._core, position)
 
     def queue_place(self, job: Job) -> int | None:
-        """Give a job's place in its queue, from 1; None where it is not in line."""
+        """Return a job's place in its queue, from 1; None where it is not in line."""
         queue = self._core.queue
         return queue.position(job.id) if job.id in queue else None
 
     def waiting_reason(self, job: Job) -> Message | None:
-        """Say why a job waits now; None where it does not."""
+        """Return why a job waits now; None where it does not."""
         return waiting_reason(self._core, job, self._now())
 
     async def config(self, principal: Principal, owner: str, name: str) -> dict[str, Any]:
-        """Give the job JSON as submitted."""
+        """Return the job JSON as submitted."""
         job = await self._reader.find(principal, owner, name)
         try:
             return await self._reader.read(self._store.config, job.id)
@@ -356,20 +356,20 @@ class Service:
             raise no_job(owner, name) from None
 
     async def attempts(self, principal: Principal, owner: str, name: str) -> list[Attempt]:
-        """Give all attempts, oldest first."""
+        """Return all attempts, oldest first."""
         job = await self._reader.find(principal, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
     async def story(
         self, principal: Principal, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[Story]:
-        """Give what happened to a job (or to all jobs the caller may see) after story id `after`."""
+        """Return what happened to a job (or to all jobs the caller may see) after story id `after`."""
         return await self._stories.read(principal, owner, name, after, limit)
 
     def follow(
         self, principal: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[Story]:
-        """Give the story from `after` on, and go on as it happens; of one job: until that job has ended."""
+        """Return the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         return self._stories.follow(principal, owner, name, after)
 
     async def find_task(
@@ -386,16 +386,16 @@ class Service:
         return TaskRef(job.id, last if attempt is None else attempt, role, index)
 
     def task_log(self, task: TaskRef) -> TaskLog:
-        """Give the log of a task that `find_task` found."""
+        """Return the log of a task that `find_task` found."""
         return self._engine.log(task)
 
     @property
     def log_keeping(self) -> LogKeeping:
-        """Tell how much of a log is kept, and for how long."""
+        """Return how much of a log is kept, and for how long."""
         return self._definition.logs
 
     async def log_expired(self, task: TaskRef, log: TaskLog) -> bool:
-        """Tell whether a task had a log which was removed; one that never ran has had none."""
+        """Return whether a task had a log which was removed; one that never ran has had none."""
         if await asyncio.to_thread(lambda: log.exists):
             return False
         for attempt in await self._reader.read(self._store.attempts, task.job_id):
@@ -405,7 +405,7 @@ class Service:
         return False
 
     def task_ended(self, task: TaskRef) -> bool:
-        """Tell whether a task will write no more; cheap, as every follower of a log asks often."""
+        """Return whether a task will write no more; cheap, as every follower of a log asks often."""
         job = self._core.jobs.get(task.job_id)
         if job is None:
             return True
@@ -414,16 +414,16 @@ class Service:
         return job.attempt.number != task.attempt or job.attempt.tasks[task.role, task.index].state.ended
 
     async def usage(self, task: TaskRef, after: int = 0) -> Recording:
-        """Give what a task that `find_task` found has used, later than `after` (ms since the epoch)."""
+        """Return what a task that `find_task` found has used, later than `after` (ms since the epoch)."""
         return await self._meters.recorder.recording(task, after)
 
     async def readiness(self) -> Readiness:
-        """Tell whether the scheduler can do its work now."""
+        """Return whether the scheduler can do its work now."""
         return await self._health.look()
 
     @property
     def monitor(self) -> Monitor:
-        """Give what counts requests, and has everything that Prometheus may see."""
+        """Return what counts requests, and has everything that Prometheus may see."""
         return self._meters.monitor
 
     def nodes(self) -> list[NodeUse]:
@@ -458,25 +458,25 @@ class Service:
 
     @property
     def files(self) -> Files:
-        """Give the cluster's files; RequestError where there are none."""
+        """Return the cluster's files; RequestError where there are none."""
         if self._job_files is None:
             raise no_storage()
         return self._job_files.files
 
     @property
     def ssh_authorization(self) -> SshAuthorization:
-        """Give who lets people into tasks; RequestError where nobody can log into any."""
+        """Return who lets people into tasks; RequestError where nobody can log into any."""
         if self._ssh_authorization is None:
             raise no_ssh_authorization()
         return self._ssh_authorization
 
     async def job_holder(self, token: str) -> Principal | None:
-        """Tell in whose name a job's token speaks; None: it is no token of a job that has not ended."""
+        """Return in whose name a job's token speaks; None: it is no token of a job that has not ended."""
         return None if self._job_files is None else await self._job_files.holder(token, self._core.jobs.get)
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
+        """Return the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
         return self._engine.front_door_url
 
     @property

@@ -46,7 +46,7 @@ class Administration:
         self._leaving: str | None = None
 
     def is_leaving(self, name: str) -> bool:
-        """Tell whether a virtual cluster is being deleted."""
+        """Return whether a virtual cluster is being deleted."""
         return name == self._leaving
 
     async def set(self, name: str, wanted: WantedShare) -> bool:

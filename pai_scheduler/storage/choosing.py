@@ -38,7 +38,7 @@ def choose_storage(where: str | None, folder: Path, *, account: str, kerberos: b
 
 
 def _web_address(where: str, given: str) -> str:
-    """Give the address at which a name node speaks WebHDFS."""
+    """Return the address at which a name node speaks WebHDFS."""
     url = urlsplit(given)
     if url.scheme == "hdfs":
         # that is the name nodes' own protocol, at another port, which only they know

@@ -54,7 +54,7 @@ class Files:
         return status
 
     async def host_folder(self, principal: Principal, path: StoragePath) -> Path | None:
-        """Tell where on this machine a folder is that the caller may read; None: it must be fetched.
+        """Return where on this machine a folder is that the caller may read; None: it must be fetched.
 
         DENIED above the trees: whoever has that folder has everybody's.
         """
@@ -89,7 +89,7 @@ class Files:
         return self._open(principal, path, offset, length)
 
     async def read_small(self, principal: Principal, path: StoragePath) -> bytes:
-        """Give the contents of a file of 64 KiB at most (TOO_LARGE)."""
+        """Return the contents of a file of 64 KiB at most (TOO_LARGE)."""
         async with self.open(principal, path, 0, SMALL + 1) as file:
             contents = b"".join([piece async for piece in file.pieces])
         if len(contents) > SMALL:
@@ -211,7 +211,7 @@ class Files:
         )
 
     async def checksum(self, principal: Principal, path: StoragePath) -> Checksum:
-        """Give a file's checksum."""
+        """Return a file's checksum."""
         await self._enter(principal, path, Right.READ)
         return await self._storage.checksum(path, _actor(principal, path))
 
@@ -285,7 +285,7 @@ async def _once(contents: bytes) -> AsyncIterator[bytes]:
 
 
 def _is_delivered(path: StoragePath) -> bool:
-    """Tell whether a path is within one of the trees of CONTAINER."""
+    """Return whether a path is within one of the trees of CONTAINER."""
     match path.parts:
         case (first, _, _, *_):
             return first == CONTAINER
@@ -293,12 +293,12 @@ def _is_delivered(path: StoragePath) -> bool:
 
 
 def _user(principal: Principal) -> Principal:
-    """Give somebody without what being an administrator adds."""
+    """Return somebody without what being an administrator adds."""
     return replace(principal, admin=False)
 
 
 def _actor(principal: Principal, *paths: StoragePath) -> str:
-    """Tell in whose name something is done: one's own, and the service's where only an administrator may."""
+    """Return in whose name something is done: one's own, or the service's for an administrator."""
     if any(tree_of(path) is None for path in paths):
         return ""
     if principal.admin and not all(may(_user(principal), path, Right.WRITE) for path in paths):
@@ -307,7 +307,7 @@ def _actor(principal: Principal, *paths: StoragePath) -> str:
 
 
 def _is_on_the_way(principal: Principal, path: StoragePath) -> bool:
-    """Tell whether what stands above the trees, or at their root, leads to what the caller may read."""
+    """Return whether what stands above the trees, or at their root, leads to what the caller may read."""
     return path != ROOT and may(principal, path, Right.READ)
 
 

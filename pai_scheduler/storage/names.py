@@ -21,7 +21,7 @@ class StorageNames:
 
     @property
     def default(self) -> str:
-        """Give what tasks get as `PAI_DEFAULT_FS_URI`, without a final slash."""
+        """Return what tasks get as `PAI_DEFAULT_FS_URI`, without a final slash."""
         return self._uris[0]
 
     def resolve(self, uri: str) -> StoragePath:
@@ -39,15 +39,15 @@ class StorageNames:
         )
 
     def knows(self, uri: str) -> bool:
-        """Tell whether a URI is meant to be in this storage, be it right or not."""
+        """Return whether a URI is meant to be in this storage, be it right or not."""
         return uri.startswith("/") or self._rest(uri) is not None
 
     def uri(self, path: StoragePath) -> str:
-        """Give the URI of a path, below `PAI_DEFAULT_FS_URI`."""
+        """Return the URI of a path, below `PAI_DEFAULT_FS_URI`."""
         return self.default + path.encoded.rstrip("/")
 
     def told(self, uri: str) -> str:
-        """Give a URI as tasks are told it: by the name under which they reach the storage over HTTP.
+        """Return a URI as tasks are told it: by the name under which they reach the storage over HTTP.
 
         It may have variables in it. What names no place of the storage over HTTP stays as it is.
         """
@@ -56,7 +56,7 @@ class StorageNames:
         return self.default + rest if over_http and rest is not None else uri
 
     def _rest(self, uri: str) -> str | None:
-        """Give what follows the storage's own URI; None where that is another's."""
+        """Return what follows the storage's own URI; None where that is another's."""
         for known in self._uris:
             rest = uri.removeprefix(known)
             if rest != uri and (not rest or rest.startswith("/")):

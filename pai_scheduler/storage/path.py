@@ -45,7 +45,7 @@ class StoragePath:
         return path
 
     def __truediv__(self, name: str) -> StoragePath:
-        """Give what is called `name` in this folder."""
+        """Return what is called `name` in this folder."""
         return StoragePath((*self.parts, name))
 
     def __str__(self) -> str:
@@ -53,21 +53,21 @@ class StoragePath:
 
     @property
     def name(self) -> str:
-        """Give the last part; empty for the root."""
+        """Return the last part; empty for the root."""
         return self.parts[-1] if self.parts else ""
 
     @property
     def parent(self) -> StoragePath:
-        """Give the folder that this is in; the root's is the root."""
+        """Return the folder that this is in; the root's is the root."""
         return StoragePath(self.parts[:-1])
 
     @property
     def encoded(self) -> str:
-        """Give the path as it stands in a URL."""
+        """Return the path as it stands in a URL."""
         return "/" + "/".join(quote(part, safe="", errors="surrogateescape") for part in self.parts)
 
     def is_within(self, folder: StoragePath) -> bool:
-        """Tell whether this is `folder` or in it, at whatever depth."""
+        """Return whether this is `folder` or in it, at whatever depth."""
         return self.parts[: len(folder.parts)] == folder.parts
 
 

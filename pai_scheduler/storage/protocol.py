@@ -85,7 +85,7 @@ class Storage(Protocol):
     root_uri: str
 
     def host_folder(self, path: StoragePath) -> Path | None:
-        """Tell where a folder would be on this machine; None: it must be fetched. Nothing is looked at."""
+        """Return where a folder would be on this machine; None: it must be fetched. Nothing is looked at."""
 
     async def start(self) -> None:
         """Make ready; UNAVAILABLE is no error here, as whoever waits for it may come later."""
@@ -94,7 +94,7 @@ class Storage(Protocol):
         """Let go; what is being transferred is broken off."""
 
     async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
-        """Make the root of a tree and give it to its owner; nothing happens where it is there."""
+        """Make the root of a tree and return it to its owner; nothing happens where it is there."""
 
     async def status(self, path: StoragePath, actor: str) -> FileStatus:
         """Describe a file or folder."""
@@ -167,4 +167,4 @@ class Storage(Protocol):
         """Count what is in a tree."""
 
     async def checksum(self, path: StoragePath, actor: str) -> Checksum:
-        """Give a file's checksum."""
+        """Return a file's checksum."""

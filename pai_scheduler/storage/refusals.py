@@ -9,12 +9,12 @@ from .path import StoragePath
 
 
 def not_found(path: StoragePath) -> StorageError:
-    """Say that nothing is at a path."""
+    """Return the error that says that nothing is at a path."""
     return StorageError(Problem.NOT_FOUND, msg("There is no file or folder {path}.", path=str(path)))
 
 
 def no_link(path: StoragePath) -> StorageError:
-    """Say that what is at a path is neither a file nor a folder: it counts for nothing."""
+    """Return the error that what is at a path is neither a file nor a folder: it counts for nothing."""
     return StorageError(
         Problem.NOT_FOUND,
         msg(
@@ -25,7 +25,7 @@ def no_link(path: StoragePath) -> StorageError:
 
 
 def exists(path: StoragePath) -> StorageError:
-    """Say that something is there already."""
+    """Return the error that says that something is there already."""
     return StorageError(
         Problem.EXISTS,
         msg(
@@ -35,17 +35,17 @@ def exists(path: StoragePath) -> StorageError:
 
 
 def is_folder(path: StoragePath) -> StorageError:
-    """Say that a file was wanted."""
+    """Return the error that says that a file was wanted."""
     return StorageError(Problem.IS_A_FOLDER, msg("{path} is a folder, not a file.", path=str(path)))
 
 
 def no_folder(path: StoragePath) -> StorageError:
-    """Say that a folder was wanted."""
+    """Return the error that says that a folder was wanted."""
     return StorageError(Problem.NOT_A_FOLDER, msg("{path} is a file, not a folder.", path=str(path)))
 
 
 def closing(path: StoragePath) -> StorageError:
-    """Say that the storage is being closed."""
+    """Return the error that says that the storage is being closed."""
     return StorageError(
         Problem.UNAVAILABLE, msg("The storage is being closed: ask for {path} later.", path=str(path))
     )

@@ -44,12 +44,12 @@ class Tree:
 
     @property
     def permission(self) -> int:
-        """Give the bits of its root, where a storage keeps such rights too."""
+        """Return the bits of its root, where a storage keeps such rights too."""
         return 0o755 if not (self.owner or self.group) else 0o770 if self.group else 0o700
 
 
 def home(user: str) -> StoragePath:
-    """Give a user's own tree."""
+    """Return a user's own tree."""
     return StoragePath((folder_name(user),))
 
 
@@ -68,7 +68,7 @@ def tree_of(path: StoragePath) -> Tree | None:
 
 
 def may(principal: Principal, path: StoragePath, right: Right) -> bool:
-    """Tell whether somebody may read, or write, what is at a path (which need not be there)."""
+    """Return whether somebody may read, or write, what is at a path (which need not be there)."""
     tree = tree_of(path)
     if tree is None:
         return right is Right.READ and not (path.parts and path.parts[0].startswith("."))

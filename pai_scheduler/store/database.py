@@ -51,7 +51,7 @@ _PLAIN = 0xFF
 
 
 def store_error(error: DBAPIError) -> StoreError:
-    """Give the error that callers know, in one line."""
+    """Return the error that callers know, in one line."""
     return StoreError(" ".join(str(error.orig).split()), _trouble(error.orig))
 
 

@@ -71,7 +71,7 @@ class LeaseObservation:
 
     @property
     def vacant(self) -> bool:
-        """Tell whether nobody leads: the last leader stepped down, or there was none."""
+        """Return whether nobody leads: the last leader stepped down, or there was none."""
         return not self.client
 
 
@@ -153,7 +153,7 @@ class Lease:
 
     @property
     def assured(self) -> bool:
-        """Tell whether nobody else can lead at this moment."""
+        """Return whether nobody else can lead at this moment."""
         return not self._over and now() < self._assured_until
 
     # -- the leader's transactions --------------------------------------------------------------------------
@@ -207,7 +207,7 @@ _END_SESSIONS = sa.text(
 
 
 def now() -> float:
-    """Give seconds that go on while the machine sleeps."""
+    """Return seconds that go on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

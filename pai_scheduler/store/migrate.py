@@ -55,7 +55,7 @@ def migrate(
 
 
 def revision(engine: sa.Engine) -> str | None:
-    """Give the newest migration that a database has; None for an empty one."""
+    """Return the newest migration that a database has; None for an empty one."""
     with engine.connect() as connection:
         if not sa.inspect(connection).has_table("alembic_version"):
             return None

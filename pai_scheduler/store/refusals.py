@@ -9,7 +9,7 @@ from .database import StoreError, Trouble
 
 
 def not_written(error: StoreError) -> RequestError:
-    """Say that nothing was accepted."""
+    """Return the error that says that nothing was accepted."""
     match error.trouble:
         case Trouble.FULL:
             message = msg(
@@ -30,7 +30,7 @@ def not_written(error: StoreError) -> RequestError:
 
 
 def not_read(error: StoreError) -> RequestError:
-    """Say that nothing can be told."""
+    """Return the error that says that nothing can be told."""
     if error.trouble is Trouble.DAMAGED:
         return _damaged(error)
     message = msg("The scheduler cannot read its database ({error}). What runs goes on.", error=error.reason)

@@ -25,7 +25,7 @@ _SMALL = 16 * 1024
 
 
 def job_row(job: Job) -> dict[str, Any]:
-    """Give a job's row, without its config, which never changes."""
+    """Return a job's row, without its config, which never changes."""
     return {
         "id": job.id,
         "user_name": job.user,
@@ -68,12 +68,12 @@ def read_job(row: Row, attempt: Attempt | None) -> Job:
 
 
 def virtual_cluster_row(name: str, cluster: VirtualCluster | None) -> dict[str, Any]:
-    """Give a changed virtual cluster's row; None: it was deleted."""
+    """Return a changed virtual cluster's row; None: it was deleted."""
     return {"name": name, "document": _dump(asdict(cluster)) if cluster is not None else None}
 
 
 def read_virtual_cluster(row: Row) -> VirtualCluster | None:
-    """Give a changed virtual cluster; None where it was deleted."""
+    """Return a changed virtual cluster; None where it was deleted."""
     if row["document"] is None:
         return None
     fields: dict[str, Any] = json.loads(row["document"])
@@ -82,7 +82,7 @@ def read_virtual_cluster(row: Row) -> VirtualCluster | None:
 
 
 def attempt_row(job_id: str, attempt: Attempt) -> dict[str, Any]:
-    """Give an attempt's row."""
+    """Return an attempt's row."""
     return {
         "job_id": job_id,
         "number": attempt.number,
@@ -101,7 +101,7 @@ def read_attempt(row: Row) -> Attempt:
 
 
 def task_row(task: Task) -> dict[str, Any]:
-    """Give a task's row."""
+    """Return a task's row."""
     assignment = task.assignment
     return {
         "job_id": task.ref.job_id,
@@ -142,7 +142,7 @@ def read_task(row: Row) -> Task:
 
 
 def story_row(entry: JobEvent) -> dict[str, Any]:
-    """Give a story entry's row."""
+    """Return a story entry's row."""
     return {
         "job_id": entry.job_id,
         "time": entry.time,

@@ -66,7 +66,7 @@ def check_connection(connection: sqlite3.Connection, *, seconds: float | None = 
 
 
 def identify(path: Path) -> Identity | None:
-    """Tell what a file is; None where it is no database of ours."""
+    """Return what a file is; None where it is no database of ours."""
     with _opened(path) as connection:
         try:
             row = connection.execute(_REVISION).fetchone()

@@ -293,31 +293,31 @@ class Store:
     # -- reading --------------------------------------------------------------------------------------------
 
     def name(self) -> str:
-        """Give what tells this database from all others."""
+        """Return what tells this database from all others."""
         query = sa.select(installation.c.value).where(installation.c.name == _NAME)
         with self._reading() as connection:
             return str(connection.execute(query).scalar_one())
 
     def fingerprints(self) -> dict[str, str]:
-        """Give the fingerprints of the files that belong to this database, by name."""
+        """Return the fingerprints of the files that belong to this database, by name."""
         with self._reading() as connection:
             found = connection.execute(sa.select(installation).where(installation.c.name != _NAME))
             return {row.name: row.value for row in found}
 
     def live_jobs(self) -> list[Job]:
-        """Give every job that has not ended, or still holds something, with its present attempt's tasks."""
+        """Return every job that has not ended, or still holds something, with its present attempt's tasks."""
         with self._reading() as connection:
             found = connection.execute(sa.select(jobs).where(jobs.c.sub_state.in_(_LIVE)))
             return self._with_attempts(connection, [row._mapping for row in found])
 
     def virtual_clusters(self) -> dict[str, VirtualCluster | None]:
-        """Give what administrators changed of the virtual clusters; None: deleted."""
+        """Return what administrators changed of the virtual clusters; None: deleted."""
         with self._reading() as connection:
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
 
     def clock_mark(self) -> tuple[ClockMark | None, int | None]:
-        """Give where the clock was, and the latest time told of jobs that have not ended.
+        """Return where the clock was, and the latest time told of jobs that have not ended.
 
         None: nothing is kept; there is no such job.
         """
@@ -328,12 +328,12 @@ class Store:
         return None if found is None else ClockMark(**found._mapping), latest
 
     def forgotten(self) -> list[TaskRef]:
-        """Give the tasks of deleted jobs whose logs are still to be removed."""
+        """Return the tasks of deleted jobs whose logs are still to be removed."""
         with self._reading() as connection:
             return [TaskRef(*row) for row in connection.execute(sa.select(forgotten))]
 
     def last_order(self) -> int:
-        """Give the highest place in the order of submissions so far."""
+        """Return the highest place in the order of submissions so far."""
         with self._reading() as connection:
             return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
 
@@ -372,13 +372,13 @@ class Store:
             return self._with_attempts(connection, [found._mapping])[0] if found else None
 
     def is_over(self, job_id: str) -> bool:
-        """Tell whether nothing more will happen to a job: it ended and holds nothing, or is gone."""
+        """Return whether nothing more will happen to a job: it ended and holds nothing, or is gone."""
         with self._reading() as connection:
             query = sa.select(jobs.c.sub_state).where(jobs.c.id == job_id)
             return connection.execute(query).scalar() in (None, SubState.ENDED.value)
 
     def config(self, job_id: str) -> dict[str, Any]:
-        """Give the job JSON as submitted; KeyError where the job is gone."""
+        """Return the job JSON as submitted; KeyError where the job is gone."""
         with self._reading() as connection:
             text = connection.execute(sa.select(jobs.c.config).where(jobs.c.id == job_id)).scalar()
         if text is None:
@@ -387,7 +387,7 @@ class Store:
         return config
 
     def attempts(self, job_id: str) -> list[Attempt]:
-        """Give all attempts of a job with their tasks, oldest first."""
+        """Return all attempts of a job with their tasks, oldest first."""
         with self._reading() as connection:
             query = sa.select(attempts).where(attempts.c.job_id == job_id).order_by(attempts.c.number)
             found = [rows.read_attempt(row._mapping) for row in connection.execute(query)]
@@ -400,7 +400,7 @@ class Store:
     def story(
         self, *, job_id: str | None = None, user: str | None = None, after: int = 0, limit: int = 10_000
     ) -> list[StoredJobEvent]:
-        """Give story entries after an id, oldest first: of a job, of a user's jobs, or of all."""
+        """Return story entries after an id, oldest first: of a job, of a user's jobs, or of all."""
         query = (
             sa.select(story, jobs.c.user_name, jobs.c.name)
             .join(jobs, jobs.c.id == story.c.job_id)
@@ -431,7 +431,7 @@ class Store:
             return [(PublicKey.parse(row.line), row.added) for row in connection.execute(query)]
 
     def has_public_key(self, user: str, fingerprint: str) -> bool:
-        """Tell whether a public key is one of a user's."""
+        """Return whether a public key is one of a user's."""
         if not _can_be(user):
             return False
         which = (public_keys.c.user_name == user, public_keys.c.fingerprint == fingerprint)
@@ -504,7 +504,7 @@ class Store:
 
 
 def _can_be(*names: str) -> bool:
-    """Tell whether there can be such names: PostgreSQL takes no NUL, and fails where it is asked for one."""
+    """Return whether there can be such names: PostgreSQL takes no NUL, and fails on one."""
     return not any("\0" in name for name in names)
 
 

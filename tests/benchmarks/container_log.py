@@ -67,7 +67,7 @@ async def _measure(running: RunningScheduler, image: str, mb: int, line: int, ro
 
 
 def _plain(image: str, command: str, mb: int) -> float:
-    """Give the MB/s of `docker logs -f`, of a container that logs as tasks do."""
+    """Return the MB/s of `docker logs -f`, of a container that logs as tasks do."""
     options = ("--log-driver", "local", "--log-opt", "max-size=256m", "--log-opt", "max-file=4")
     start = ("docker", "run", "-d", *options, "--log-opt", "compress=false", image, "sh", "-c", command)
     container = subprocess.run(start, check=True, capture_output=True, text=True).stdout.strip()
@@ -87,7 +87,7 @@ def _plain(image: str, command: str, mb: int) -> float:
 async def _ours(
     running: RunningScheduler, image: str, command: str, name: str, expected: int
 ) -> tuple[float, list[float]]:
-    """Give the MB/s of a follower of the scheduler's, and how long other calls took meanwhile (s)."""
+    """Return the MB/s of a follower of the scheduler's, and how long other calls took meanwhile (s)."""
     roles = [{"name": "main", "command": command, "memoryMB": 500}]
     headers = {"Authorization": "Bearer token-of-alice"}
     waits: list[float] = []

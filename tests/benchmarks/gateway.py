@@ -40,7 +40,7 @@ class Way:
     port: int
 
     def ssh(self, *arguments: str) -> list[str]:
-        """Give a command line."""
+        """Return a command line."""
         return ["ssh", *self.options, "-p", str(self.port), self.host, *arguments]
 
 
@@ -120,18 +120,18 @@ def compare(ways: list[Way], file: Path, rounds: int, gateway: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Give the CPU time that a process has had."""
+    """Return the CPU time that a process has had."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def put(way: Way, file: Path) -> float:
-    """Give MB/s."""
+    """Return MB/s."""
     return _sftp(way, f"put {file} {file}.there\n", file)
 
 
 def get(way: Way, file: Path) -> float:
-    """Give MB/s."""
+    """Return MB/s."""
     return _sftp(way, f"get {file}.there {file}.back\n", file)
 
 
@@ -143,7 +143,7 @@ def _sftp(way: Way, batch: str, file: Path) -> float:
 
 
 def run_true(way: Way) -> float:
-    """Give milliseconds."""
+    """Return milliseconds."""
     begun = time.perf_counter()
     for _ in range(_LOGINS):
         subprocess.run(way.ssh("true"), check=True)
@@ -151,7 +151,7 @@ def run_true(way: Way) -> float:
 
 
 def strike(way: Way) -> float:
-    """Give the median of many strokes, in milliseconds: sent, echoed by the terminal in the task, seen."""
+    """Return the median of many strokes, in milliseconds: sent, echoed by the terminal in the task, seen."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(way.ssh("-tt", "echo ready; exec sleep 600"), stdin=terminal, stdout=terminal)
     os.close(terminal)

@@ -88,7 +88,7 @@ class Bench:
         self.running: deque[str] = deque()
 
     def handle(self, event: Event) -> int:
-        """Hand one event to the core; give how many attempts start."""
+        """Hand one event to the core; return how many attempts start."""
         outcome = Outcome()
         self.core.handle(event, outcome)
         started = [one.job_id for one in outcome.instructions if isinstance(one, LaunchAttempt)]
@@ -105,7 +105,7 @@ class Bench:
             self.handle(Submitted(self.now, f"j{self.submitted}", user, spec, self.submitted))
 
     def fill(self) -> int:
-        """Submit until nothing more starts for a while; give how many jobs run."""
+        """Submit until nothing more starts for a while; return how many jobs run."""
         before = -1
         while before != len(self.running):
             before = len(self.running)
@@ -118,7 +118,7 @@ class Bench:
             self.handle(Started(task, self.now, "127.0.0.1", "1"))
 
     def end(self, job_id: str) -> int:
-        """Say that all tasks of a job have succeeded; give how many attempts start."""
+        """Say that all tasks of a job have succeeded; return how many attempts start."""
         self.now += 1
         return sum(self.handle(Ended(task, self.now, EndCause.EXITED, 0)) for task in self.tasks(job_id))
 

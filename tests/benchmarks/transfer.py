@@ -170,7 +170,7 @@ def plain_server(folder: Path) -> Iterator[str]:
 
 
 def memory(ours: RunningScheduler) -> float:
-    """Give the most memory that a scheduler had since `forget_peak`, in MB."""
+    """Return the most memory that a scheduler had since `forget_peak`, in MB."""
     text = Path(f"/proc/{ours.process.pid}/status").read_text()
     return int(text.split("VmHWM:")[1].split()[0]) / 1000
 

@@ -58,13 +58,13 @@ def blocks(*languages: str) -> Iterator[Block]:
 
 
 def prose(page: Path) -> str:
-    """Give a page without its blocks of code."""
+    """Return a page without its blocks of code."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Give the anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     titles = (
         re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()) for title in _HEADING.findall(prose(page))
     )
@@ -114,7 +114,7 @@ def test_python_can_be_read(block: Block) -> None:
 
 
 def command_lines() -> Iterator[tuple[str, list[str]]]:
-    """Give the calls of our programs, with where they stand: from blocks of shell, and from prose."""
+    """Return the calls of our programs, with where they stand: from blocks of shell, and from prose."""
     for block in blocks("sh"):
         for line in block.text.replace("\\\n", " ").splitlines():
             for call in calls_in(line):
@@ -131,7 +131,7 @@ def command_lines() -> Iterator[tuple[str, list[str]]]:
 
 
 def calls_in(line: str) -> Iterator[list[str]]:
-    """Give the words of each call of `pai` or `pai-scheduler` in a line of shell."""
+    """Return the words of each call of `pai` or `pai-scheduler` in a line of shell."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=";|&")
     lexer.whitespace_split = True
     call: list[str] = []

@@ -98,7 +98,7 @@ async def test_a_real_task_gets_the_variables_on_the_page_and_no_others(
 
 
 def fields(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Give every field there is, by its name."""
+    """Return every field there is, by its name."""
     found: dict[str, Mapping[str, Any]] = {}
     for part in (schema, schema["properties"]["extras"], *schema["$defs"].values()):
         found |= {name: resolve(field) for name, field in part.get("properties", {}).items()}
@@ -106,7 +106,7 @@ def fields(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def names_in(value: Any) -> Iterator[str]:
-    """Give the names of all objects in a JSON value."""
+    """Return the names of all objects in a JSON value."""
     if isinstance(value, dict):
         for name, item in value.items():
             yield name

@@ -47,7 +47,7 @@ def _names(body: list[ast.stmt], before: str) -> list[str]:
 
 
 def is_there(file: Path, name: str) -> bool:
-    """Tell whether a file defines a name: a Python module exactly, another one by the word."""
+    """Return whether a file defines a name: a Python module exactly, another one by the word."""
     if file.suffix == ".py":
         return name in defined(file)
     text = file.read_text(encoding="utf-8")

@@ -15,7 +15,7 @@ from .ssh_house import LINES, House, web_job
 def house(
     docker_host: str, runtime_image: str, debian_image: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[House]:
-    """Give a house in which alice's `train` (two workers) and `notebook`, and bob's `other` run."""
+    """Return a house in which alice's `train` (two workers) and `notebook`, and bob's `other` run."""
     del runtime_image  # its name is the one of this version
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOCKER_HOST", docker_host)
@@ -32,7 +32,7 @@ def house(
 
 @pytest.fixture(scope="session")
 def own_key(house: House) -> Iterator[Path]:
-    """Give a key that bob registered."""
+    """Return a key that bob registered."""
     path = house.folder / "bobs-own"
     key = asyncssh.generate_private_key("ssh-ed25519")
     key.write_private_key(path)

@@ -40,7 +40,7 @@ def eventually(true: Callable[[], object], what: str) -> None:
 
 
 def free_port() -> int:
-    """Give a port at which nothing listens."""
+    """Return a port at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         return int(free.getsockname()[1])
 
@@ -121,11 +121,11 @@ class House:
         return path
 
     def key(self, user: str, name: str) -> Path:
-        """Give where the key of a job lies."""
+        """Return where the key of a job lies."""
         return self.folder / f"{user}~{name}"
 
     def state(self, user: str, name: str) -> str:
-        """Give a job's state."""
+        """Return a job's state."""
         return str(self.http[user].get(f"/user/{user}/jobs/{name}").json()["jobStatus"]["state"])
 
     def end(self, user: str, name: str) -> None:
@@ -134,20 +134,20 @@ class House:
         eventually(lambda: self.state(user, name) == "STOPPED", f"{name} has ended")
 
     def info(self, user: str, name: str) -> Any:
-        """Give what the API says of the way in."""
+        """Return what the API says of the way in."""
         answer = self.http[user].get(f"/user/{user}/jobs/{name}/ssh")
         answer.raise_for_status()
         return answer.json()
 
     def story(self, user: str, name: str) -> list[str]:
-        """Give the sentences of a job's story about who came in."""
+        """Return the sentences of a job's story about who came in."""
         told = self.http[user].get(f"/user/{user}/jobs/{name}/events").json()
         return [event["message"] for event in told if event["type"] == "access"]
 
     # clients
 
     def options(self, key: Path, port: int | None = None) -> list[str]:
-        """Give options of OpenSSH's programs with one key, and no settings of this account's."""
+        """Return options of OpenSSH's programs with one key, and no settings of this account's."""
         settings = {
             "UserKnownHostsFile": self.known,
             "GlobalKnownHostsFile": "none",
@@ -163,7 +163,7 @@ class House:
     def line(
         self, login: str, *words: str, key: Path | None = None, options: tuple[str, ...] = ()
     ) -> list[str]:
-        """Give a command line of ssh; the key is the job's that the login name names."""
+        """Return a command line of ssh; the key is the job's that the login name names."""
         user, job = login.split("+")[:2]
         return ["ssh", *self.options(key or self.key(user, job)), *options, "-l", login, "127.0.0.1", *words]
 
@@ -185,19 +185,19 @@ class House:
     # containers
 
     def container(self, user: str, job: str, index: int = 0) -> str:
-        """Give Docker's name for a task of the role `worker`."""
+        """Return Docker's name for a task of the role `worker`."""
         detail = self.http[user].get(f"/user/{user}/jobs/{job}").json()
         statuses = detail["taskRoles"]["worker"]["taskStatuses"]
         return str(next(each["containerId"] for each in statuses if each["taskIndex"] == index))
 
     def networks(self, container: str) -> dict[str, Any]:
-        """Give the networks that a container is in, by name."""
+        """Return the networks that a container is in, by name."""
         with self.docker() as docker:
             found: dict[str, Any] = docker.containers.get(container).attrs["NetworkSettings"]["Networks"]
         return found
 
     def address(self, container: str) -> str:
-        """Give a container's address in its network."""
+        """Return a container's address in its network."""
         return str(next(iter(self.networks(container).values()))["IPAddress"])
 
     def processes(self, container: str) -> list[str]:

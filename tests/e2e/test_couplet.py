@@ -131,7 +131,7 @@ def scheduler(
 
 @pytest.fixture
 def pai(scheduler: RunningScheduler) -> Pai:
-    """Run `pai` as demo; give what it prints."""
+    """Run `pai` as demo; return what it prints."""
 
     def run(*words: str | Path, cwd: Path) -> str:
         environ = clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-demo"})
@@ -146,7 +146,7 @@ def pai(scheduler: RunningScheduler) -> Pai:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """Give the folder of the documents' project, as it is after all files of theirs were made."""
+    """Return the folder of the documents' project, as it is after all files of theirs were made."""
     folder = tmp_path / "couplet"
     (folder / "data").mkdir(parents=True)
     (folder / "data" / "__init__.py").touch()

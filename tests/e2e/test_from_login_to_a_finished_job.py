@@ -66,7 +66,7 @@ class Camera:
 
 
 def documented_job() -> str:
-    """Give the manual's hello-world job as a person would paste it; there is no GPU to ask here."""
+    """Return the manual's hello-world job as a person would paste it; there is no GPU to ask here."""
     job = json.loads((REPOSITORY / "tests/fixtures/jobs/scm-helloworld.json").read_text())
     job["taskRoles"][0]["command"] = f"echo {PRINTED}; exit 0"
     return json.dumps(job, indent=2, ensure_ascii=False)

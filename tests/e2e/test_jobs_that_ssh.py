@@ -97,7 +97,7 @@ async def happened(client: Client, name: str, what: str) -> None:
 
 
 async def outcome(client: Client, config: dict[str, Any]) -> list[str]:
-    """Run a job to its success; give what its tasks printed."""
+    """Run a job to its success; return what its tasks printed."""
     name = config["jobName"]
     await client.submit(config)
     await happened(client, name, "ended")

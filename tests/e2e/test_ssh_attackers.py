@@ -63,7 +63,7 @@ async def enter(
     password: str | None = None,
     address: str = "127.0.0.1",
 ) -> str:
-    """Log in and ask where one is; give what is said, or that one is not let in."""
+    """Log in and ask where one is; return what is said, or that one is not let in."""
     try:
         connection = await connect(house, login, keys, password, address)
     except (asyncssh.Error, OSError):
@@ -237,7 +237,7 @@ def listening(table: str) -> list[str]:
 
 
 def bridge_of(house: House) -> str:
-    """Give the address of this machine at which containers reach the front door."""
+    """Return the address of this machine at which containers reach the front door."""
     with house.docker() as docker:
         return str(docker.networks.get("bridge").attrs["IPAM"]["Config"][0].get("Gateway") or "172.17.0.1")
 

@@ -25,7 +25,7 @@ def fetch(url: str, *options: str) -> str:
 
 
 def listens(port: int) -> bool:
-    """Say whether something on this machine listens there."""
+    """Return whether something on this machine listens there."""
     lines = Path("/proc/net/tcp").read_text().split("\n")[1:-1]
     return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in lines)
 

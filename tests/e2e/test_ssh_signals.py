@@ -23,7 +23,7 @@ COMMAND = "trap 'echo got TERM; exit 7' TERM; sleep 5811 & echo up; wait; echo n
 def login(
     house: House, request: pytest.FixtureRequest, docker_host: str, runtime_image: str
 ) -> Iterator[str]:
-    """Give a task whose image runs as root, and one of an image that runs as somebody without a name."""
+    """Return a task whose image runs as root, and one of an image that runs as somebody without a name."""
     if request.param == "root":
         yield "alice+train+worker-0"
         return

@@ -50,7 +50,7 @@ class Rogue:
         self.house.do(self.container, script)
 
     def refusal(self) -> str:
-        """Give what is said to somebody who would enter; it is one line of plain text, and short."""
+        """Return what is said to somebody who would enter; it is one line of plain text, and short."""
         ran = self.house.ssh(f"bob+{self.name}", "echo in")
         assert (ran.code, ran.out) == (255, "")
         assert ran.error.endswith("\n")
@@ -65,7 +65,7 @@ class Rogue:
 
 @pytest.fixture
 def rogue(house: House, request: pytest.FixtureRequest) -> Iterator[Rogue]:
-    """Give one that can still be entered."""
+    """Return one that can still be entered."""
     name = f"rogue-{zlib.crc32(request.node.name.encode())}"
     house.begin("bob", web_job(name, house.image))
     ran = house.ssh(f"bob+{name}", "cat /pai-job/ssh_port")

@@ -35,7 +35,7 @@ print(urlsplit(redirect.headers["Location"]).netloc == urlsplit(storage).netloc)
 
 
 async def run_cell(hub: Hub, user: str, cell: str) -> str:
-    """Run a cell in the user's server; give what it printed."""
+    """Run a cell in the user's server; return what it printed."""
     model = hub.api(user, "POST", f"../../user/{user}/api/kernels", json={}).json()
     url = f"{hub.url.replace('http', 'ws', 1)}/user/{user}/api/kernels/{model['id']}/channels"
     connection = await websocket_connect(

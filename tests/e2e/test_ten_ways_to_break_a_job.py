@@ -37,7 +37,7 @@ class Terminal:
         self._folder = folder
 
     def pai(self, *words: str | Path, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Run `pai` and give what it says."""
+        """Run `pai` and return what it says."""
         return subprocess.run(
             [PAI, *words],
             env=self._environ | environ,
@@ -48,13 +48,13 @@ class Terminal:
         )
 
     def refused(self, job: object) -> str:
-        """Submit a job that is refused; give the complaint."""
+        """Submit a job that is refused; return the complaint."""
         said = self.pai("submit", self.file(job))
         assert (said.returncode, said.stdout) == (REFUSED, ""), said
         return said.stderr
 
     def fails(self, job: dict[str, Any]) -> str:
-        """See a job through that fails; give what `pai show` says of it then."""
+        """See a job through that fails; return what `pai show` says of it then."""
         watched = self.pai("submit", self.file(job), "--watch")
         assert watched.returncode == JOB_FAILED, watched
         shown = self.pai("show", job["jobName"]).stdout
@@ -64,7 +64,7 @@ class Terminal:
         return shown
 
     def waits(self, job: dict[str, Any], until: str = "Waiting") -> str:
-        """Submit a job that has to wait; give what `pai show` says, once that has the words `until`."""
+        """Submit a job that has to wait; return what `pai show` says, once that has the words `until`."""
         submitted = self.pai("submit", self.file(job))
         assert submitted.returncode == OK, submitted
         for _ in range(100):

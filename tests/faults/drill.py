@@ -58,7 +58,7 @@ class Sort:
 
     @property
     def name(self) -> str:
-        """Give the jobName."""
+        """Return the jobName."""
         return str(self.config["jobName"])
 
     @property
@@ -298,5 +298,5 @@ class Drill:
 
 
 def doing(jobs: Mapping[str, JobSummary], name: str) -> str:
-    """Give a job's subState; "" where there is no such job yet."""
+    """Return a job's subState; "" where there is no such job yet."""
     return jobs[name]["subState"] if name in jobs else ""

@@ -32,13 +32,13 @@ class Machine:
     offset = 0
 
     def clock(self) -> Clock:
-        """Give the clock of a scheduler on this machine."""
+        """Return the clock of a scheduler on this machine."""
         return Clock(lambda: time.time_ns() + self.offset * 10**6)
 
 
 @pytest.fixture
 def machine() -> Machine:
-    """Give the machine's clock."""
+    """Return the machine's clock."""
     return Machine()
 
 
@@ -66,7 +66,7 @@ async def begin(
         told = engine.events
 
         async def events() -> AsyncIterator[EngineEvent]:
-            """Tell what the engine tells, by the clock of the same machine."""
+            """Return what the engine tells, by the clock of the same machine."""
             async for event in told():
                 yield replace(event, time=event.time + machine.offset)
 

@@ -60,7 +60,7 @@ class Ballast:
                         pass
 
     def drop(self) -> None:
-        """Give it back."""
+        """Return it back."""
         self._file.unlink()
 
 
@@ -119,7 +119,7 @@ def job(outside: Processes | Containers, name: str, command: str) -> dict[str, o
 
 
 async def outcome(alice: Client, name: str) -> tuple[str, int | None]:
-    """Wait for a job's end; give how it came out."""
+    """Wait for a job's end; return how it came out."""
     async for _ in alice.events("alice", name):
         pass
     status = (await alice.job("alice", name))["jobStatus"]

@@ -110,7 +110,7 @@ def sampled(points: Sequence[str], count: int) -> list[str]:
 
 
 async def every_day(days: Sequence[Sequence[str]], live: Callable[[int, Sequence[str]], Drill]) -> list[Life]:
-    """Live each day, with its kills; give their first lives. All that went wrong is told together."""
+    """Live each day, with its kills; return their first lives. All that went wrong is told together."""
     slots = asyncio.Semaphore(PARALLEL)
     wrong: list[str] = []
 

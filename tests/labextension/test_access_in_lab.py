@@ -236,7 +236,7 @@ async def test_a_port_of_a_task_is_one_click_away(page: Page, alice: Client) -> 
 
 
 async def connect(page: Page, job: str) -> Locator:
-    """Show how to connect to the only task of a job; give the page about it."""
+    """Show how to connect to the only task of a job; return the page about it."""
     await jobs(page)
     await page.get_by_role("button", name=f"Connect to “{job}”").click()
     panel = page.locator(".pai-Connect")
@@ -245,7 +245,7 @@ async def connect(page: Page, job: str) -> Locator:
 
 
 async def copied(panel: Locator, label: str) -> str:
-    """Press a copy button; give what is in the clipboard."""
+    """Press a copy button; return what is in the clipboard."""
     button = panel.get_by_role("button", name=f"Copy “{label}”").first
     await button.click()
     return str(await panel.page.evaluate("navigator.clipboard.readText()"))

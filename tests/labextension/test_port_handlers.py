@@ -300,7 +300,7 @@ async def port_of(alice: Client, label: str) -> list[int]:
 
 
 async def logged_in(browser: httpx.AsyncClient) -> httpx.Cookies:
-    """Give the cookies of a person who has shown the server's token once."""
+    """Return the cookies of a person who has shown the server's token once."""
     await browser.get("api/me")
     assert browser.cookies
     return browser.cookies

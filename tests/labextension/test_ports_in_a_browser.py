@@ -32,7 +32,7 @@ def cluster(tmp_path: Path) -> Iterator[RunningScheduler]:
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """Give a folder with `jupyter` in it."""
+    """Return a folder with `jupyter` in it."""
     folder = tmp_path / "bin"
     folder.mkdir()
     provide(partial(jupyter_notebook, folder))

@@ -37,7 +37,7 @@ async def files(scheduler: RunningScheduler) -> AsyncIterator[FilesClient]:
 
 
 async def opened(page: Page, name: str = "PAI storage") -> Locator:
-    """Open the browser of the storage in the side bar; give it."""
+    """Open the browser of the storage in the side bar; return it."""
     await page.get_by_role("tab", name=name).click()
     return page.get_by_role("region", name=name)
 

@@ -34,13 +34,13 @@ def scheduler(engine: str, tmp_path: Path) -> Iterator[RunningScheduler]:
 
 @pytest.fixture
 def image(engine: str, request: pytest.FixtureRequest) -> str:
-    """Give the image of notebook servers; empty where there are no images."""
+    """Return the image of notebook servers; empty where there are no images."""
     return str(request.getfixturevalue("notebook_image")) if engine == "docker" else ""
 
 
 @pytest.fixture
 async def server_job(image: str, scheduler: RunningScheduler) -> dict[str, str]:
-    """Give the variables that say which job this notebook's server is: the tutorial takes its image."""
+    """Return the variables that say which job this notebook's server is: the tutorial takes its image."""
     if not image:
         return {}
     async with Client(scheduler.url, "token-of-alice") as client:

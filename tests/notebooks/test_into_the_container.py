@@ -36,7 +36,7 @@ def scheduler(engine: str, tmp_path: Path) -> Iterator[RunningScheduler]:
 async def server_job(
     engine: str, scheduler: RunningScheduler, request: pytest.FixtureRequest
 ) -> dict[str, str]:
-    """Give the variables that say which job this notebook's server is: the tutorial takes its image."""
+    """Return the variables that say which job this notebook's server is: the tutorial takes its image."""
     if engine == "process":
         return {}
     async with Client(scheduler.url, "token-of-alice") as client:
@@ -79,7 +79,7 @@ async def test_its_tasks_are_entered_in_every_way_that_it_shows(
     }
 
     def after(words: str) -> str:
-        """Give what the only cell with these words printed."""
+        """Return what the only cell with these words printed."""
         (text,) = (text for source, text in printed.items() if words in source)
         return text
 

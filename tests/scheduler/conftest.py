@@ -91,7 +91,7 @@ async def http(scheduler: RunningScheduler) -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.fixture
 async def make_service(tmp_path: Path) -> AsyncIterator[MakeService]:
-    """Give services over one folder, one after the other; in the end all jobs are stopped."""
+    """Return services over one folder, one after the other; in the end all jobs are stopped."""
     services: list[OpenService] = []
 
     async def make() -> OpenService:

@@ -53,7 +53,7 @@ class Site:
         return dict((await self.alice.job("alice", name))["jobStatus"])
 
     async def end(self, name: str) -> tuple[str, int]:
-        """Wait for a job's end; give its state and how many attempts it took, none of which ran twice."""
+        """Wait for a job's end; return its state and how many attempts it took, none of which ran twice."""
         await self.story_until(name, "ended")
         attempts = await self.alice.attempts("alice", name)
         for attempt in attempts:

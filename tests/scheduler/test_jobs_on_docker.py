@@ -77,7 +77,7 @@ def job(name: str, image: str, *roles: dict[str, Any], **fields: Any) -> dict[st
 
 
 async def story_until(client: Client, name: str, *types: str) -> list[str]:
-    """Follow a job's story until one of these happens; give the sentences."""
+    """Follow a job's story until one of these happens; return the sentences."""
     told = []
     async for event in client.events("alice", name):
         told.append(event["message"])

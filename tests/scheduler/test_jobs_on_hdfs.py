@@ -51,7 +51,7 @@ async def put(files: httpx.AsyncClient, path: str, contents: bytes) -> None:
 
 
 async def ended(client: Client, name: str) -> str:
-    """Wait for a job's end; give its state and its story."""
+    """Wait for a job's end; return its state and its story."""
     async for _ in client.events("alice", name):
         pass
     story = [event["message"] for event in await client.story("alice", name)]

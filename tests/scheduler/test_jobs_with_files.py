@@ -32,7 +32,7 @@ MOUNTED_AT_ROOT = {"mounts": [{"source": "/alice/too-much", "target": "/data"}]}
 
 
 async def ended(client: Client, name: str, user: str = "alice") -> Any:
-    """Wait for a job's end; give its status."""
+    """Wait for a job's end; return its status."""
     async for _ in client.events(user, name):
         pass
     return (await client.job(user, name))["jobStatus"]

@@ -72,7 +72,7 @@ class Lab:
         return hello_job(name, f"echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {self.ran}; {command}")
 
     def waits(self, then: str) -> str:
-        """Give a command that waits for the gate to open."""
+        """Return a command that waits for the gate to open."""
         return f"while [ ! -e {self.gate} ]; do sleep 0.05; done; {then}"
 
     def ran_twice(self) -> list[str]:
@@ -81,7 +81,7 @@ class Lab:
 
 
 async def answers(scheduler: RunningScheduler) -> bool:
-    """Tell whether a scheduler leads."""
+    """Return whether a scheduler leads."""
     async with Client(scheduler.url) as anybody:
         try:
             await anybody.about()
@@ -105,7 +105,7 @@ async def runs(alice: Client, name: str) -> None:
 
 
 async def outcome(alice: Client, name: str) -> tuple[Any, Any]:
-    """Wait for a job's end; give its state and exit code."""
+    """Wait for a job's end; return its state and exit code."""
     async for _ in alice.events("alice", name):
         pass
     status = (await alice.job("alice", name))["jobStatus"]

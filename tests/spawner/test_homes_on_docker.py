@@ -31,7 +31,7 @@ def hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
 
 @pytest.fixture
 async def newer_image(docker: aiodocker.Docker, notebook_image: str) -> str:
-    """Give the image of another day: with a new tutorial, and another version of one that there was."""
+    """Return the image of another day: with a new tutorial, and another version of one that there was."""
     folder = "/opt/jupyter/tutorials"
     change = f"echo new > {folder}/99-new.txt && echo new > {folder}/01-hello-world.ipynb"
     await make_image(docker, NEWER, f"FROM {notebook_image}\nUSER root\nRUN {change}\nUSER 1000\n")

@@ -37,7 +37,7 @@ async def check_answer(response: httpx.Response) -> None:
 
 
 def wrong_with(response: httpx.Response, kind: str) -> str | None:
-    """Say what of an answer is not in the document; None where all is, or the address is none of the API."""
+    """Return what of an answer is not in the document; None where all is, or the API has no such address."""
     raw = response.request.url.raw_path.decode().partition("?")[0]
     base = _BASE.search(raw)
     place = _find(raw[base.end() :] or "/") if base else None
@@ -98,7 +98,7 @@ def _find(raw: str) -> tuple[str, Mapping[str, Any]] | None:
 
 
 def _fits(raw: str, path: str, operations: Mapping[str, Any]) -> bool:
-    """Tell whether the parts of a path are what their parameters may be, so that it is this address."""
+    """Return whether the parts of a path are what their parameters may be, so that it is this address."""
     schemas = {item["name"]: item["schema"] for item in operations.get("parameters", ()) if "name" in item}
     for part, name in zip(raw.strip("/").split("/"), path.strip("/").split("/"), strict=True):
         schema = schemas.get(name.strip("{}"), {}) if name.startswith("{") else {}

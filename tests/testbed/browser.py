@@ -18,7 +18,7 @@ CHROMIUM_FLAGS = [
 
 
 def chromium_path() -> str:
-    """Give Chromium's path, installing it where it is missing; CannotError where that is impossible."""
+    """Return Chromium's path, installing it where it is missing; CannotError where that is impossible."""
     apt_install({"chromium": "chromium"})
     path = shutil.which("chromium")
     if path is None:

@@ -64,12 +64,12 @@ class Daemon:
 
     @property
     def socket_path(self) -> Path:
-        """Give the path of the daemon's socket."""
+        """Return the path of the daemon's socket."""
         return self.exec_root / "docker.sock"
 
     @property
     def host(self) -> str:
-        """Give what DOCKER_HOST is set to."""
+        """Return what DOCKER_HOST is set to."""
         return f"unix://{self.socket_path}"
 
     def start(self) -> None:
@@ -145,7 +145,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _mtu() -> int:
-    """Give the MTU of the way out: a bridge with a larger one loses packets where a tunnel is behind."""
+    """Return the MTU of the way out: a bridge with a larger one loses packets where a tunnel is behind."""
     try:
         for line in Path("/proc/net/route").read_text().splitlines()[1:]:
             interface, destination = line.split()[:2]
@@ -157,7 +157,7 @@ def _mtu() -> int:
 
 
 def _systems_own() -> bool:
-    """Tell whether the machine runs a daemon itself; systemd may be just about to start it."""
+    """Return whether the machine runs a daemon itself; systemd may be just about to start it."""
     for _ in range(25 if Path("/run/systemd/system").is_dir() else 1):
         if info(_SYSTEM_SOCKET) is not None:
             return True
@@ -168,7 +168,7 @@ def _systems_own() -> bool:
 
 
 def docker_host() -> str:
-    """Give the DOCKER_HOST of a daemon to test with: the one named by PAI_TEST_DOCKER_HOST, the machine's own
+    """Return the DOCKER_HOST of a daemon to test with: the one of PAI_TEST_DOCKER_HOST, the machine's own
     where it runs and may be used, or else a private one, which is started and left running."""
     if named := os.environ.get("PAI_TEST_DOCKER_HOST"):
         return named

@@ -43,19 +43,19 @@ def provide(make: Callable[..., Part], *arguments: str) -> Part:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Give the path of a real browser."""
+    """Return the path of a real browser."""
     return provide(chromium_path)
 
 
 @pytest.fixture(scope="session")
 def docker_host() -> str:
-    """Give the DOCKER_HOST of a running Docker Engine."""
+    """Return the DOCKER_HOST of a running Docker Engine."""
     return provide(start_docker)
 
 
 @pytest.fixture(scope="session")
 def docker_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the address of a registry of images, from which the Docker Engine can pull."""
+    """Return the address of a registry of images, from which the Docker Engine can pull."""
     del docker_host  # a registry is of no use without one
     with contextlib.ExitStack() as stack:
         folder = tmp_path_factory.mktemp("registry")
@@ -64,7 +64,7 @@ def docker_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def private_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the address of a registry that wants to know who pulls: alice with her password, or bob."""
+    """Return the address of a registry that wants to know who pulls: alice with her password, or bob."""
     del docker_host  # a registry is of no use without one
     with contextlib.ExitStack() as stack:
         folder = tmp_path_factory.mktemp("private-registry")
@@ -73,21 +73,21 @@ def private_registry(docker_host: str, tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def notebook_image(docker_host: str, debian_image: str) -> str:
-    """Give the name of the image of notebook servers, built by the product's own recipe."""
+    """Return the name of the image of notebook servers, built by the product's own recipe."""
     with locked("notebook-image"):
         return build(Recipe(debian_image), docker_host)
 
 
 @pytest.fixture(scope="session")
 def runtime_image(docker_host: str, debian_image: str) -> str:
-    """Give the name of the image with which containers are logged into, built by the product's own recipe."""
+    """Return the name of the image with which containers are logged into, built by our own recipe."""
     with locked("runtime-image"):
         return build_runtime(debian_image, docker_host)
 
 
 @pytest.fixture(scope="session")
 def debian_image(docker_host: str) -> str:
-    """Give the name of a small image with bash and Python."""
+    """Return the name of a small image with bash and Python."""
     return provide(make_debian, docker_host)
 
 
@@ -130,7 +130,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres) -> Iterator[str]:
-    """Give the address of an empty database, with the password in it."""
+    """Return the address of an empty database, with the password in it."""
     url = postgres.new_database()
     yield url
     postgres.drop(url)

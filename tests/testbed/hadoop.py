@@ -62,7 +62,7 @@ def packages() -> dict[str, str]:
 
 
 def provide_hadoop() -> Path:
-    """Give the folder with Hadoop's jars; what lacks is fetched. CannotError where that is impossible."""
+    """Return the folder with Hadoop's jars; what lacks is fetched. CannotError where that is impossible."""
     apt_install(packages())
     folder = CACHE / f"hadoop-of-pyspark-{_PYSPARK}"
     with locked("hadoop"):
@@ -72,7 +72,7 @@ def provide_hadoop() -> Path:
 
 
 def java(hadoop: Path, settings: Path, *arguments: str) -> list[str]:
-    """Give the command that runs a class of Hadoop with the settings in a folder."""
+    """Return the command that runs a class of Hadoop with the settings in a folder."""
     class_path = [str(settings), f"{hadoop}/*", *(str(_debian(jar)) for jar in _DEBIAN_JARS)]
     return ["java", *_SMALL, *_OPENED, "-cp", ":".join(class_path), *arguments]
 

@@ -57,12 +57,12 @@ class Hdfs:
 
     @property
     def urls(self) -> list[str]:
-        """Give the HTTP addresses of the name nodes."""
+        """Return the HTTP addresses of the name nodes."""
         return [f"http://127.0.0.1:{port}" for port in self._http_ports]
 
     @property
     def url(self) -> str:
-        """Give the HTTP address of the name node; of a pair both, as clients take them."""
+        """Return the HTTP address of the name node; of a pair both, as clients take them."""
         return ";".join(self.urls)
 
     def stop_namenode(self, index: int = 0, number: signal.Signals = signal.SIGKILL) -> None:
@@ -207,7 +207,7 @@ class Hdfs:
         return self._ask(index, "NameNodeStatus") is not None
 
     def _is_ready(self, index: int) -> bool:
-        """Tell whether a name node is out of its safe mode and knows a living data node."""
+        """Return whether a name node is out of its safe mode and knows a living data node."""
         state = self._ask(index, "FSNamesystemState")
         return state is not None and state["FSState"] == "Operational" and state["NumLiveDataNodes"] > 0
 

@@ -80,7 +80,7 @@ class RunningHub:
         raise RuntimeError(f"the Hub does not start:\n{(self._folder / 'hub.log').read_text()}")
 
     def service_environ(self) -> dict[str, str]:
-        """Give what the Hub tells the service `pai`."""
+        """Return what the Hub tells the service `pai`."""
         return {
             "JUPYTERHUB_API_TOKEN": "token-of-the-scheduler",
             "JUPYTERHUB_API_URL": self.api_url,

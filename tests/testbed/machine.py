@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def as_root(*command: str) -> list[str]:
-    """Give the command that runs as root; CannotError where that is impossible."""
+    """Return the command that runs as root; CannotError where that is impossible."""
     if os.geteuid() == 0:
         return list(command)
     if shutil.which("sudo") and subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode == 0:

@@ -89,11 +89,11 @@ class Postgres:
         say(f"{self._folder} could not be removed")
 
     def url(self, database: str) -> str:
-        """Give a database's address, with the password."""
+        """Return a database's address, with the password."""
         return f"postgresql://pai:{self.password}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
-        """Make an empty database and give its address."""
+        """Make an empty database and return its address."""
         self._made += 1
         name = f"test_{self._made}"
         with self.connect() as connection:
@@ -150,7 +150,7 @@ class Postgres:
 
 
 def _programs() -> Path:
-    """Give the folder of Debian's server programs, which are not on the PATH; the newest version's."""
+    """Return the folder of Debian's server programs, which are not on the PATH; the newest version's."""
     if not (found := _installed()):
         apt_install({"/usr/lib/postgresql/*/bin/initdb": "postgresql"})
         found = _installed()

@@ -48,7 +48,7 @@ class Prometheus:
         self._wait()
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """Ask its API; give what the answer says, which may be an error of the expression."""
+        """Ask its API; return what the answer says, which may be an error of the expression."""
         return self._http.get(path, params=parameters).json()
 
     def query(self, expression: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
 
 @contextlib.contextmanager
 def registry(folder: Path, passwords: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Run a registry that keeps its images in `folder`; give its address, which begins images' names.
+    """Run a registry that keeps its images in `folder`; return its address, which begins images' names.
 
     `passwords` by user: with them nothing can be had without logging in.
     """

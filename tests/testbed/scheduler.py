@@ -101,7 +101,7 @@ class RunningScheduler:
             )
 
     def command(self) -> Sequence[str]:
-        """Give the command line."""
+        """Return the command line."""
         return (
             str(PROGRAM),
             *("--engine", "process"),
@@ -119,7 +119,7 @@ class RunningScheduler:
         self.process.wait()
 
     def terminate(self) -> int:
-        """End it as an administrator does; give its exit code."""
+        """End it as an administrator does; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
@@ -148,7 +148,7 @@ class RunningScheduler:
 
 
 def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:
-    """Give this process's environment without what a Hub or a user's settings put there."""
+    """Return this process's environment without what a Hub or a user's settings put there."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -52,16 +52,16 @@ class WarmProcess:
 
     @property
     def pid(self) -> int:
-        """Give the process id."""
+        """Return the process id."""
         assert self._process.pid is not None
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Give the exit code, -n for signal n; None while it runs."""
+        """Return the exit code, -n for signal n; None while it runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end; give the exit code."""
+        """Wait for the end; return the exit code."""
         self._process.join(timeout)
         code = self._process.exitcode
         if code is None:

@@ -11,14 +11,14 @@ from ..language import Language
 
 
 def download_address(prefix: str, entry: FileInfo) -> str:
-    """Give where the browser gets a file, or a folder as a zip file; `prefix`: see `links.server_prefix`."""
+    """Return where the browser gets a file, or a folder as a zip; `prefix`: see `links.server_prefix`."""
     path = quote(entry.path, safe="/", errors="surrogateescape")
     operation = "ARCHIVE" if entry.is_folder else "OPEN"
     return f"{prefix.rstrip('/')}/pai/webhdfs/v1{path}?op={operation}"
 
 
 def download_link(say: Language, prefix: str, entry: FileInfo) -> str:
-    """Give the link as HTML."""
+    """Return the link as HTML."""
     name = f"{entry.name}.zip" if entry.is_folder else entry.name
     text = (
         say("Save as a zip file on your own computer")

@@ -58,7 +58,7 @@ def arrange(entries: Sequence[FileInfo], look: Look) -> list[FileInfo]:
 
 
 def page_of(arranged: Sequence[FileInfo], number: int) -> ListingPage:
-    """Give a page; the last one where there are fewer."""
+    """Return a page; the last one where there are fewer."""
     count = max(1, -(-len(arranged) // ROWS))
     number = min(max(0, number), count - 1)
     first = number * ROWS

@@ -31,7 +31,7 @@ class LocalPath(widgets.Combobox):
 
     @property
     def path(self) -> Path | None:
-        """Give the path as a whole; None where nothing stands there."""
+        """Return the path as a whole; None where nothing stands there."""
         text = str(self.value).strip()
         return Path(text).expanduser().absolute() if text else None
 
@@ -40,7 +40,7 @@ class LocalPath(widgets.Combobox):
 
 
 def suggestions(typed: str, *, folders_only: bool) -> list[str]:
-    """Give what may be meant by the beginning of a path: folders end with a slash."""
+    """Return what may be meant by the beginning of a path: folders end with a slash."""
     folder, slash, begun = typed.rpartition("/")
     try:
         place = Path(folder + slash).expanduser() if slash else Path()

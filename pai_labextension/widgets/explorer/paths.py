@@ -10,17 +10,17 @@ VARIABLE = "$PAI_DEFAULT_FS_URI"
 
 
 def child(folder: str, name: str) -> str:
-    """Give the path of what is called `name` in a folder."""
+    """Return the path of what is called `name` in a folder."""
     return f"{folder.rstrip('/')}/{name}"
 
 
 def parent(path: str) -> str:
-    """Give the folder that something is in; the root's is the root."""
+    """Return the folder that something is in; the root's is the root."""
     return path.rstrip("/").rpartition("/")[0] or "/"
 
 
 def crumbs(path: str) -> Iterator[tuple[str, str]]:
-    """Give (name, path) of each folder on the way to `path`, without the root."""
+    """Return (name, path) of each folder on the way to `path`, without the root."""
     way = ""
     for part in filter(None, path.split("/")):
         way = f"{way}/{part}"
@@ -33,5 +33,5 @@ def in_a_job(path: str) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Tell whether a file may be called so."""
+    """Return whether a file may be called so."""
     return bool(name.strip()) and name not in (".", "..") and "/" not in name and "\0" not in name

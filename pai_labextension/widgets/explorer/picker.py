@@ -54,7 +54,7 @@ class Picker(widgets.VBox):
 
     @property
     def choice(self) -> str | None:
-        """Give the path that would be taken; None where there is none yet."""
+        """Return the path that would be taken; None where there is none yet."""
         if self.view is None:
             return None
         chosen = [entry for entry in self.view.table.chosen if entry.is_folder == (self._kind == "folder")]

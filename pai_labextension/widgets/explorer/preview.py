@@ -45,7 +45,7 @@ class Picture:
 
 
 def bytes_wanted(name: str) -> int:
-    """Tell how much of a file its preview needs."""
+    """Return how much of a file its preview needs."""
     return PICTURE_BYTES if _kind(name) in _PICTURE_NAMES else TEXT_BYTES
 
 

@@ -72,7 +72,7 @@ class FileTable(widgets.VBox):
 
     @property
     def chosen(self) -> list[FileInfo]:
-        """Give what is ticked, on whichever page, in the order of names."""
+        """Return what is ticked, on whichever page, in the order of names."""
         return [self._chosen[path] for path in sorted(self._chosen)]
 
     def begin(self) -> None:

@@ -24,7 +24,7 @@ def size(length: float) -> str:
 
 
 def reason(say: Language, error: Exception) -> str:
-    """Say in words why something could not be done."""
+    """Return in words why something could not be done."""
     if isinstance(error, FilesError):
         return error.in_locale(say.locale)
     if isinstance(error, OSError) and error.strerror:

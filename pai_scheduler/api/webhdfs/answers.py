@@ -39,7 +39,7 @@ def batch_answer(listing: Listing, folder: StoragePath) -> dict[str, Any]:
 
 
 def summary_answer(summary: Summary) -> dict[str, Any]:
-    """Give what a tree holds."""
+    """Return what a tree holds."""
     return {
         "ContentSummary": {
             "directoryCount": summary.folders,
@@ -53,7 +53,7 @@ def summary_answer(summary: Summary) -> dict[str, Any]:
 
 
 def checksum_answer(checksum: Checksum) -> dict[str, Any]:
-    """Give a file's checksum."""
+    """Return a file's checksum."""
     return {
         "FileChecksum": {
             "algorithm": checksum.algorithm,
@@ -64,7 +64,7 @@ def checksum_answer(checksum: Checksum) -> dict[str, Any]:
 
 
 def acl_answer(status: FileStatus) -> dict[str, Any]:
-    """Give the rights where there are no others than the nine bits."""
+    """Return the rights where there are no others than the nine bits."""
     return {
         "AclStatus": {
             "entries": [],
@@ -77,12 +77,12 @@ def acl_answer(status: FileStatus) -> dict[str, Any]:
 
 
 def path_answer(path: StoragePath) -> dict[str, Any]:
-    """Give a path."""
+    """Return a path."""
     return {"Path": str(path)}
 
 
 def boolean_answer(value: bool) -> dict[str, Any]:
-    """Say whether something was done."""
+    """Return whether something was done."""
     return {"boolean": value}
 
 

@@ -37,14 +37,14 @@ class _Sink(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytes:
-        """Give what was written since the last time."""
+        """Return what was written since the last time."""
         taken = bytes(self._written)
         self._written.clear()
         return taken
 
 
 async def zipped(files: Files, principal: Principal, folder: StoragePath) -> AsyncGenerator[bytes, None]:
-    """Give a zip file of all in a folder that the caller may read, not compressed, in pieces.
+    """Return a zip file of all in a folder that the caller may read, not compressed, in pieces.
 
     What is deleted while this goes on is left out. StorageError, at first TOO_LARGE.
     """
@@ -81,7 +81,7 @@ async def zipped(files: Files, principal: Principal, folder: StoragePath) -> Asy
 
 
 async def _walk(files: Files, principal: Principal, folder: StoragePath) -> AsyncIterator[FileStatus]:
-    """Give everything in a tree, folders before what is in them."""
+    """Return everything in a tree, folders before what is in them."""
     waiting = [folder]
     while waiting:
         here, inner, after = waiting.pop(), [], ""
@@ -110,7 +110,7 @@ class _Names:
         self._used: set[str] = set()
 
     def of(self, status: FileStatus) -> str:
-        """Give a name that no other entry has."""
+        """Return a name that no other entry has."""
         plain = "/".join(_plain(part) for part in status.path.parts[self._above :])
         name = next(spelling for spelling in _spellings(plain) if spelling not in self._used)
         self._used.add(name)
@@ -118,7 +118,7 @@ class _Names:
 
 
 def _plain(part: str) -> str:
-    """Give a name without backslashes, which are slashes elsewhere, and without what is no text."""
+    """Return a name without backslashes, which are slashes elsewhere, and without what is no text."""
     text = part.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join("_" if c == "\\" or not c.isprintable() else c for c in text)
 

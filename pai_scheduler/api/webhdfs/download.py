@@ -25,7 +25,7 @@ class ByteRange:
     length: int
 
     def content_range(self, size: int) -> str:
-        """Say which part of how much it is."""
+        """Return which part of how much it is."""
         return f"bytes {self.offset}-{self.offset + self.length - 1}/{size}"
 
 
@@ -53,7 +53,7 @@ def entity_tag(status: FileStatus) -> str:
 
 
 def attachment(name: str) -> str:
-    """Give the Content-Disposition of what is kept as a file and never shown (RFC 6266)."""
+    """Return the Content-Disposition of what is kept as a file and never shown (RFC 6266)."""
     plain = "".join(c if " " <= c <= "~" and c not in '"\\%;' else "_" for c in name)
     value = f'attachment; filename="{plain}"'
     if plain != name:

@@ -70,7 +70,7 @@ def refusal_of(error: StorageError) -> StorageRefusal:
 
 
 def refusal_answer(refusal: RequestError, sentence: str) -> dict[str, Any]:
-    """Give the body of a refusal whose message is `sentence` in the caller's language."""
+    """Return the body of a refusal whose message is `sentence` in the caller's language."""
     exception = refusal.code if refusal.code in _CLASSES else _BY_STATUS.get(refusal.status)
     if isinstance(refusal, StorageRefusal) and refusal.missing and _MISSING not in sentence:
         sentence = f"{sentence} (File {_MISSING}.)"
@@ -78,7 +78,7 @@ def refusal_answer(refusal: RequestError, sentence: str) -> dict[str, Any]:
 
 
 def remote_exception(exception: str, sentence: str) -> dict[str, Any]:
-    """Give a body that names an exception of Hadoop's."""
+    """Return a body that names an exception of Hadoop's."""
     return {
         "RemoteException": {
             "exception": exception,

@@ -108,13 +108,13 @@ class WebHdfsHandler(ApiHandler):
 
     @property
     def _base(self) -> str:
-        """Give the path under which we were asked."""
+        """Return the path under which we were asked."""
         base = f"{self.context.prefix}{BASE}"
         return base if self.request.path.startswith(base) else f"{self.context.prefix}{OPENPAI_BASE}"
 
     @property
     def _here(self) -> str:
-        """Give the address under which we were asked, without the query."""
+        """Return the address under which we were asked, without the query."""
         return f"{self.request.protocol}://{self.request.host}{self._base}{self.path.encoded}"
 
     @property
@@ -325,7 +325,7 @@ class WebHdfsHandler(ApiHandler):
         return self._flushed
 
     def error_body(self, refusal: RequestError) -> dict[str, Any]:
-        """Give a refusal as WebHDFS has it."""
+        """Return a refusal as WebHDFS has it."""
         if refusal.status in (429, 503):
             self.set_header("Retry-After", "5")
         return refusal_answer(refusal, self.in_words(refusal.message))

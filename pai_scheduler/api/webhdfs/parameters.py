@@ -33,34 +33,34 @@ class Parameters:
 
     @property
     def of_the_request(self) -> frozenset[tuple[str, str]]:
-        """Give those that say what is to be done, whether known or not."""
+        """Return those that say what is to be done, whether known or not."""
         return frozenset(item for item in self.values.items() if item[0] not in _NOT_OF_THE_ERRAND)
 
     @property
     def operation(self) -> str:
-        """Give `op`, in capitals; empty where there is none."""
+        """Return `op`, in capitals; empty where there is none."""
         return self.text("op").upper()
 
     def text(self, name: str) -> str:
-        """Give a value as it is; empty where there is none."""
+        """Return a value as it is; empty where there is none."""
         return self.values.get(name, "")
 
     def flag(self, name: str) -> bool:
-        """Give a yes or no (`true`, `false`); no where there is none."""
+        """Return a yes or no (`true`, `false`); no where there is none."""
         text = self.text(name).lower() or "false"
         if text not in ("true", "false"):
             raise wrong_parameter(name, msg("{text} is neither true nor false.", text=text))
         return text == "true"
 
     def number(self, name: str) -> int | None:
-        """Give a whole number from 0 on; None where there is none."""
+        """Return a whole number from 0 on; None where there is none."""
         number = self.signed(name)
         if number is not None and number < 0:
             raise wrong_parameter(name, msg("{value} is too small: at least {least}.", value=number, least=0))
         return number
 
     def signed(self, name: str) -> int | None:
-        """Give a whole number; None where there is none."""
+        """Return a whole number; None where there is none."""
         text = self.text(name)
         if not text:
             return None
@@ -71,7 +71,7 @@ class Parameters:
         return int(text)
 
     def permission(self, name: str = "permission") -> int | None:
-        """Give the nine bits of an octal number; None where there is none."""
+        """Return the nine bits of an octal number; None where there is none."""
         text = self.text(name)
         if not text:
             return None
@@ -81,11 +81,11 @@ class Parameters:
         return int(text, 8) & 0o777
 
     def path(self, name: str) -> StoragePath:
-        """Give an absolute path; StorageError where it is none."""
+        """Return an absolute path; StorageError where it is none."""
         return _absolute(name, self.text(name))
 
     def paths(self, name: str) -> list[StoragePath]:
-        """Give absolute paths with commas between them; StorageError where one is none."""
+        """Return absolute paths with commas between them; StorageError where one is none."""
         return [_absolute(name, text) for text in self.text(name).split(",")]
 
 
@@ -101,6 +101,6 @@ def decoded_path(raw: str) -> StoragePath:
 
 
 def wrong_parameter(name: str, reason: Message) -> RequestError:
-    """Say what is wrong with a parameter."""
+    """Return what is wrong with a parameter."""
     message = msg("The query parameter {name} is wrong: {reason}", name=name, reason=reason)
     return RequestError(400, "IllegalArgumentException", message)

@@ -145,7 +145,7 @@ async def vcs(session: CliSession) -> int:
 
 
 async def validate(session: CliSession, *, file: str) -> int:
-    """Say what is wrong with a job, or whether it fits."""
+    """Return what is wrong with a job, or whether it fits."""
     validation = await session.client.validate(await asyncio.to_thread(read_job_file, file))
     if session.as_json:
         session.print_json(validation)

@@ -13,7 +13,7 @@ _LAST_BYTES, _LAST_LINES = 8192, 8
 
 
 async def last_words(client: Client, detail: JobDetail, locale: str) -> str:
-    """Give the last lines of the task that failed the job or its last attempt, with a line above them.
+    """Return the last lines of the task that failed the job or its last attempt, with a line above them.
 
     Of a debugged job whose containers are kept, what failed and for how long it stays stands above.
     Empty where nothing has failed, or no task is to blame.
@@ -35,7 +35,7 @@ async def last_words(client: Client, detail: JobDetail, locale: str) -> str:
 
 
 async def _held(client: Client, detail: JobDetail, locale: str) -> str:
-    """Say of each task that is kept why and how long, how to end that, and what the first wrote last."""
+    """Return why and how long each kept task stays, how to end that, and what the first wrote last."""
     user, name = detail["jobStatus"]["username"], detail["name"]
     attempt = detail["jobStatus"]["retries"]
     held = [
@@ -68,7 +68,7 @@ async def _log_end(
 
 
 def _lines(output: bytes) -> list[str]:
-    """Give the last lines as a terminal would show them: where one was written over, what came last."""
+    """Return the last lines as a terminal would show them: where one was written over, what came last."""
     text = output.decode(errors="replace").replace("\r\n", "\n").rstrip()
     written = [line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n")] if text else []
     return [printable(line.replace("\t", "    ")) for line in written[-_LAST_LINES:]]

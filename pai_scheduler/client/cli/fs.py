@@ -62,7 +62,7 @@ async def fs_mkdir(session: CliSession, *, paths: Sequence[str]) -> int:
 
 
 async def fs_du(session: CliSession, *, paths: Sequence[str], human: bool) -> int:
-    """Tell how much there is."""
+    """Return how much there is."""
     rows: list[list[str]] = []
     answers: list[dict[str, Any]] = []
     for path in paths or ("",):
@@ -132,7 +132,7 @@ async def storage_path(files: FilesClient, written: str) -> str:
 
 
 async def _into(files: FilesClient, target: str, source: str) -> str:
-    """Give the place of `source` in `target` where that is a folder."""
+    """Return the place of `source` in `target` where that is a folder."""
     there = await files.find(target)
     if there is None or not there.is_folder:
         return target

@@ -17,7 +17,7 @@ _AGAIN_SECONDS = 1.0
 
 
 async def pick_task(client: Client, user: str, job: str, wanted: str | None, locale: str) -> tuple[str, int]:
-    """Give role and index: as written (`worker-0`), else the task that decided the job, else the first."""
+    """Return role and index: as written (`worker-0`), else the task that decided the job, else the first."""
     if wanted is not None:
         role, _, number = wanted.rpartition("-")
         if role and number.isascii() and number.isdigit():

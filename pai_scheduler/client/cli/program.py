@@ -40,7 +40,7 @@ _EXPECTED = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `pai`; give the exit code."""
+    """Run `pai`; return the exit code."""
     locale = terminal_locale()
     options = make_parser(locale).parse_args(argv)
     for stream in (sys.stdout, sys.stderr):
@@ -89,7 +89,7 @@ async def _run(
 
 
 def _tell(error: Exception, url: str, locale: str) -> int:
-    """Say what has gone wrong; give the exit code."""
+    """Return what has gone wrong; return the exit code."""
     match error:
         case ApiError():
             _complain(error.message)

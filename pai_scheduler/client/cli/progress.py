@@ -25,7 +25,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 @contextmanager
 def shown_progress(locale: str, stream: TextIO | None = None) -> Iterator[Tell | None]:
-    """Give what a transfer tells its progress to; None where nobody would see it."""
+    """Return what a transfer tells its progress to; None where nobody would see it."""
     stream = stream or sys.stderr
     if not stream.isatty():
         yield None
@@ -47,7 +47,7 @@ class ProgressLine:
         self._shown = -_PAUSE
 
     def text(self, progress: TransferProgress, columns: int) -> str | None:
-        """Give the line, `columns` wide at most; None: it was there a moment ago."""
+        """Return the line, `columns` wide at most; None: it was there a moment ago."""
         now = self._clock()
         self._course.append((now, progress.bytes_done))
         while now - self._course[0][0] > _WINDOW:

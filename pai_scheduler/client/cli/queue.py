@@ -37,7 +37,7 @@ async def move(session: CliSession, *, name: str, place: int, user: str | None) 
 
 
 async def priority(session: CliSession, *, name: str, priority: int, user: str | None) -> int:
-    """Give a job another priority."""
+    """Return a job another priority."""
     owner = await session.owner(user)
     await session.client.reorder(owner, name, priority=priority)
     return await _tell_place(session, owner, name)

@@ -33,5 +33,5 @@ class CliSession:
         print(json.dumps(value, ensure_ascii=False, indent=2))
 
     async def owner(self, user: str | None) -> str:
-        """Give the user whose job is meant: who is named, else who asks."""
+        """Return the user whose job is meant: who is named, else who asks."""
         return user or (await self.client.whoami())["username"]

@@ -174,7 +174,7 @@ def _words(header: Sequence[Message], locale: str) -> list[str]:
 
 
 def limits_in_words(validation: Validation) -> Iterator[Message]:
-    """Say what order and limits a job would have: its order only where it would have to wait."""
+    """Return what order and limits a job would have: its order only where it would have to wait."""
     limits = validation["limits"]
     if limits is None:
         return

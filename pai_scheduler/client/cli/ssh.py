@@ -79,7 +79,7 @@ async def _run_here(connection: asyncssh.SSHClientConnection, command: str | Non
 
 
 async def _run_everywhere(session: CliSession, ways: Sequence[TaskAddress], command: str) -> int:
-    """Run a command in every task at once; give the worst of the exit codes."""
+    """Run a command in every task at once; return the worst of the exit codes."""
     longest = max(len(way.task) for way in ways)
     opening = asyncio.Semaphore(_OPENING)
 
@@ -150,7 +150,7 @@ def _to(descriptor: int) -> Sink:
 
 
 def _language() -> dict[str, str]:
-    """Give the variables that ssh sends too: in which language programs speak."""
+    """Return the variables that ssh sends too: in which language programs speak."""
     return {
         name: value
         for name, value in os.environ.items()

@@ -22,7 +22,7 @@ class AddCommand(Protocol):
     """Adds a command to `pai`."""
 
     def __call__(self, name: str, about: Message, *parents: CommandParser) -> CommandParser:
-        """Give its parser."""
+        """Return its parser."""
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -99,7 +99,7 @@ async def _down(
 
 
 async def _name_there(files: SFTPClient, path: str) -> str:
-    """Give what a path is called: as it is written, for a task might say that it is called otherwise."""
+    """Return what a path is called: as it is written, for a task might say that it is called otherwise."""
     name = posixpath.basename(posixpath.normpath(path))
     if name not in ("", ".", ".."):
         return name

@@ -29,7 +29,7 @@ class SshFolder:
         self.known_hosts = self._ours / "known_hosts"
 
     def key_path(self, name: str) -> Path:
-        """Give the place of a job's key."""
+        """Return the place of a job's key."""
         return self._ours / "keys" / name
 
     def write(self, config: str, known_hosts: str, keys: Mapping[str, str]) -> None:

@@ -104,7 +104,7 @@ def _read(written: str) -> Wanted:
 
 
 def _number(written: str, labels: Mapping[str, Sequence[int]]) -> int:
-    """Give the number of a task's port: as written, of a label, or of its second one (`label.1`)."""
+    """Return the number of a task's port: as written, of a label, or of its second one (`label.1`)."""
     if written.isascii() and written.isdigit() and 0 < int(written) <= _LAST_PORT:
         return int(written)
     label, _, place = written.rpartition(".")

@@ -38,7 +38,7 @@ async def ssh_info(session: CliSession, *, name: str, user: str | None) -> int:
 
 
 async def ssh_key(session: CliSession, *, name: str, user: str | None, form: str, output: str | None) -> int:
-    """Give the key of a job."""
+    """Return the key of a job."""
     text = await session.client.ssh_key(await session.owner(user), name, form)
     if output is None:
         print(text, end="" if text.endswith("\n") else "\n")

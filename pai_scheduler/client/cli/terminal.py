@@ -20,7 +20,7 @@ _FALLBACK_SIZE = (80, 24)
 
 
 async def read_pieces(descriptor: int) -> AsyncGenerator[bytes, None]:
-    """Give what a descriptor has as it comes, until its end: a terminal, a pipe or a file.
+    """Return what a descriptor has as it comes, until its end: a terminal, a pipe or a file.
 
     A thread reads, which may be left waiting for the keyboard when nobody wants any more.
     """
@@ -60,13 +60,13 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def size() -> tuple[int, int]:
-    """Give columns and rows of this terminal."""
+    """Return columns and rows of this terminal."""
     columns, rows = shutil.get_terminal_size(_FALLBACK_SIZE)
     return columns, rows
 
 
 async def resized() -> AsyncGenerator[tuple[int, int], None]:
-    """Give the size each time the terminal's window has another one."""
+    """Return the size each time the terminal's window has another one."""
     changed = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGWINCH, changed.set)
@@ -106,7 +106,7 @@ class Escape:
         self._line_begins, self._tilde = True, False
 
     def filter(self, data: bytes) -> bytes | None:
-        """Give what is to be sent of some keys; None: the connection is to be cut."""
+        """Return what is to be sent of some keys; None: the connection is to be cut."""
         sent = bytearray()
         for byte in data:
             if self._tilde:

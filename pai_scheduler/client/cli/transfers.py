@@ -77,12 +77,12 @@ def told_how_to_go_on(session: CliSession) -> Iterator[None]:
 
 
 def name_of(path: Path) -> str:
-    """Give what a path is called, also where it is written as `.` or `..`."""
+    """Return what a path is called, also where it is written as `.` or `..`."""
     return path.name if path.name not in ("", "..") else path.resolve().name
 
 
 def tell_outcome(session: CliSession, outcome: TransferResult, source: str, target: str) -> int:
-    """Tell what came of a transfer; give the exit code."""
+    """Return what came of a transfer; return the exit code."""
     for item in outcome.left_out:
         print(printable(f"{item.path}: {item.in_locale(session.locale)}"), file=sys.stderr)
     if session.as_json:

@@ -125,7 +125,7 @@ def _number(value: float) -> str:
 
 
 async def _has_ended(client: Client, user: str, job: str, role: str, index: int, attempt: int | None) -> bool:
-    """Tell whether a task measures no more; asked before its metrics, so that none is missed."""
+    """Return whether a task measures no more; asked before its metrics, so that none is missed."""
     detail = await client.job(user, job)
     tasks = detail["taskRoles"].get(role, {"taskStatuses": []})["taskStatuses"]
     states = [task["taskState"] for task in tasks if task["taskIndex"] == index]

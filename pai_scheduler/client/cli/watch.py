@@ -17,7 +17,7 @@ LAST_BYTES = 4000
 
 
 async def watch(client: Client, user: str, name: str, locale: str, *, as_json: bool) -> int:
-    """Tell what happens until the job has ended; give the exit code for its outcome."""
+    """Return what happens until the job has ended; return the exit code for its outcome."""
     await _tell_story(client, user, name, locale, quiet=as_json)
     detail = await client.job(user, name)
     status = detail["jobStatus"]

@@ -78,7 +78,7 @@ async def download(files: SFTPClient, remote: str, local: Path, tell: Tell | Non
 async def _walk(
     files: SFTPClient, folder: str, prefix: str, left_out: list[LeftOut]
 ) -> AsyncIterator[_Found]:
-    """Give what is in a folder, each folder before what is in it. A link to a file counts as a file."""
+    """Return what is in a folder, each folder before what is in it. A link to a file counts as a file."""
     try:
         with about(folder):
             entries = [entry async for entry in files.scandir(folder)]
@@ -173,7 +173,7 @@ class _Download:
 
 
 def _is_same(local: Path, found: _Found) -> bool:
-    """Tell whether a file is here already; its mode is set then, which may be all that has changed."""
+    """Return whether a file is here already; its mode is set then, which may be all that has changed."""
     try:
         status = local.lstat()
     except OSError:

@@ -50,7 +50,7 @@ async def run(
     pty: Pty | None = None,
     env: Mapping[str, str] | None = None,
 ) -> int:
-    """Run a command line, or the login shell; give its exit code, or 128 and the signal's number.
+    """Run a command line, or the login shell; return its exit code, or 128 and the signal's number.
 
     RemoteError where it cannot be started or the connection breaks. When this is cancelled the command gets
     an interrupt, as by a ^C.

@@ -94,15 +94,15 @@ async def make_folder(files: SFTPClient, path: str, mode: int = 0o777) -> None:
 
 
 def is_folder(found: asyncssh.SFTPAttrs) -> bool:
-    """Tell whether this is a folder."""
+    """Return whether this is a folder."""
     return found.type == asyncssh.FILEXFER_TYPE_DIRECTORY
 
 
 def is_file(found: asyncssh.SFTPAttrs) -> bool:
-    """Tell whether this is an ordinary file."""
+    """Return whether this is an ordinary file."""
     return found.type == asyncssh.FILEXFER_TYPE_REGULAR
 
 
 def offsets(begin: int, length: int) -> range:
-    """Give where the pieces of a file of `length` bytes begin, whose part is `begin` bytes long already."""
+    """Return where the pieces of a file of `length` bytes begin, whose part is `begin` bytes long already."""
     return range(max(0, begin - UNSURE), length, PIECE)

@@ -24,7 +24,7 @@ class SharedConnection:
 
     @property
     def unused(self) -> bool:
-        """Say whether nobody uses it and nothing is open."""
+        """Return whether nobody uses it and nothing is open."""
         return self._users == 0 and (self._connection is None or self._connection.is_closed())
 
     @asynccontextmanager

@@ -84,7 +84,7 @@ async def find_ways(
 
 
 async def why_nothing_runs(client: Client, user: str, job: str) -> Message:
-    """Say why nobody can be in a job now."""
+    """Return why nobody can be in a job now."""
     status = (await client.job(user, job))["jobStatus"]
     if status["subState"] == "ENDED":
         return msg(
@@ -100,7 +100,7 @@ async def why_nothing_runs(client: Client, user: str, job: str) -> Message:
 
 
 def is_task_name(text: str) -> bool:
-    """Tell whether this is how a task is called: `<role>-<index>`."""
+    """Return whether this is how a task is called: `<role>-<index>`."""
     return _TASK_NAME.fullmatch(text) is not None
 
 

@@ -49,7 +49,7 @@ class Terminal:
         self._reader = asyncio.create_task(self._read())
 
     async def view(self) -> AsyncGenerator[str, None]:
-        """Give what is kept of the output, then what comes, until the end of the shell.
+        """Return what is kept of the output, then what comes, until the end of the shell.
 
         Whoever is too slow misses what is no longer kept.
         """

@@ -96,7 +96,7 @@ class FilesClient:
         )
 
     async def home(self) -> str:
-        """Give the path of the user's own tree."""
+        """Return the path of the user's own tree."""
         return str((await self._json("GET", "/", "GETHOMEDIRECTORY"))["Path"])
 
     async def status(self, path: str) -> FileInfo:
@@ -119,7 +119,7 @@ class FilesClient:
         return folder_page(path, answer["DirectoryListing"])
 
     async def iterate(self, path: str) -> AsyncGenerator[FileInfo, None]:
-        """Give what is in a folder, page by page."""
+        """Return what is in a folder, page by page."""
         after = ""
         while True:
             page = await self.list_page(path, after, PAGE)
@@ -130,7 +130,7 @@ class FilesClient:
             after = page.entries[-1].name
 
     async def walk(self, path: str) -> AsyncGenerator[FileInfo, None]:
-        """Give everything in a tree, each folder before what is in it; the tree's own root is left out."""
+        """Return everything in a tree, each folder before what is in it; the tree's own root is left out."""
         folders = [path]
         while folders:
             inner = []
@@ -175,7 +175,7 @@ class FilesClient:
         return tree_summary(answer["ContentSummary"])
 
     async def set_times(self, path: str, modified: int) -> None:
-        """Say when a file was last changed."""
+        """Return when a file was last changed."""
         await self._json("PUT", path, "SETTIMES", modificationtime=modified, accesstime=-1)
 
     async def set_permission(self, path: str, permission: int) -> None:
@@ -271,7 +271,7 @@ def _broken_is_unreachable(url: str) -> Iterator[None]:
 
 
 def plain(path: str) -> str:
-    """Give a path without doubled and final slashes; FilesError where it is relative or holds `.` or `..`."""
+    """Return a path without doubled and final slashes; FilesError if it is relative or has `.`, `..`."""
     parts = [part for part in path.split("/") if part]
     if not path.startswith("/") or "\0" in path or not {".", ".."}.isdisjoint(parts):
         raise FilesError(

@@ -60,7 +60,7 @@ async def submit_with_code(
     *,
     user: str | None = None,
 ) -> str:
-    """Submit a job (JSON with comments, or what was read of it) with the code in `folder`; give its name.
+    """Submit a job (JSON with comments, or what was read of it) with the code in `folder`; return its name.
 
     `settings`: None: those of the folder. Raises CodeError or FilesError where the code cannot go along
     (nothing is submitted then), ApiError where the job is refused, JsonTextError where `job` is no JSON.
@@ -102,7 +102,7 @@ async def carry_out(
     *,
     user: str | None = None,
 ) -> tuple[str, TransferResult]:
-    """Upload the code, then submit the job; give its name and what was sent (errors: submit_with_code)."""
+    """Upload the code, then submit the job; return its name and what was sent (errors: submit_with_code)."""
     if prepared.code is None:
         return await client.submit(prepared.config, user=user), TransferResult()
     outcome = await upload_code(files, prepared.code, prepared.code_folder, folder, tell)

@@ -18,17 +18,17 @@ class FilesError(Exception):
         self._message = message
 
     def in_locale(self, locale: str) -> str:
-        """Give the sentence; what the scheduler wrote is in the language that the client asked for."""
+        """Return the sentence; what the scheduler wrote is in the language that the client asked for."""
         return self._message.in_locale(locale) if isinstance(self._message, Message) else self._message
 
     @property
     def may_pass(self) -> bool:
-        """Tell whether it may go better when it is tried again: the storage is there, but not ready."""
+        """Return whether it may go better when it is tried again: the storage is there, but not ready."""
         return self.status in (429, 502, 503, 504)
 
     @property
     def concerns_all(self) -> bool:
-        """Tell whether the next file would fare no better: storage not ready or full, or a token unknown."""
+        """Return whether the next file would fare no better: storage not ready or full, token unknown."""
         return self.may_pass or self.status in (401, 507)
 
 

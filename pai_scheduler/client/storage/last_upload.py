@@ -33,7 +33,7 @@ class UploadRecords:
         self._address = address
 
     def read(self) -> Sequence[UploadRecord]:
-        """Give them; none where there is no record, or none that can be understood."""
+        """Return them; none where there is no record, or none that can be understood."""
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             kept = json.loads(self._path.read_bytes())
             if kept["storage"] == self._address:

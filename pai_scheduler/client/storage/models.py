@@ -22,7 +22,7 @@ class FileInfo:
 
     @property
     def name(self) -> str:
-        """Give the last part of the path; empty for the root."""
+        """Return the last part of the path; empty for the root."""
         return self.path.rpartition("/")[2]
 
 

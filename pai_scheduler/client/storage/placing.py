@@ -30,7 +30,7 @@ def place_below(root: Path, name: str, *, is_folder: bool) -> Path:
 
 
 def open_part(part: Path) -> int:
-    """Open what is there of a file already, or an empty one; give the descriptor. LocalFileError."""
+    """Open what is there of a file already, or an empty one; return the descriptor. LocalFileError."""
     try:
         return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -49,7 +49,7 @@ def write_at(descriptor: int, piece: bytes, offset: int, local: Path) -> None:
 
 
 def put_in_place(part: Path, local: Path, modified: int, mode: int | None = None) -> None:
-    """Give a whole file its name, its time of change (ms) and, where told, its mode; LocalFileError."""
+    """Return a whole file its name, its time of change (ms) and, where told, its mode; LocalFileError."""
     try:
         if mode is not None:
             part.chmod(mode & 0o777)
@@ -61,7 +61,7 @@ def put_in_place(part: Path, local: Path, modified: int, mode: int | None = None
 
 
 def unwritable(path: Path, error: OSError) -> LocalFileError:
-    """Say that a file here cannot be written."""
+    """Return the error that says that a file here cannot be written."""
     return LocalFileError(
         msg("{file} cannot be written: {reason}.", file=str(path), reason=error.strerror or str(error))
     )

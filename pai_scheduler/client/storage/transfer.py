@@ -51,7 +51,7 @@ class LeftOut:
     failed: bool
 
     def in_locale(self, locale: str) -> str:
-        """Give the reason as a sentence."""
+        """Return the reason as a sentence."""
         return self.reason.in_locale(locale)
 
 
@@ -68,7 +68,7 @@ class TransferResult:
 
     @property
     def complete(self) -> bool:
-        """Tell whether everything is there that should be."""
+        """Return whether everything is there that should be."""
         return not any(item.failed for item in self.left_out)
 
 
@@ -140,7 +140,7 @@ def part_name(name: str, length: int, modified: int) -> str:
 
 
 def part_prefix(name: str) -> str:
-    """Give what the names of all parts of a file begin with."""
+    """Return what the names of all parts of a file begin with."""
     room = _LONGEST_NAME - len("..01234567.part")
     if len(name.encode("utf-8", "surrogateescape")) > room:
         name = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()
@@ -148,7 +148,7 @@ def part_prefix(name: str) -> str:
 
 
 def is_part_of(candidate: str, name: str) -> bool:
-    """Tell whether something is a part of a file, in whatever state of the file."""
+    """Return whether something is a part of a file, in whatever state of the file."""
     rest = candidate.removeprefix(part_prefix(name))
     return rest != candidate and re.fullmatch(r"[0-9a-f]{8}\.part", rest) is not None
 

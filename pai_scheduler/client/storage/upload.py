@@ -130,7 +130,7 @@ def _not_found() -> Iterator[None]:
 
 
 def is_same(there: FileInfo | None, file: LocalFile) -> bool:
-    """Tell whether a file in the storage need not be sent again: the same length and time of change."""
+    """Return whether a file in the storage need not be sent again: the same length and time of change."""
     return (
         there is not None
         and not there.is_folder

@@ -17,12 +17,12 @@ _END = bytes(tarfile.BLOCKSIZE * 2)
 
 
 def folder_entry(place: str, mode: int) -> Iterator[bytes]:
-    """Give an archive's entry of a folder at an absolute path."""
+    """Return an archive's entry of a folder at an absolute path."""
     yield _header(place, mode, tarfile.DIRTYPE)
 
 
 def file_entries(place: str, files: Mapping[str, bytes]) -> Iterator[bytes]:
-    """Give the entries of a folder with small files that all may read and none may write."""
+    """Return the entries of a folder with small files that all may read and none may write."""
     yield _header(place, 0o755, tarfile.DIRTYPE)
     for name, content in files.items():
         yield (
@@ -33,7 +33,7 @@ def file_entries(place: str, files: Mapping[str, bytes]) -> Iterator[bytes]:
 
 
 def tree_entries(source: Path, place: str, *, writable: bool) -> Iterator[bytes]:
-    """Give the entries of a folder of this machine and all that is in it, plain files and folders only."""
+    """Return the entries of a folder of this machine and all that is in it, plain files and folders only."""
     yield _header(place, 0o777 if writable else 0o555, tarfile.DIRTYPE)
     with os.scandir(source) as entries:
         for entry in entries:
@@ -45,7 +45,7 @@ def tree_entries(source: Path, place: str, *, writable: bool) -> Iterator[bytes]
 
 
 async def stream(entries: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Give an archive, made in threads, in pieces of about a MiB."""
+    """Return an archive, made in threads, in pieces of about a MiB."""
     gathered: list[bytes] = []
     size = 0
 

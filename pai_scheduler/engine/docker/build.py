@@ -43,7 +43,7 @@ class Plan:
 
 
 def build_image(plan: Plan, docker_host: str | None = None, *, anew: bool = False) -> str:
-    """Build an image unless it is there as it would be; give its name. BuildError, EngineError.
+    """Build an image unless it is there as it would be; return its name. BuildError, EngineError.
 
     `anew`: build it whatever is there, with the distribution's packages as they are now.
     """
@@ -72,12 +72,12 @@ def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
 
 
 def base_image() -> str:
-    """Give the base image that the administrator has named (`PAI_BASE_IMAGE`), or the usual one."""
+    """Return the base image that the administrator has named (`PAI_BASE_IMAGE`), or the usual one."""
     return os.environ.get("PAI_BASE_IMAGE") or DEFAULT_BASE
 
 
 def _base_id(client: DockerClient, base: str) -> str:
-    """Give the id of the base image, which is pulled where it is missing."""
+    """Return the id of the base image, which is pulled where it is missing."""
     if (found := _find(client, base)) is not None:
         return str(found.id)
     print(f"pulling the base image {base}", file=sys.stderr)

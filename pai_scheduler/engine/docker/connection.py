@@ -59,14 +59,14 @@ class DockerApi:
 
     @property
     def docker(self) -> aiodocker.Docker:
-        """Give the client; only between `open` and `close`."""
+        """Return the client; only between `open` and `close`."""
         if self._docker is None:
             raise RuntimeError("the connection to Docker is not open")
         return self._docker
 
     @property
     def socket_path(self) -> Path | None:
-        """Give the path of the daemon's socket; None where it is reached over TCP."""
+        """Return the path of the daemon's socket; None where it is reached over TCP."""
         return Path(self.host.removeprefix("unix://")) if self.host.startswith("unix://") else None
 
     async def open(self) -> None:
@@ -103,7 +103,7 @@ class DockerApi:
         self._docker = self._connector = self._log_session = None
 
     def network(self, name: str) -> aiodocker.networks.DockerNetwork:
-        """Give the handle of a network, by name or id."""
+        """Return the handle of a network, by name or id."""
         return aiodocker.networks.DockerNetwork(self.docker, name)  # type: ignore[no-untyped-call]
 
     async def call(self, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
@@ -315,7 +315,7 @@ async def answered(make: Callable[[], Awaitable[T]], seconds: float) -> T:
 
 
 def silent_daemon(host: str, error: Exception) -> EngineError:
-    """Say that no daemon answers, and what to do."""
+    """Return the error that says that no daemon answers, and what to do."""
     return EngineError(
         msg(
             "Docker does not answer at {host}: {error}. Is dockerd running? Start it, or set DOCKER_HOST.",

@@ -42,7 +42,7 @@ _LONGEST_STRING = 2**17
 
 
 def is_image_name(image: str) -> bool:
-    """Tell whether this can be an image's name; whatever else it is must not become part of a URL."""
+    """Return whether this can be an image's name; whatever else it is must not become part of a URL."""
     return len(image) <= 512 and ".." not in image and _IMAGE.fullmatch(image) is not None
 
 
@@ -147,7 +147,7 @@ def container_config(
 
 
 def code_dir(code: Path) -> str:
-    """Give the place where a container sees a folder of code."""
+    """Return the place where a container sees a folder of code."""
     return f"{CODE_DIR}/{code.name}"
 
 
@@ -156,7 +156,7 @@ def _bind(source: Path, target: str, *, read_only: bool = True) -> dict[str, Any
 
 
 def find_too_long(launch: Launch) -> Message | None:
-    """Say which part of a task is longer than Linux hands to a program (128 KiB with its final zero)."""
+    """Return which part of a task is longer than Linux hands to a program (128 KiB with its final zero)."""
     command = len(launch.command.encode())
     if command >= _LONGEST_STRING:
         return msg(
@@ -177,7 +177,7 @@ def find_too_long(launch: Launch) -> Message | None:
 
 
 def labels(task: TaskRef, instance: str) -> dict[str, str]:
-    """Give the labels by which a person or this scheduler finds a task's container."""
+    """Return the labels by which a person or this scheduler finds a task's container."""
     return {
         LABEL_INSTANCE: instance,
         "pai.job-id": task.job_id,

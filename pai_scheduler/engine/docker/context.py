@@ -51,7 +51,7 @@ class EngineContext:
     is_local: bool = True
 
     def remember(self, kill_mark: KillMark, task: TaskRef) -> int:
-        """Make durable that a task is to end and must not be started any more; give the time (ms) of that."""
+        """Make durable that a task is to end and must not be started any more; return the time (ms)."""
         mark = self._mark(kill_mark, task)
         try:
             mark.parent.mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ class EngineContext:
             return time.time_ns() // 10**6
 
     def fated_at(self, kill_mark: KillMark, task: TaskRef) -> int | None:
-        """Tell when (ms) a task was first to end so; None where it was not."""
+        """Return when (ms) a task was first to end so; None where it was not."""
         try:
             return self._mark(kill_mark, task).stat().st_mtime_ns // 10**6
         except FileNotFoundError:

@@ -68,7 +68,7 @@ class ContainerCreator:
         private: Path | None = None,
         runtime: str | None = None,
     ) -> dict[str, Any]:
-        """Make a task's container, or find the one that was made before; give its description.
+        """Make a task's container, or find the one that was made before; return its description.
 
         `hold`, `private`, `runtime`: as for `container_config`.
         """
@@ -111,13 +111,13 @@ class ContainerCreator:
             raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
 
     async def _is_roots(self, launch: Launch) -> bool:
-        """Tell whether a home is root's alone, as it is where an image without that folder came first."""
+        """Return whether a home is root's alone, as it is where an image without that folder came first."""
         owner, mode = await self._api.owner_of(launch.task.name, launch.home)
         # (a daemon that maps users may tell the owner as the host sees it)
         return owner in (0, self._root) and not mode & 0o002
 
     async def start(self, name: str) -> dict[str, Any]:
-        """Start a container that has never run; give its description."""
+        """Start a container that has never run; return its description."""
         while True:
             answered = True
             try:
@@ -188,7 +188,7 @@ def _not_made(error: Message | str) -> Message:
 
 
 def _start_failure(error: str) -> tuple[EndCause, Message]:
-    """Tell what the user must change from what may go better the next time."""
+    """Return what the user must change from what may go better the next time."""
     if "/bin/sh" in error and "no such file" in error:
         return EndCause.REFUSED, msg("The image has no /bin/sh, which is needed to run a job's command.")
     return EndCause.LAUNCH_FAILED, msg("Docker could not start the container: {error}", error=error)

@@ -35,7 +35,7 @@ class ContainerDisks:
         self._asking = asyncio.Lock()
 
     async def follow(self, found: Mapping[str, Any]) -> AsyncIterator[int]:
-        """Give the bytes on the disk of a container that Docker described, again and again."""
+        """Return the bytes on the disk of a container that Docker described, again and again."""
         folders = _folders(found) if self._is_local else ()
         sizes = self._meter.follow(*folders) if folders else self._ask(str(found["Id"]))
         async for size in sizes:
@@ -58,7 +58,7 @@ class ContainerDisks:
 
 
 def storage_gb(found: Mapping[str, Any]) -> int | None:
-    """Give the GB that a container may write, where that is ours to watch; None where it is not."""
+    """Return the GB that a container may write, where that is ours to watch; None where it is not."""
     if found["HostConfig"].get("StorageOpt"):  # the storage driver sees to it
         return None
     limit = found["Config"]["Labels"].get(LABEL_STORAGE)

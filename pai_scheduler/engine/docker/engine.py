@@ -115,17 +115,17 @@ class DockerEngine:
 
     @property
     def front_door_url(self) -> str | None:
-        """Give the address at which containers reach the loopback proxy; None where there is none."""
+        """Return the address at which containers reach the loopback proxy; None where there is none."""
         return self._door.url if self._door is not None else None
 
     @property
     def storage_host(self) -> str | None:
-        """Give the name by which containers reach the storage; None where they do not reach this service."""
+        """Return the name by which containers reach the storage; None where they do not reach us."""
         return STORAGE_HOST if self._storage_address is not None else None
 
     @property
     def bridge_address(self) -> str | None:
-        """Give this host's address on Docker's default bridge; None where there is none."""
+        """Return this host's address on Docker's default bridge; None where there is none."""
         return self._bridge_address
 
     async def start(self) -> None:
@@ -215,11 +215,11 @@ class DockerEngine:
         self._queue.put_nowait(None)
 
     async def nodes(self) -> Sequence[Node]:
-        """Give this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
+        """Return this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
         return (self._node(),)
 
     async def refuses_image(self, image: str) -> Message | None:
-        """Say why no task may have an image; None where one may."""
+        """Return why no task may have an image; None where one may."""
         return await self._images.refuses(image)
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
@@ -253,7 +253,7 @@ class DockerEngine:
         self._task(task).kill(grace_seconds)
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        """Give the bytes of each running task's log, and of Docker's files where they are on its disk."""
+        """Return the bytes of each running task's log, and of Docker's files where they are on its disk."""
         running = [task for task in self._tasks.values() if task.runs]
         folder = self._docker_folder
         found = await asyncio.to_thread(lambda: [task.disk_use(folder) for task in running])
@@ -273,12 +273,12 @@ class DockerEngine:
             self._gangs.discard(network)
 
     async def events(self) -> AsyncIterator[EngineEvent]:
-        """Give events as they come, until the engine is closed."""
+        """Return events as they come, until the engine is closed."""
         while (event := await self._queue.get()) is not None:
             yield event
 
     def log(self, task: TaskRef) -> TaskLog:
-        """Give a task's log."""
+        """Return a task's log."""
         return TaskLog(self._data_dir / "logs" / task.name)
 
     async def forget(self, task: TaskRef) -> None:
@@ -286,19 +286,19 @@ class DockerEngine:
         await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
 
     def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Give the folder in which a task's command starts, as seen from inside its container."""
+        """Return the folder in which a task's command starts, as seen from inside its container."""
         return WORK_DIR
 
     def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Give the folder of a task's own files, as seen from inside its container."""
+        """Return the folder of a task's own files, as seen from inside its container."""
         return PRIVATE_DIR
 
     def code_dir(self, code: Path) -> str:
-        """Give the place of a job's code, as seen from inside the containers."""
+        """Return the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Give where a task's SSH server listens; NoWayInError says why there is none."""
+        """Return where a task's SSH server listens; NoWayInError says why there is none."""
         return await self._ways_in.find(task)
 
     async def usage(self, task: TaskRef) -> Usage | None:
@@ -316,7 +316,7 @@ class DockerEngine:
 
     @property
     def _docker_folder(self) -> Path | None:
-        """Give Docker's own folder, where it is on the disk of the data folder."""
+        """Return Docker's own folder, where it is on the disk of the data folder."""
         folder = Path(str(self._info.get("DockerRootDir", "")))
         with contextlib.suppress(OSError):
             if self._is_local and folder.stat().st_dev == self._data_dir.stat().st_dev:
@@ -451,7 +451,7 @@ def _name(container: Mapping[str, Any]) -> str:
 
 
 def _instance(data_dir: Path) -> str:
-    """Give this scheduler's own mark, by which it knows its containers among those of others."""
+    """Return this scheduler's own mark, by which it knows its containers among those of others."""
     path = data_dir / "docker-instance"
     if not path.exists():
         data_dir.mkdir(parents=True, exist_ok=True)

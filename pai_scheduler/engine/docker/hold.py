@@ -93,7 +93,7 @@ class Holds:
         return pipe
 
     def may_hold(self, task: TaskRef) -> bool:
-        """Tell whether a task was launched with a pipe."""
+        """Return whether a task was launched with a pipe."""
         return self.pipe(task).exists()
 
     async def heard(self, task: TaskRef) -> HoldReport:
@@ -124,7 +124,7 @@ class Holds:
         self._fresh(task).unlink(missing_ok=True)
 
     def pipe(self, task: TaskRef) -> Path:
-        """Give the place of a task's pipe."""
+        """Return the place of a task's pipe."""
         return self.folder / task.name
 
     def _record(self, task: TaskRef) -> Path:

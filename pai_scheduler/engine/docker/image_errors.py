@@ -38,7 +38,7 @@ class ImageError(Exception):
 
 
 def refusal(image: str, login: RegistryLogin | None, error: aiodocker.DockerError) -> ImageError:
-    """Tell what the user must change from what may go better the next time."""
+    """Return what the user must change from what may go better the next time."""
     _log.warning("the image %s cannot be had: Docker says: %s", image, error.message)
     said, registry = error.message.lower(), registry_of(image)
     login_here = login_for(image, login)
@@ -71,14 +71,14 @@ def refusal(image: str, login: RegistryLogin | None, error: aiodocker.DockerErro
 
 
 def not_pulled(image: str, why: Message) -> ImageError:
-    """Say that a pull failed, for a reason that may be gone the next time."""
+    """Return the error that says that a pull failed, for a reason that may be gone the next time."""
     return ImageError(
         EndCause.LAUNCH_FAILED, msg("The image {image} could not be pulled. {why}", image=image, why=why)
     )
 
 
 def _why(said: str) -> Message:
-    """Say in own words what Docker says of a registry."""
+    """Return in our own words what Docker says of a registry."""
     if found := _STATUS.search(said):
         return msg("Its registry answers with HTTP status {status}.", status=int(found["status"]))
     lower = said.lower()

@@ -17,13 +17,13 @@ _ALSO_DOCKER_HUB = ("index.docker.io", "registry-1.docker.io", "registry.hub.doc
 
 
 def registry_name(written: str) -> str:
-    """Give a registry's name as images have it: no scheme, no path, Docker Hub always by the same name."""
+    """Return a registry's name as images have it: no scheme, no path, Docker Hub always by the same name."""
     host = re.sub(r"^[a-z]+://", "", written.strip().lower()).partition("/")[0]
     return DOCKER_HUB if host in _ALSO_DOCKER_HUB else host
 
 
 def names_registry(image: str) -> bool:
-    """Tell whether an image's name begins with a registry's; a name with capitals is no repository's."""
+    """Return whether an image's name begins with a registry's; a name with capitals is no repository's."""
     first, slash, _ = image.partition("/")
     return bool(slash) and ("." in first or ":" in first or first == "localhost" or first != first.lower())
 
@@ -37,24 +37,24 @@ def qualified(image: str) -> str:
 
 
 def registry_of(image: str) -> str:
-    """Give the registry that an image comes from."""
+    """Return the registry that an image comes from."""
     return qualified(image).partition("/")[0]
 
 
 def repository_of(image: str) -> str:
-    """Give an image's name, with its registry, without tag and digest."""
+    """Return an image's name, with its registry, without tag and digest."""
     registry, _, rest = qualified(image).partition("/")
     return f"{registry}/{rest.partition('@')[0].partition(':')[0]}"
 
 
 def repositories(found: dict[str, Any]) -> set[str]:
-    """Give all names (without tags) of an image that Docker describes."""
+    """Return all names (without tags) of an image that Docker describes."""
     names = [*(found.get("RepoTags") or ()), *(found.get("RepoDigests") or ())]
     return {repository_of(name) for name in names if not name.startswith("<none>")}
 
 
 def login_for(image: str, login: RegistryLogin | None) -> RegistryLogin | None:
-    """Give the login where it is for the registry of this image: nobody else is told a password."""
+    """Return the login where it is for the registry of this image: nobody else is told a password."""
     if login is None or registry_name(login.registry) != registry_of(image):
         return None
     return login

@@ -49,7 +49,7 @@ class _Wish:
 
     @property
     def login_here(self) -> RegistryLogin | None:
-        """Give the login where it is for this image's registry."""
+        """Return the login where it is for this image's registry."""
         return login_for(self.image, self.login)
 
 
@@ -69,7 +69,7 @@ class Images:
     async def ensure(
         self, image: str, on_progress: OnProgress, login: RegistryLogin | None = None
     ) -> dict[str, Any]:
-        """Give the description of an image, which is pulled where it is missing; ImageError."""
+        """Return the description of an image, which is pulled where it is missing; ImageError."""
         wish = _Wish(image, login)
         if not is_image_name(image):
             raise ImageError(EndCause.REFUSED, msg("{image} is not a name an image can have.", image=image))
@@ -86,7 +86,7 @@ class Images:
         )
 
     async def refuses(self, image: str) -> Message | None:
-        """Say why no job may have an image, as far as that is known at once; None where one may."""
+        """Return why no job may have an image, as far as that is known at once; None where one may."""
         if not is_image_name(image):
             return None
         is_here = True

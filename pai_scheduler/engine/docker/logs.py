@@ -81,7 +81,7 @@ class _Search:
         self._preceded = False
 
     def new_of(self, frames: Sequence[Frame]) -> Sequence[Frame]:
-        """Give the new ones of the next frames."""
+        """Return the new ones of the next frames."""
         self.total += len(frames)
         mark = self.mark
         if self.found or mark is None:
@@ -106,7 +106,7 @@ class _Search:
 
 
 def parse_frames(received: bytes) -> tuple[list[Frame], int]:
-    """Take Docker's stream of frames apart; give the whole ones, and how many bytes they are."""
+    """Take Docker's stream of frames apart; return the whole ones, and how many bytes they are."""
     frames: list[Frame] = []
     begin, size = 0, len(received)
     text, seconds = b"", 0
@@ -126,7 +126,7 @@ def parse_frames(received: bytes) -> tuple[list[Frame], int]:
 
 
 def file_size(limit: int) -> int:
-    """Give the bytes of one of Docker's files for a log of which `limit` bytes are kept."""
+    """Return the bytes of one of Docker's files for a log of which `limit` bytes are kept."""
     return min(max(limit // _FILES, _LEAST_FILE), _LARGEST_FILE)
 
 
@@ -269,7 +269,7 @@ class LogFollower:
             self._on_notice(notice)
 
     def _take(self, search: _Search, received: bytes) -> bytes:
-        """Keep what is new of the frames that were received; give the beginning of one that is not whole."""
+        """Keep what is new of the frames received; return the beginning of one that is not whole."""
         frames, taken = parse_frames(received)
         self._keep(search.new_of(frames))
         return received[taken:]
@@ -331,7 +331,7 @@ def _open_line(log: TaskLog, stream: int) -> int | None:
 
 
 async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Give what comes in large pieces, each worth a thread's while; UnreachableError where it breaks off."""
+    """Return what comes in large pieces, each worth a thread's while; UnreachableError on a break."""
     chunks: list[bytes] = []
     size = 0
     try:

@@ -33,7 +33,7 @@ class LoopbackProxy:
 
     @property
     def url(self) -> str:
-        """Give the address that containers use."""
+        """Return the address that containers use."""
         return f"http://{self.address}:{self.port}"
 
     async def open(self) -> None:

@@ -70,7 +70,7 @@ class GangNetworks:
         return [network["Name"] for network in networks]
 
     async def gateway(self) -> str | None:
-        """Give this host's address on Docker's default bridge, where containers of every network reach it."""
+        """Return this host's address on Docker's default bridge, which containers of every network reach."""
         bridge = await self._show("bridge")
         configs = bridge["IPAM"].get("Config") or [] if bridge else []
         for config in configs:

@@ -47,11 +47,11 @@ class RegistryCheck:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def needs_image_here(self, image: str) -> bool:
-        """Tell whether an image may be used only if it is on the machine, so that nobody is asked for it."""
+        """Return whether an image may be used only if it is on the machine: nobody is asked for it."""
         return not names_registry(image) and not self._registries.public and not self._lists(image)
 
     async def refusal(self, image: str, seconds: float) -> Message | None:
-        """Say why the registry of an image may not be asked; None where it may.
+        """Return why the registry of an image may not be asked; None where it may.
 
         A name that is not found within `seconds` counts as one that may.
         """
@@ -94,7 +94,7 @@ class RegistryCheck:
         return inner
 
     def _leads_inside(self, host: str) -> bool:
-        """Tell whether a host is this machine or around it; OSError where its name leads nowhere."""
+        """Return whether a host is this machine or around it; OSError where its name leads nowhere."""
         try:
             written = ip_address(host)
         except ValueError:
@@ -127,7 +127,7 @@ def _look_up(host: str) -> Iterable[Address]:
 
 
 def _is_own(address: Address) -> bool:
-    """Tell whether this machine has an address: only then can a socket of its own have it."""
+    """Return whether this machine has an address: only then can a socket of its own have it."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     if not _binds(family, _NOBODYS[address.version]):
         return _binds(family, str(address))

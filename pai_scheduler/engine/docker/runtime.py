@@ -80,7 +80,7 @@ class Runtime:
 
     @property
     def why_not(self) -> Message | None:
-        """Say why there is none, as last found; None where there is one."""
+        """Return why there is none, as last found; None where there is one."""
         return self._why
 
     async def volume(self) -> str | None:
@@ -213,7 +213,7 @@ def runtime_mount(volume: str) -> dict[str, Any]:
 
 
 def has_its_own(image: Mapping[str, Any]) -> bool:
-    """Tell whether an image (as Docker describes it) uses the runtime's folder for things of its own."""
+    """Return whether an image (as Docker describes it) uses the runtime's folder for things of its own."""
     config = image["Config"]
     words = [
         *(word for line in config.get("Env") or () for word in line.partition("=")[2].split(":")),

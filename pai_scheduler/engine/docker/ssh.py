@@ -46,7 +46,7 @@ class ContainerSshServers:
         self._known: dict[str, float] = {}
 
     async def find(self, task: TaskRef) -> SshEndpoint:
-        """Give where a running task's SSH server listens; NoWayInError where none answers."""
+        """Return where a running task's SSH server listens; NoWayInError where none answers."""
         found = await self._show(task)
         if not self._is_local:
             raise NoSshEndpointError(
@@ -122,12 +122,12 @@ class ContainerSshServers:
         return _reason(said, way.port) if said else None
 
     def _without_runtime(self) -> Message:
-        """Say that the volume is empty, as it is after somebody removed it; the next task finds it filled."""
+        """Return the error that says that the volume is empty; the next task finds it filled."""
         self._runtime.doubt()
         return msg("The runtime in {folder} has gone. Start the job again to have it back.", folder=FOLDER)
 
     async def _look(self, container: str) -> tuple[str, int]:
-        """Read what the runtime left; give it on one line, and the exit code of the reading."""
+        """Read what the runtime left; return it on one line, and the exit code of the reading."""
         handle = self._api.docker.containers.container(container)
         asking = await handle.exec([STATUS], stderr=False)
         said = b""
@@ -145,7 +145,7 @@ class ContainerSshServers:
 
 
 async def _answers(way: SshEndpoint) -> bool:
-    """Tell whether an SSH server says who it is."""
+    """Return whether an SSH server says who it is."""
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):

@@ -104,11 +104,11 @@ class DockerTask:
 
     @property
     def runs(self) -> bool:
-        """Tell whether its container runs, as far as is known."""
+        """Return whether its container runs, as far as is known."""
         return self._started and not self._ended
 
     def disk_use(self, docker_folder: Path | None) -> int:
-        """Give the bytes of its log, and of what Docker has in a folder on the same disk (or None)."""
+        """Return the bytes of its log, and of what Docker has in a folder on the same disk (or None)."""
         own = size_of(self._log_folder)
         if docker_folder is None:
             return own
@@ -190,7 +190,7 @@ class DockerTask:
         return None
 
     async def _make(self) -> dict[str, Any]:
-        """Get the image, make the container and start it; give its description."""
+        """Get the image, make the container and start it; return its description."""
         launch = self._launch
         if launch is None:
             raise ContainerNotCreatedError(EndCause.KILLED)
@@ -296,7 +296,7 @@ class DockerTask:
             self._died, self._seen_exit = False, None  # what was heard was old: it was started meanwhile
 
     async def _wait_for_witness(self) -> None:
-        """Give the event of the end time to arrive: this exit code may be the command's own."""
+        """Return the event of the end time to arrive: this exit code may be the command's own."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WITNESS_SECONDS):
                 while self._seen_exit is None:
@@ -331,7 +331,7 @@ class DockerTask:
             self.container_died(container)
 
     def _judge(self, found: dict[str, Any] | None) -> None:
-        """Say how the container ended."""
+        """Return how the container ended."""
         code, when, oom = self._seen_exit, _now(), self._oom_heard.is_set()
         if found is not None:
             state = found["State"]
@@ -411,7 +411,7 @@ class DockerTask:
         return str(network.get("IPAddress") or (network.get("IPAMConfig") or {}).get("IPv4Address") or "")
 
     async def _unless_killed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something that may take long; give it up when the task is to end."""
+        """Await something that may take long; return it up when the task is to end."""
         doing = asyncio.create_task(work)
         killed = asyncio.create_task(self._until_killed())
         try:
@@ -431,7 +431,7 @@ class DockerTask:
 
 
 def gpus_of(found: dict[str, Any]) -> tuple[str, ...]:
-    """Give the names of the GPUs that a container was given."""
+    """Return the names of the GPUs that a container was given."""
     requests = found["HostConfig"].get("DeviceRequests") or ()
     return tuple(name for request in requests for name in request.get("DeviceIDs") or ())
 

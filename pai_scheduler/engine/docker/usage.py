@@ -84,14 +84,14 @@ def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, healthy: 
 
 
 def limits_storage(info: dict[str, Any]) -> bool:
-    """Tell whether a container's disk can be limited here (overlay2 needs XFS with project quotas)."""
+    """Return whether a container's disk can be limited here (overlay2 needs XFS with project quotas)."""
     driver = info["Driver"]
     backing = dict(info.get("DriverStatus") or []).get("Backing Filesystem")
     return driver in _LIMITING_DRIVERS or (driver == "overlay2" and backing == "xfs")
 
 
 def containers_root(info: dict[str, Any]) -> int:
-    """Give the user id on the host of containers' root: 0, unless the daemon maps users (`userns-remap`)."""
+    """Return the user id on the host of containers' root: 0, unless users are mapped (`userns-remap`)."""
     options = [option.split(",") for option in info.get("SecurityOptions") or ()]
     if not any("name=userns" in option for option in options):
         return 0

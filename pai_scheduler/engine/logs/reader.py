@@ -34,7 +34,7 @@ class LogPart:
 
     @property
     def end(self) -> int:
-        """Give the offset after the last byte."""
+        """Return the offset after the last byte."""
         return self.offset + len(self.data)
 
 
@@ -50,16 +50,16 @@ class TaskLog:
 
     @property
     def folder(self) -> Path:
-        """Give the folder where it is, or where it would be."""
+        """Return the folder where it is, or where it would be."""
         return next((folder for folder in self._folders if folder.is_dir()), self._folders[0])
 
     @property
     def exists(self) -> bool:
-        """Tell whether there is a log at all: nobody wrote one, or it was removed."""
+        """Return whether there is a log at all: nobody wrote one, or it was removed."""
         return any(folder.is_dir() for folder in self._folders)
 
     def size(self, stream: str) -> int:
-        """Give the number of bytes written so far, removed ones among them."""
+        """Return the number of bytes written so far, removed ones among them."""
         return self._steadily(lambda segments: segments[-1].end(stream) if segments else 0)
 
     def read(self, stream: str, offset: int = 0, limit: int | None = None) -> bytes:
@@ -93,7 +93,7 @@ class TaskLog:
         return self._steadily(step)
 
     def read_lines(self, stream: str, offset: int, limit: int, *, line_begins: bool) -> tuple[LogPart, bytes]:
-        """Read as `read_part`; give also the same with the time before each line (see `stamp_lines`)."""
+        """Read as `read_part`; return also the same with the time before each line (see `stamp_lines`)."""
 
         def step(segments: list[Segment]) -> tuple[LogPart, bytes]:
             begin, pieces = _locate(segments, stream, offset), list[tuple[int, bytes]]()
@@ -109,7 +109,7 @@ class TaskLog:
         return self._steadily(step)
 
     def removed(self, stream: str) -> range | None:
-        """Give the offsets of what was removed in the middle, the first such part; None: nothing was."""
+        """Return the offsets of what was removed in the middle, the first such part; None: nothing was."""
 
         def step(segments: list[Segment]) -> range | None:
             ends = [segment.end(stream) for segment in segments]
@@ -121,7 +121,7 @@ class TaskLog:
         return self._steadily(step)
 
     def last_piece(self, stream: str = MERGED) -> Piece | None:
-        """Give the newest piece of a stream, or None where nothing of it is there."""
+        """Return the newest piece of a stream, or None where nothing of it is there."""
 
         def step(segments: list[Segment]) -> Piece | None:
             for segment in reversed(segments):
@@ -132,7 +132,7 @@ class TaskLog:
         return self._steadily(step)
 
     def newest_pieces(self) -> Iterator[Piece]:
-        """Give all pieces, the newest first."""
+        """Return all pieces, the newest first."""
         with ExitStack() as stack:
             for segment in reversed(self._open(stack)):
                 for number in range(segment.count - 1, -1, -1):

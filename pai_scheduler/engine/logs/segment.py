@@ -40,14 +40,14 @@ class Piece:
     stream: int
 
     def begin_in(self, stream: str) -> int:
-        """Give how long a stream (or `all`) was before this piece."""
+        """Return how long a stream (or `all`) was before this piece."""
         if stream == MERGED:
             return self.merged_offset
         # both streams together are the merged log, so each record knows the length of both
         return self.offset if STREAMS[self.stream] == stream else self.merged_offset - self.offset
 
     def end_in(self, stream: str) -> int:
-        """Give how long a stream (or `all`) was after this piece."""
+        """Return how long a stream (or `all`) was after this piece."""
         own = stream == MERGED or STREAMS[self.stream] == stream
         return self.begin_in(stream) + (self.length if own else 0)
 
@@ -61,15 +61,15 @@ class SegmentStart:
 
     @property
     def stderr(self) -> int:
-        """Give the bytes of stderr before it."""
+        """Return the bytes of stderr before it."""
         return self.merged - self.stdout
 
     def of(self, stream: str) -> int:
-        """Give the bytes of a stream (or `all`) before it."""
+        """Return the bytes of a stream (or `all`) before it."""
         return self.merged if stream == MERGED else self.stdout if stream == "stdout" else self.stderr
 
     def folder(self, log: Path) -> Path:
-        """Give the segment's folder within a log."""
+        """Return the segment's folder within a log."""
         return log / f"{_PREFIX}-{self.stdout}-{self.stderr}" if self.merged else log
 
 
@@ -88,7 +88,7 @@ def places(log: Path) -> list[SegmentStart]:
 
 
 def is_shortened(log: Path) -> bool:
-    """Tell whether a part of a log was removed because it grew beyond its limit."""
+    """Return whether a part of a log was removed because it grew beyond its limit."""
     try:
         found = places(log)
     except FileNotFoundError:
@@ -123,11 +123,11 @@ class Segment:
                 os.close(file)
 
     def end(self, stream: str) -> int:
-        """Give the offset at which it ends in a stream (or `all`)."""
+        """Return the offset at which it ends in a stream (or `all`)."""
         return self._last.end_in(stream) if self._last else self.place.of(stream)
 
     def piece(self, number: int) -> Piece:
-        """Give a piece by its number."""
+        """Return a piece by its number."""
         return Piece(*RECORD.unpack(os.pread(self._index, RECORD.size, number * RECORD.size)))
 
     def first_beyond(self, stream: str, offset: int) -> int:
@@ -165,7 +165,7 @@ class Segment:
         return first + self._merged(offset + half, length - half) if len(first) == half else first
 
     def _stdout_before(self, offset: int) -> int:
-        """Give how much of the merged log before an offset is of stdout."""
+        """Return how much of the merged log before an offset is of stdout."""
         piece = self.piece(self.first_beyond(MERGED, offset - 1)) if offset > self.place.merged else None
         if piece is None:
             return self.place.stdout

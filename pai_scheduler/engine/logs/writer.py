@@ -110,7 +110,7 @@ class TaskLogWriter:
         self._files = []
 
     def _room(self) -> int:
-        """Give how many bytes of one more piece the segment has room for."""
+        """Return how many bytes of one more piece the segment has room for."""
         most = self._eighth * (1 if self._place.merged else _EIGHTHS_OF_FIRST)
         return most - sum(self._sizes) + self._place.merged - RECORD.size * (self._count + 1)
 
@@ -167,7 +167,7 @@ class TaskLogWriter:
 
 
 def _ends(index: int, count: int) -> list[int]:
-    """Give how long both streams are with the first `count` pieces of a segment."""
+    """Return how long both streams are with the first `count` pieces of a segment."""
     piece = Piece(*RECORD.unpack(os.pread(index, RECORD.size, (count - 1) * RECORD.size)))
     return [piece.end_in(name) for name in STREAMS]
 

@@ -92,7 +92,7 @@ class _Task:
 
     @property
     def under_way(self) -> bool:
-        """Tell whether something may still happen to it by itself."""
+        """Return whether something may still happen to it by itself."""
         return not self.ended and (self.started or self.launch is not None or self.unexpected)
 
 
@@ -144,7 +144,7 @@ class ProcessEngine:
 
     @property
     def limits(self) -> Message | None:
-        """Say which limits tasks run without, and why; None where all are kept."""
+        """Return which limits tasks run without, and why; None where all are kept."""
         return self._cgroups.unlimited
 
     async def start(self) -> None:
@@ -186,7 +186,7 @@ class ProcessEngine:
         self._events.put_nowait(None)
 
     async def nodes(self) -> Sequence[Node]:
-        """Give this machine. Its storage is what was free when the engine started."""
+        """Return this machine. Its storage is what was free when the engine started."""
         node = await self._in_thread(this_machine, self._node_name, self._storage_gb)
         self._real_gpus = bool(node.gpus)
         return [node]
@@ -241,7 +241,7 @@ class ProcessEngine:
                 self._report(known, await self._in_thread(process_files.kill, known.folder, grace_seconds))
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        """Give the bytes of each running task's working folder, as last measured, and of its log."""
+        """Return the bytes of each running task's working folder, as last measured, and of its log."""
         running = [task for task in self._tasks.values() if task.started and not task.ended]
         logs = await self._in_thread(lambda: [size_of(task.folder.log) for task in running])
         return {
@@ -260,24 +260,24 @@ class ProcessEngine:
             await self._release(member.task)
 
     async def events(self) -> AsyncIterator[EngineEvent]:
-        """Give events as they come, until the engine is closed."""
+        """Return events as they come, until the engine is closed."""
         while (event := await self._events.get()) is not None:
             yield event
 
     def work_dir(self, task: TaskRef) -> str:
-        """Give a task's working folder."""
+        """Return a task's working folder."""
         return str(TaskFolder(self._folders / task.name).work)
 
     def private_dir(self, task: TaskRef) -> str:
-        """Give the folder of a task's own files."""
+        """Return the folder of a task's own files."""
         return str(TaskFolder(self._folders / task.name).private)
 
     def code_dir(self, code: Path) -> str:
-        """Give the folder itself: tasks see what this machine has."""
+        """Return the folder itself: tasks see what this machine has."""
         return str(code)
 
     def log(self, task: TaskRef) -> TaskLog:
-        """Give a task's log."""
+        """Return a task's log."""
         return TaskLog(*(folders / task.name / "log" for folders in (self._folders, self._ended_folders)))
 
     async def forget(self, task: TaskRef) -> None:
@@ -286,7 +286,7 @@ class ProcessEngine:
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Give where a running task's SSH server listens, started if need be; NoWayInError says why not."""
+        """Return where a running task's SSH server listens, started if need be; NoWayInError says why not."""
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:
             raise NoSshEndpointError(msg("The task does not run."))
@@ -318,7 +318,7 @@ class ProcessEngine:
             _log.warning("%s still runs and is not released", ref.name)
 
     async def _measured(self, task: _Task) -> TaskUsage:
-        """Give what measures a running task."""
+        """Return what measures a running task."""
         if task.usage is None:
             made = await self._in_thread(TaskUsage, task.folder, self._gpu_meter)
             task.usage = task.usage or made

@@ -49,7 +49,7 @@ class TaskObservation(NamedTuple):
 
 
 def cookie(folder: TaskFolder) -> str:
-    """Give what marks a task's processes in their environment."""
+    """Return what marks a task's processes in their environment."""
     return str(folder.path)
 
 
@@ -148,7 +148,7 @@ def release(folder: TaskFolder, ended: Path) -> bool:
 
 
 def group(folder: TaskFolder) -> TaskGroup:
-    """Give the cgroups that a task was launched into."""
+    """Return the cgroups that a task was launched into."""
     try:
         return TaskGroup(folder.launch_spec()["groups"])
     except (OSError, ValueError):
@@ -156,7 +156,7 @@ def group(folder: TaskFolder) -> TaskGroup:
 
 
 def without_supervisor(folders: Iterable[TaskFolder]) -> list[int]:
-    """Go through folders of tasks under way; give the numbers of those that have something new to tell."""
+    """Go through folders of tasks under way; return the numbers of those that have something new to tell."""
     found = []
     for number, folder in enumerate(folders):
         try:

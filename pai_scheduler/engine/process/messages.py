@@ -13,7 +13,7 @@ from .task_folder import Failure, Record
 
 
 def port_taken(port: int) -> Message:
-    """Say that another program has a task's port."""
+    """Return a sentence that says that another program has a task's port."""
     return msg(
         "Port {port} of this machine is taken by another program. Where the job names it, give another "
         "beginAt, or 0; one that was chosen is another one at the next try.",

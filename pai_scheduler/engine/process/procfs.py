@@ -51,7 +51,7 @@ def children(pid: int) -> list[int]:
 
 
 def tree(root: int) -> list[Process]:
-    """Give a process's descendants, without itself."""
+    """Return a process's descendants, without itself."""
     by_parent: dict[int, list[Process]] = {}
     for found in processes():
         by_parent.setdefault(found.parent, []).append(found)

@@ -40,7 +40,7 @@ class Spawner:
         self._early_deaths = 0
 
     async def start(self) -> asyncio.subprocess.Process:
-        """Make sure that a fork server runs, and give it; EngineError where none can be started."""
+        """Make sure that a fork server runs, and return it; EngineError where none can be started."""
         async with self._starting:
             if self._process is not None:
                 return self._process
@@ -68,7 +68,7 @@ class Spawner:
             return process
 
     async def request(self, task_name: str) -> int:
-        """Have the prepared task supervised (harmless if it already is); give the generation asked."""
+        """Have the prepared task supervised (harmless if it already is); return the generation asked."""
         fork_server = (await self.start()).stdin
         generation = self.generation
         # one that is gone says so by its end, and everything is asked again of the next

@@ -97,16 +97,16 @@ class SshServerRegistration:
         return None
 
     def tell(self, answer: ServerStatus) -> None:
-        """Say how it went, in one piece."""
+        """Return how it went, in one piece."""
         os.pwrite(self._file, json.dumps(answer).encode(), 0)
 
     def last_visit(self) -> float:
-        """Give the time (seconds since the epoch) at which the service last said that somebody comes."""
+        """Return the time (seconds since the epoch) at which the service last said that somebody comes."""
         return os.fstat(self._file).st_mtime
 
 
 def start(folder: Path) -> int:
-    """Start a task's server as a child of this process, which it does not outlive; give its process id."""
+    """Start a task's server as a child of this process, which it does not outlive; return its process id."""
     parent = os.getpid()
     pid = os.fork()
     if pid:

@@ -112,7 +112,7 @@ class _Task:
         self._finish({**end, "dropped": self._log.dropped, "shortened": self._log.shortened})
 
     def _end(self, spec: LaunchSpec) -> Record:
-        """Tell how the command ended."""
+        """Return how the command ended."""
         code = os.waitstatus_to_exitcode(self._status or 0)
         code = 128 - code if code < 0 else code
         end: Record = {"cause": "exited", "exit_code": code}

@@ -80,14 +80,14 @@ class TaskGroup:
         return [Path(folder) for path in self._paths for folder, _, _ in os.walk(path, topdown=False)]
 
     def cpu_seconds(self) -> float | None:
-        """Give the processor time used so far; None where these groups do not count it."""
+        """Return the processor time used so far; None where these groups do not count it."""
         for path in self._paths:
             if used := _field(path / "cpu.stat", "usage_usec"):
                 return used / 1e6
         return None
 
     def memory_bytes(self) -> int | None:
-        """Give the memory in use, without the file cache that can be dropped; None where nobody counts it."""
+        """Return the memory in use, without droppable file cache; None where nobody counts it."""
         for path in self._paths:
             for name, cache in (
                 ("memory.current", "inactive_file"),

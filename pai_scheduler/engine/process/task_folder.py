@@ -128,22 +128,22 @@ class TaskFolder:
 
     @property
     def work(self) -> Path:
-        """Give the task's working folder."""
+        """Return the task's working folder."""
         return self.path / "work"
 
     @property
     def private(self) -> Path:
-        """Give the folder of the small files that the task alone may read."""
+        """Return the folder of the small files that the task alone may read."""
         return self.path / "private"
 
     @property
     def log(self) -> Path:
-        """Give the folder of the task's log."""
+        """Return the folder of the task's log."""
         return self.path / "log"
 
     @property
     def control(self) -> Path:
-        """Give the FIFO through which the supervisor is asked to end the task."""
+        """Return the FIFO through which the supervisor is asked to end the task."""
         return self.path / "control"
 
     def lock(self) -> int | None:
@@ -157,7 +157,7 @@ class TaskFolder:
         return file
 
     def read(self) -> tuple[Phase, Record]:
-        """Tell how far the task is. In the order of the renames, so that none is missed on the way."""
+        """Return how far the task is. In the order of the renames, so that none is missed on the way."""
         for phase, name in _FILES.items():
             try:
                 content = (self.path / name).read_bytes()

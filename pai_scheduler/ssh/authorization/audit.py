@@ -126,5 +126,5 @@ def _joined(things: Sequence[Message]) -> Message:
 
 
 def _plain(text: str) -> str:
-    """Give what may stand in a sentence of what a stranger sent."""
+    """Return what may stand in a sentence of what a stranger sent."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:_LONGEST])

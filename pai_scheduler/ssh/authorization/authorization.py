@@ -51,7 +51,7 @@ class Users(Protocol):
     """Knows who people are, as `api.auth.Authenticator`; RequestError where nobody can be asked."""
 
     async def identify(self, token: str) -> Principal | None:
-        """Tell whose token this is; None for nobody's."""
+        """Return whose token this is; None for nobody's."""
 
     async def find(self, name: str) -> Principal | None:
         """Find a user by name; None where there is none."""
@@ -110,7 +110,7 @@ class SshAuthorization:
     async def login(
         self, users: Users, login: str, method: str, credential: str
     ) -> tuple[SessionToken, str] | None:
-        """Tell who logs in with a token or a public key, and return the sealed session token; None: nobody.
+        """Return who logs in with a token or a public key, and return the sealed session token; None: nobody.
 
         The same for a wrong user, job or key, so that nobody learns which there are. That a public key's
         owner is there the gateway has made sure of. RequestError: nobody can be asked just now.
@@ -149,7 +149,7 @@ class SshAuthorization:
         return TaskAccess(job, ref, way.host, way.port, identity, host_key, forward, notice, way.signals)
 
     async def revoked(self, users: Users, held: Sequence[HeldLogin]) -> list[int]:
-        """Give the places of those who may not stay: their key or token is good no more, or they are gone.
+        """Return the places of those who may not stay: their key or token is good no more, or they are gone.
 
         About whom nobody can be asked just now, nobody has said that they are gone.
         """
@@ -186,7 +186,7 @@ class SshAuthorization:
             self._opened.pop(sealed, None)
 
     def job_name(self, principal: Principal, user: str, name: str) -> str:
-        """Give the name of the job that is meant: a notebook server may be called as JupyterHub calls it."""
+        """Return the name of the job that is meant: a server may be called as JupyterHub calls it."""
         if not principal.may_act_for(user):
             return name  # it is not theirs to know which there are
         live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.is_decided)
@@ -198,18 +198,18 @@ class SshAuthorization:
         return await ssh_addresses(self._engine, self._writer.core.jobs.get(job.id, job))
 
     def key(self, job_id: str, form: str, comment: str) -> bytes:
-        """Give the key of a job as a file: "openssh", "ppk" or "public"."""
+        """Return the key of a job as a file: "openssh", "ppk" or "public"."""
         pair = self.keys.identity(job_id)
         if form == "openssh":
             return pair.private
         return (ppk(pair, comment) if form == "ppk" else f"{pair.public} {comment}\n").encode()
 
     def key_link(self, job_id: str) -> dict[str, str]:
-        """Give the parameters of a link to the key of a job."""
+        """Return the parameters of a link to the key of a job."""
         return sign_link(job_id, self._now(), self.keys.signature)
 
     def is_key_link(self, job_id: str, expires: str, signature: str) -> bool:
-        """Tell whether these are such parameters, for this job and of now."""
+        """Return whether these are such parameters, for this job and of now."""
         return is_good(job_id, expires, signature, self._now(), self.keys.signature)
 
     async def public_keys(self, principal: Principal, user: str) -> list[tuple[PublicKey, int]]:
@@ -286,7 +286,7 @@ class SshAuthorization:
         return own[0] if own else None
 
     async def _registered(self, users: Users, user: str, fingerprint: str) -> bool:
-        """Tell whether a user, who is still there, registered a key."""
+        """Return whether a user, who is still there, registered a key."""
         if not await self._reader.read(self._store.has_public_key, user, fingerprint):
             return False
         try:
@@ -295,7 +295,7 @@ class SshAuthorization:
             return True  # nobody can be asked, and nobody has said that the user is gone
 
     async def _still(self, users: Users, session_token: SessionToken) -> Principal:
-        """Give who this is now; RequestError where it is nobody any more."""
+        """Return who this is now; RequestError where it is nobody any more."""
         if session_token.proof == "key" and not await self._registered(
             users, session_token.user, session_token.key
         ):
@@ -377,7 +377,7 @@ def _nobody() -> RequestError:
 
 
 def _is_text(text: str) -> bool:
-    """Tell whether a text can be written down anywhere."""
+    """Return whether a text can be written down anywhere."""
     try:
         return "\0" not in text and bool(text.encode())
     except UnicodeEncodeError:

@@ -53,7 +53,7 @@ class ClientSession:
         self._over = self._revoked = False
 
     async def way(self, agent: str | None = None) -> tuple[TaskServerConnection, TaskTarget]:
-        """Give a connection to the task, made when first needed; NoWayError says why there is none.
+        """Return a connection to the task, made when first needed; NoWayError says why there is none.
 
         `agent`: the path of the agent that the client lends to what is opened.
         """
@@ -108,7 +108,7 @@ class ClientSession:
 
     @property
     def held(self) -> OpenLogin:
-        """Say who is in, and by what."""
+        """Return who is in, and by what."""
         login, method, credential = self.client.credential
         return {
             "login": login,
@@ -142,7 +142,7 @@ class ClientSession:
             _log.info("%s is gone after %.0f s", self._who(), seconds, extra=self._about())
 
     def lost(self) -> str:
-        """Say that the connection to the task was lost, or taken away."""
+        """Return a sentence that says that the connection to the task was lost, or taken away."""
         if self._revoked:
             return _revoked().in_locale(self.language)
         task = self.target["task"] if self.target else "?"

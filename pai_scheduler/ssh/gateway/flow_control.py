@@ -18,10 +18,10 @@ class Sock(Protocol):
     """What is asked of a socket: asyncio gives its own only in part."""
 
     def fileno(self) -> int:
-        """Give its number."""
+        """Return its number."""
 
     def dup(self) -> socket.socket:
-        """Give another number of it."""
+        """Return another number of it."""
 
 
 class FlowControl:
@@ -39,7 +39,7 @@ class FlowControl:
 
     @property
     def full(self) -> bool:
-        """Say whether the kernel has no room for what would be sent."""
+        """Return whether the kernel has no room for what would be sent."""
         return not self._closed and not self._poll.poll(0)
 
     def wait(self, ready: Callable[[], None]) -> None:

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 def shown(login: str) -> str:
-    """Give a login name as it may stand in a log, whatever is in it."""
+    """Return a login name as it may stand in a log, whatever is in it."""
     text = ascii(login)
     return text if len(text) <= _MOST_OF_NAME else f"{text[:_MOST_OF_NAME]}…"
 
@@ -49,7 +49,7 @@ class LoginThrottle:
     async def check(
         self, peer: str, credential: Credential, ask: Callable[[], Awaitable[_T | None]]
     ) -> _T | None:
-        """Give what `ask` says of a credential (login name, method, key or token); None: it is wrong."""
+        """Return what `ask` says of a credential (login name, method, key or token); None: it is wrong."""
         login, method, secret = credential
         if method == "password":
             answer = await self._throttle.check(peer, login, secret, ask)

@@ -46,7 +46,7 @@ class Channel(Protocol):
         """Deliver again, what came meanwhile first."""
 
     def get_write_buffer_size(self) -> int:
-        """Give how many bytes wait for the peer's window."""
+        """Return how many bytes wait for the peer's window."""
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set when `pause_writing` and `resume_writing` are called."""
@@ -61,7 +61,7 @@ class PeerConnection:
 
     @property
     def window(self) -> int:
-        """Give the window, in bytes, for one more channel."""
+        """Return the window, in bytes, for one more channel."""
         return next((size for most, size in _WINDOWS if len(self.ends) < most), _SMALL_WINDOW)
 
     @property

@@ -72,7 +72,7 @@ class ServiceClient:
             raise UnavailableError(f"note: HTTP {answer.status_code}")
 
     async def still(self, held: list[OpenLogin]) -> list[int]:
-        """Ask who may not stay; give their places in the list."""
+        """Ask who may not stay; return their places in the list."""
         request: StillRequest = {"held": held}
         answer = await self._ask("still", request)
         if not answer.is_success:

@@ -165,12 +165,12 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
             task.signal(signal)
 
     def greet(self) -> None:
-        """Say what is to be known of the task, before it says anything itself."""
+        """Return what is to be known of the task, before it says anything itself."""
         if self.notice and self.kind == "shell" and self._session.get_terminal_type() is not None:
             self.write(self._words(self.notice))
 
     def fail(self, words: str) -> None:
-        """Say why nothing comes of it, and end it."""
+        """Return why nothing comes of it, and end it."""
         if not self._said:
             self.write(self._words(words), asyncssh.EXTENDED_DATA_STDERR)
             self.exited(FAILED)
@@ -186,7 +186,7 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
         self._session.exit_with_signal(signal, core_dumped, words, language)
 
     def xon_xoff(self, client_can_do: bool) -> None:
-        """Tell who is to stop and start the output."""
+        """Return who is to stop and start the output."""
         self._session.set_xon_xoff(client_can_do)
 
     def _words(self, words: str) -> bytes:
@@ -236,7 +236,7 @@ class TaskEnd(ChannelEnd, asyncssh.SSHClientSession[bytes]):
         self._end = lambda: self._client.killed(signal, core_dumped, msg, lang)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell how it ended: the task's server has closed the session, or the connection is lost."""
+        """Return how it ended: the task's server has closed the session, or the connection is lost."""
         if self.signals is not None:
             self.signals.close()
         if self._end is not None:

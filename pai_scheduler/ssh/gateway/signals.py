@@ -42,7 +42,7 @@ class Signals:
 
     @property
     def environment(self) -> dict[bytes, bytes]:
-        """Give what the session is to have in its environment."""
+        """Return what the session is to have in its environment."""
         return {SESSION_VARIABLE.encode(): self._token.encode()}
 
     def send(self, name: str) -> None:

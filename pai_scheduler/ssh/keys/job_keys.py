@@ -54,19 +54,19 @@ class JobKeys:
         return cls(kept_secret(folder / "job-keys.key"))
 
     def identity(self, job_id: str) -> KeyPair:
-        """Give the key that opens a job's tasks."""
+        """Return the key that opens a job's tasks."""
         return self._pair("identity", job_id)
 
     def host(self, job_id: str) -> KeyPair:
-        """Give the key by which a job's tasks are known; all have the same."""
+        """Return the key by which a job's tasks are known; all have the same."""
         return self._pair("host", job_id)
 
     def gateway_host(self) -> KeyPair:
-        """Give the key by which the gateway is known."""
+        """Return the key by which the gateway is known."""
         return KeyPair.from_seed(self._derived("gateway-host"))
 
     def gateway_token(self) -> str:
-        """Give what the gateway proves itself with to the service."""
+        """Return what the gateway proves itself with to the service."""
         return self._derived("gateway-token").hex()
 
     def signature(self, text: str) -> str:

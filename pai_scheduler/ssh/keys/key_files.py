@@ -11,10 +11,10 @@ def key_name(user: str, job: str) -> str:
 
 
 def job_folder(user: str, job: str) -> tuple[str, ...]:
-    """Give the parts of the path of a job's folder in the storage, which its user reads."""
+    """Return the parts of the path of a job's folder in the storage, which its user reads."""
     return (CONTAINER, folder_name(user), key_name(user, job))
 
 
 def key_folder(user: str, job: str) -> tuple[str, ...]:
-    """Give the parts of the path of the folder of a job's keys in the storage."""
+    """Return the parts of the path of the folder of a job's keys in the storage."""
     return (*job_folder(user, job), "ssh", "keyFiles")

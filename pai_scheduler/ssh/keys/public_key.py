@@ -65,7 +65,7 @@ class PublicKey:
 
     @property
     def fingerprint(self) -> str:
-        """Give what `ssh-keygen -l` says: `SHA256:…`."""
+        """Return what `ssh-keygen -l` says: `SHA256:…`."""
         digest = base64.b64encode(hashlib.sha256(self.blob).digest()).decode().rstrip("=")
         return f"SHA256:{digest}"
 
@@ -156,7 +156,7 @@ def _name_in(blob: bytes) -> str:
 
 
 def _has_whole_fields(blob: bytes, count: int) -> bool:
-    """Tell whether a blob is so many strings with their lengths before them, and nothing else."""
+    """Return whether a blob is so many strings with their lengths before them, and nothing else."""
     place = 0
     for _ in range(count):
         length = int.from_bytes(blob[place : place + 4], "big")

@@ -36,13 +36,13 @@ class SessionToken:
 
     @property
     def by(self) -> Message:
-        """Say how it was proved."""
+        """Return how it was proved."""
         if self.proof == "job":
             return msg("the job's key")
         return msg("key {fingerprint}", fingerprint=self.key) if self.proof == "key" else msg("token")
 
     def sealed(self, sign: Callable[[str], str]) -> str:
-        """Give the text that stands for it."""
+        """Return the text that stands for it."""
         text = json.dumps(asdict(self), separators=(",", ":")).encode()
         encoded = base64.urlsafe_b64encode(text).decode()
         return f"{encoded}.{sign(_text(encoded))}"

@@ -10,13 +10,13 @@ SECONDS = 600
 
 
 def sign_link(job_id: str, now: int, sign: Callable[[str], str]) -> dict[str, str]:
-    """Give the parameters of a link made `now` (ms since the epoch)."""
+    """Return the parameters of a link made `now` (ms since the epoch)."""
     expires = str(now // 1000 + SECONDS)
     return {"expires": expires, "signature": sign(_text(job_id, expires))}
 
 
 def is_good(job_id: str, expires: str, signature: str, now: int, sign: Callable[[str], str]) -> bool:
-    """Tell whether a link is for this job, ours, and not too old."""
+    """Return whether a link is for this job, ours, and not too old."""
     if not (expires.isascii() and expires.isdecimal()):
         return False
     genuine = sign(_text(job_id, expires)).encode()

@@ -22,7 +22,7 @@ def naming(path: StoragePath) -> Iterator[None]:
 
 
 def refusal(path: StoragePath, error: OSError) -> StorageError:
-    """Give the StorageError for what went wrong at a path."""
+    """Return the StorageError for what went wrong at a path."""
     where = str(path)
     match error.errno:
         case errno.ENOENT:

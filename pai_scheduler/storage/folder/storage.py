@@ -51,7 +51,7 @@ class FolderStorage:
         self._long = ThreadPoolExecutor(_LONG, "storage-long")
 
     def host_folder(self, path: StoragePath) -> Path:
-        """Tell where a folder is on this machine."""
+        """Return where a folder is on this machine."""
         return self._root.joinpath(*path.parts)
 
     async def start(self) -> None:
@@ -156,7 +156,7 @@ class FolderStorage:
         return await self._run(path, self._tree.summary, path, actor, long=True)
 
     async def checksum(self, path: StoragePath, actor: str) -> Checksum:
-        """Give a file's SHA-256."""
+        """Return a file's SHA-256."""
         return await self._run(path, checksum, self._walk, path, actor, self._goes_on, long=True)
 
     def _goes_on(self) -> bool:

@@ -60,7 +60,7 @@ class Reading:
                 self._descriptor: int | None = os.open(entry.proc, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self) -> bytes:
-        """Give the next piece; nothing at the end."""
+        """Return the next piece; nothing at the end."""
         if self._next == self._end:
             return b""
         with self._lock, naming(self._path):
@@ -127,7 +127,7 @@ class FileUpload:
                     raise closing(self._path)
 
     def finish(self, times: tuple[int, int] | None = None) -> None:
-        """Give the file its name, and if need be its `times` (accessed, modified, in ns)."""
+        """Return the file its name, and if need be its `times` (accessed, modified, in ns)."""
         with self._lock, naming(self._path):
             if self._descriptor is None:
                 raise closing(self._path)
@@ -306,7 +306,7 @@ def concat(
 
 
 def checksum(walk: Walk, path: StoragePath, actor: str, go_on: Callable[[], bool]) -> Checksum:
-    """Give a file's SHA-256: HDFS's own, made of those of blocks, means nothing here. StorageError."""
+    """Return a file's SHA-256: HDFS's own, made of those of blocks, means nothing here. StorageError."""
     digest = hashlib.sha256()
     reading = Reading(walk, path, actor)
     try:

@@ -108,7 +108,7 @@ class Walk:
             os.close(descriptor)
 
     def is_folder(self, path: StoragePath, actor: str) -> bool:
-        """Tell whether a folder is there."""
+        """Return whether a folder is there."""
         try:
             with self.entry(path, actor) as entry:
                 return entry.is_folder
@@ -210,7 +210,7 @@ def is_plain(status: os.stat_result) -> bool:
 
 
 def permits(tree: Tree | None, status: os.stat_result, actor: str, wanted: int) -> bool:
-    """Tell whether a permission lets `actor` do what is wanted; the service may do everything.
+    """Return whether a permission lets `actor` do what is wanted; the service may do everything.
 
     As who may enter a user's or group's tree stands for its owner, the owner's bits count there, elsewhere
     those of all others. This is looked at here because a service that runs as root is refused nothing.
@@ -222,7 +222,7 @@ def permits(tree: Tree | None, status: os.stat_result, actor: str, wanted: int) 
 
 
 def not_permitted(path: StoragePath, status: os.stat_result, wanted: int) -> StorageError:
-    """Say that a permission does not allow what was wanted."""
+    """Return the error that says that a permission does not allow what was wanted."""
     values = {"path": str(path), "permission": f"{status.st_mode & 0o777:03o}"}
     if wanted & WRITE:
         refused = msg(

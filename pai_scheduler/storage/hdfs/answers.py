@@ -42,5 +42,5 @@ def listed(path: StoragePath, told: Sequence[dict[str, Any]], after: str = "") -
 
 
 def same_contents(one: FileStatus, other: FileStatus) -> bool:
-    """Tell whether nobody wrote to a file in between."""
+    """Return whether nobody wrote to a file in between."""
     return (one.file_id, one.modified, one.length) == (other.file_id, other.modified, other.length)

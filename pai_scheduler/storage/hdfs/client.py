@@ -48,7 +48,7 @@ class NameNodeAnswer:
     uncertain: bool
 
     def json(self, *keys: str) -> Any:
-        """Give what is below the keys of the answer."""
+        """Return what is below the keys of the answer."""
         value = self.response.json()
         for key in keys:
             value = value[key]
@@ -170,7 +170,7 @@ def make_client(url: str, account: str, kerberos: bool, connections: int) -> Any
 
 
 def name_of(path: StoragePath) -> str:
-    """Give a path as HDFS takes it; INVALID where it cannot."""
+    """Return a path as HDFS takes it; INVALID where it cannot."""
     text = str(path)
     try:
         text.encode()
@@ -186,7 +186,7 @@ def name_of(path: StoragePath) -> str:
 
 
 def never_sent(error: BaseException) -> bool:
-    """Tell whether a connection never stood, so that nothing has been asked."""
+    """Return whether a connection never stood, so that nothing has been asked."""
     if isinstance(error, requests.ConnectTimeout):
         return True
     reason = getattr(error.args[0], "reason", None) if error.args else None
@@ -194,7 +194,7 @@ def never_sent(error: BaseException) -> bool:
 
 
 def why(error: BaseException) -> str:
-    """Give the innermost reason of what went wrong with a connection, in one line."""
+    """Return the innermost reason of what went wrong with a connection, in one line."""
     while True:
         inner = error.__cause__ or error.__context__
         if inner is None:

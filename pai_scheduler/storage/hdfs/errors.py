@@ -60,7 +60,7 @@ class Remote:
 
     @property
     def may_pass(self) -> bool:
-        """Tell whether nothing was done, and it may be another time."""
+        """Return whether nothing was done, and it may be another time."""
         return (
             self.name in PASSING_NAMES or "in safe mode" in self.sentence or "startup mode" in self.sentence
         )
@@ -77,12 +77,12 @@ def remote(status: int, body: bytes) -> Remote:
 
 
 def first_line(text: str) -> str:
-    """Give a sentence without the Java that follows it."""
+    """Return a sentence without the Java that follows it."""
     return text.split("\n", 1)[0].strip()
 
 
 def refusal(path: StoragePath, answer: Remote, account: str) -> StorageError:
-    """Give the StorageError for what HDFS answered about a path."""
+    """Return the StorageError for what HDFS answered about a path."""
     if "not allowed to impersonate" in answer.sentence:
         return StorageError(
             Problem.DENIED,
@@ -151,7 +151,7 @@ def _reason(answer: Remote) -> str:
 
 
 def unavailable(path: StoragePath, reason: str) -> StorageError:
-    """Say that HDFS does not answer."""
+    """Return the error that says that HDFS does not answer."""
     return StorageError(
         Problem.UNAVAILABLE,
         msg(

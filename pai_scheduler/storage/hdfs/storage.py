@@ -61,7 +61,7 @@ class HdfsStorage:
         self._writing: set[asyncio.Future[None]] = set()
 
     def host_folder(self, path: StoragePath) -> None:
-        """Tell where a folder is on this machine: nowhere."""
+        """Return where a folder is on this machine: nowhere."""
 
     async def start(self) -> None:
         """Begin to remove what was uploaded in vain."""
@@ -79,7 +79,7 @@ class HdfsStorage:
         await self._names.close()
 
     async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
-        """Make the root of a tree and give it to its owner; whoever finds it, finds it so."""
+        """Make the root of a tree and return it to its owner; whoever finds it, finds it so."""
         if await self._find(path, "") is not None:
             return
         await self._make_uploads()
@@ -289,7 +289,7 @@ class HdfsStorage:
         )
 
     async def checksum(self, path: StoragePath, actor: str) -> Checksum:
-        """Give a file's checksum, as HDFS makes it of those of its blocks."""
+        """Return a file's checksum, as HDFS makes it of those of its blocks."""
         status = await self.status(path, actor)
         if status.is_folder:
             raise is_folder(path)

@@ -142,7 +142,7 @@ class DataNodeTransfers:
         length: int,
         again: Callable[[int], Awaitable[requests.Response]],
     ) -> AsyncIterator[bytes]:
-        """Give `length` bytes, the next piece being read while one is used.
+        """Return `length` bytes, the next piece being read while one is used.
 
         `again`: gives another answer, from so many bytes on, after a connection broke.
         """
@@ -244,7 +244,7 @@ class Feed:
         self._pieces.put(None)
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give the pieces; for the thread."""
+        """Return the pieces; for the thread."""
         while (piece := self._pieces.get()) is not None:
             self.begun = True
             yield piece

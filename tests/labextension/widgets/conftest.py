@@ -19,5 +19,5 @@ async def peer() -> AsyncIterator[Peer]:
 
 @pytest.fixture
 def fixtures() -> Path:
-    """Give the folder of the documents' files."""
+    """Return the folder of the documents' files."""
     return Path(__file__).parents[2] / "fixtures"

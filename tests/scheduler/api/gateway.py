@@ -55,14 +55,14 @@ class Gateway:
         )
 
     def library(self, token: str = "a", root: str | None = None) -> hdfs.InsecureClient:  # noqa: S107
-        """Give the `hdfs` library's client, for threads, with the token in its session."""
+        """Return the `hdfs` library's client, for threads, with the token in its session."""
         session = requests.Session()
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {token}"
         return hdfs.InsecureClient(self.url, user="whoever", root=root, session=session)
 
     async def raw(self, request: bytes) -> bytes:
-        """Say exactly this; give the whole answer."""
+        """Say exactly this; return the whole answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
         answer = await reader.read()
@@ -115,7 +115,7 @@ async def empty(storage: Storage) -> None:
 
 
 async def run(*command: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> str:
-    """Run a program; give what it says, which must be no complaint."""
+    """Run a program; return what it says, which must be no complaint."""
     process = await asyncio.create_subprocess_exec(
         *command,
         env=clean_environ({"NO_PROXY": "*", **(env or {})}),

@@ -42,7 +42,7 @@ class Desktop:
         )
 
     async def raw(self, request: bytes) -> bytes:
-        """Say exactly this; give the whole answer."""
+        """Say exactly this; return the whole answer."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(request)
         answer = await reader.read()

@@ -13,7 +13,7 @@ from tests.testbed.scheduler import hello_job
 
 
 async def _frames(response: httpx.Response) -> AsyncIterator[tuple[int, dict[str, object]]]:
-    """Give id and data of each event."""
+    """Return id and data of each event."""
     number = 0
     async for line in response.aiter_lines():
         name, _, value = line.partition(": ")

@@ -47,7 +47,7 @@ async def get(scheduler: RunningScheduler, path: str, token: str | None) -> http
 
 
 async def samples(scheduler: RunningScheduler) -> dict[tuple[str, tuple[str, ...]], float]:
-    """Give every value by its name and the values of its labels."""
+    """Return every value by its name and the values of its labels."""
     text = (await get(scheduler, "/metrics", TOKEN)).text
     return {
         (sample.name, tuple(sample.labels.values())): sample.value

@@ -28,7 +28,7 @@ def test_the_document_is_valid_openapi() -> None:
 
 
 def _shape(path: str) -> str:
-    """Give a path with `{}` for every part that varies."""
+    """Return a path with `{}` for every part that varies."""
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 

@@ -114,7 +114,7 @@ def api(gateway: Gateway, token: str = "root") -> httpx.AsyncClient:  # noqa: S1
 
 
 async def pages(client: httpx.AsyncClient, path: str) -> AsyncIterator[Any]:
-    """Give the pages of a list, as their links lead on."""
+    """Return the pages of a list, as their links lead on."""
     while True:
         answer = await client.get(path)
         assert answer.status_code == 200, answer.text

@@ -112,7 +112,7 @@ class Desk:
         return self.decide()
 
     def decide(self) -> list[str]:
-        """Say what is decided: `+job` started, `~job` started and borrows, `-job` is stopped for another."""
+        """Return what is decided: `+job` started, `~job` started and borrows, `-job` is stopped."""
         self.now += 1
         return [said for decision in self.dispatcher.decide(self.now) for said in _said(decision)]
 
@@ -122,7 +122,7 @@ class Desk:
         return [reservation.job_id for reservation in self.dispatcher.reservations]
 
     def awaited(self, job_id: str) -> set[str]:
-        """Give the jobs that a claim waits for."""
+        """Return the jobs that a claim waits for."""
         reservation = self.dispatcher.reservations.get(job_id)
         assert reservation is not None, f"nothing is kept for {job_id}"
         return set(reservation.awaits)
@@ -131,7 +131,7 @@ class Desk:
         return [assignment.node for _, assignment, _ in self.dispatcher.holdings[job_id].tasks.values()]
 
     def scheduler_state(self) -> object:
-        """Give everything that is counted, to see that nothing was left behind."""
+        """Return everything that is counted, to see that nothing was left behind."""
         dispatcher = self.dispatcher
         return (
             [

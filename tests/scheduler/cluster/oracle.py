@@ -19,7 +19,7 @@ class Free:
     gpus: dict[str, int] = field(default_factory=dict)
 
     def holds(self, demand: Demand) -> bool:
-        """Tell whether a task has room here alone."""
+        """Return whether a task has room here alone."""
         return self.holds_without_gpus(demand) and (
             not demand.gpus
             or any(
@@ -71,7 +71,7 @@ def fits(
     gpu_room: Mapping[str, int] | None = None,
     taken_ports: set[int] | None = None,
 ) -> bool:
-    """Tell whether some arrangement of all demands exists.
+    """Return whether some arrangement of all demands exists.
 
     `gpu_room`: at most so many GPUs of each type are used, of others none. `taken_ports`: all nodes share
     one machine's ports, and these are taken; None: every task has its own.
@@ -116,7 +116,7 @@ def fits(
 
 
 def ports_fit(gang: Sequence[Demand], taken: set[int]) -> bool:
-    """Tell whether one machine has the ports of all tasks: fixed ones free, each named once; the rest."""
+    """Return whether one machine has the ports of all tasks: fixed ones free, each named once; the rest."""
     fixed = fixed_ports_of(gang)
     chosen = sum(request.count for demand in gang for request in demand.ports if not request.begin_at)
     return (

@@ -25,7 +25,7 @@ def kept_for(reservation: Reservation) -> list[tuple[str, int, int, int, tuple[i
 
 
 def kept(cluster: Cluster, *targets: ReservedPlace) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
-    """Claim places for a moment; give what was booked."""
+    """Claim places for a moment; return what was booked."""
     reservations, reservation = Reservations(), claim_of(*targets)
     reservations.add(cluster, reservation)
     booked = kept_for(reservation)

@@ -24,7 +24,7 @@ def shown(world: World) -> list[str]:
 
 
 def changed(world: World, job_id: str, **move: object) -> set[str]:
-    """Reorder without anything else; give the jobs that have changed."""
+    """Reorder without anything else; return the jobs that have changed."""
     core = world.core
     event = Reordered(world.now, job_id, "bob", **move)  # type: ignore[arg-type]
     return {job.id for job in reorder(core.jobs, core.dispatcher, core.jobs[job_id], event)}

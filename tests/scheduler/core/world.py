@@ -111,7 +111,7 @@ class World:
     # -- events ---------------------------------------------------------------------------------------------
 
     def handle(self, *events: Event) -> list[Instruction]:
-        """Handle events as one group, write down what follows; give what is to be done."""
+        """Handle events as one group, write down what follows; return what is to be done."""
         self.outcome = Outcome()
         for event in events:
             self.core.handle(event, self.outcome)
@@ -175,7 +175,7 @@ class World:
         return self.handle(Tick(self.now))
 
     def restart(self) -> list[Instruction]:
-        """Go on with a new core, made of what is durable; give what it says before the first event."""
+        """Go on with a new core, made of what is durable; return what it says before the first event."""
         self.core = self._empty_core()
         self.outcome = self.core.restore(self.disk.live_jobs())
         self.disk.write(self.outcome)
@@ -184,7 +184,7 @@ class World:
     # -- what is known --------------------------------------------------------------------------------------
 
     def job(self, job_id: str = "j") -> Job:
-        """Give a job as it is durable; that the core thinks the same is checked."""
+        """Return a job as it is durable; that the core thinks the same is checked."""
         stored = self.disk.job(job_id)
         known = self.core.jobs.get(job_id)
         if known is not None:
@@ -219,7 +219,7 @@ class World:
         return [str(entry.message) for entry in self.disk.story if entry.job_id == job_id]
 
     def is_free(self) -> bool:
-        """Tell whether nothing is taken of any node."""
+        """Return whether nothing is taken of any node."""
         with self.core.dispatcher.unclaimed():
             return self.core.cluster.uses.keys() == {node.name for node in self.nodes} and all(
                 (use.cpus, use.memory_mb, use.storage_gb, use.free_gpus, use.ports)

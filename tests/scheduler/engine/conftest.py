@@ -37,7 +37,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 async def tcp_docker(docker_host: str) -> AsyncIterator[str]:
-    """Give the address of a daemon whose machine, for all one can tell, is another one."""
+    """Return the address of a daemon whose machine, for all one can tell, is another one."""
     socket = docker_host.removeprefix("unix://")
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -60,7 +60,7 @@ async def docker_lab(
 
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
-    """Give code as it is kept for a job: nobody may write to it."""
+    """Return code as it is kept for a job: nobody may write to it."""
     code = tmp_path / "my code"
     (code / "deep" / "er").mkdir(parents=True)
     (code / "empty").mkdir()

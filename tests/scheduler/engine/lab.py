@@ -110,7 +110,7 @@ class Lab:
         return make_launch(command, **{"node": self.node, "image": self.image, **fields})
 
     async def prepare(self, *launches: Launch, **options: Any) -> list[Launch]:
-        """Make the tasks' network; give them with their addresses filled in."""
+        """Make the tasks' network; return them with their addresses filled in."""
         gang = make_gang(*launches, **options)
         self.gangs.append(gang)
         addresses = await self.engine.prepare(gang)
@@ -141,16 +141,16 @@ class Lab:
         return await self._wait(task, Ended)
 
     def told(self, task: TaskRef) -> list[EngineEvent]:
-        """Give what the engine reported of a task's start, hold and end."""
+        """Return what the engine reported of a task's start, hold and end."""
         kinds = Started | HeldAfterFailure | Ended
         return [event for event in self.events if isinstance(event, kinds) and event.task == task]
 
     def noticed(self, task: TaskRef) -> list[Noticed]:
-        """Give what the engine noticed of a task."""
+        """Return what the engine noticed of a task."""
         return [event for event in self.events if isinstance(event, Noticed) and event.task == task]
 
     def output(self, task: TaskRef, stream: str = "all") -> str:
-        """Give what a task wrote so far."""
+        """Return what a task wrote so far."""
         return self.engine.log(task).read(stream).decode()
 
     async def printed(self, task: TaskRef, text: str) -> None:

@@ -24,7 +24,7 @@ def free_port() -> int:
 
 
 def with_ssh(*launches: Launch) -> list[Launch]:
-    """Give the tasks of one gang, prepared, what the scheduler gives them: keys, peers, and a port each."""
+    """Return the tasks of one gang, prepared, what the scheduler gives them: keys, peers, and a port each."""
     ports = {launch.task: free_port() for launch in launches}
     job_id = launches[0].task.job_id
     peers = {launch.task.hostname: Peer(launch.address, ports[launch.task]) for launch in launches}

@@ -19,7 +19,7 @@ def size(folder: Path) -> int:
 
 
 def du(folder: Path) -> int:
-    """Give what `du` says of a folder's content."""
+    """Return what `du` says of a folder's content."""
     said = subprocess.run(["du", "-s", "-B1", folder], capture_output=True, text=True, check=True).stdout
     return int(said.split()[0]) - folder.stat().st_blocks * 512
 

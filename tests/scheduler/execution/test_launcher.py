@@ -86,7 +86,7 @@ class Pad:
         self.world = World(make_node(gpus={"P100": 2}))
 
     async def launch_over(self, storage: Storage) -> Files:
-        """Have a storage; give what is in it."""
+        """Have a storage; return what is in it."""
         job_files = JobIdentities(storage, self.folder, self.find_user)
         await job_files.start("http://fs:1")
         self.launcher = Launcher(

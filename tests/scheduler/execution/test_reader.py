@@ -19,7 +19,7 @@ from tests.scheduler.open_service import ALICE, BOB, ROOT, refused
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """Give a database in which alice has the job `job`."""
+    """Return a database in which alice has the job `job`."""
     store = Store.in_folder(tmp_path)
     store.commit(Outcome(jobs={"id": Job("id", "alice", make_spec(), 0)}), {"id": make_config()})
     yield store

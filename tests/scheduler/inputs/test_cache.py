@@ -81,7 +81,7 @@ async def fetch(staging: FolderCache, files: Files, job: str = "j1", limit: Limi
 
 
 def tree(folder: Path) -> dict[str, str]:
-    """Give what is in a folder, with the rights."""
+    """Return what is in a folder, with the rights."""
     return {str(path.relative_to(folder)): f"{path.stat().st_mode & 0o777:o}" for path in folder.rglob("*")}
 
 

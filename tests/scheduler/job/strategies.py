@@ -36,7 +36,7 @@ _SPECIAL = {
 
 
 def _of(schema: Any, name: str, wild: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Give values for a field: right ones, and now and then whatever `wild` gives."""
+    """Return values for a field: right ones, and now and then whatever `wild` gives."""
     schema = resolve(schema)
     if name in _SPECIAL:
         good = _SPECIAL[name]

@@ -40,7 +40,7 @@ SPEC = JobSpec(
 
 
 def environment_of(spec: JobSpec, role: str, index: int, **options: Any) -> Mapping[str, str]:
-    """Give a task's environment; the gang's n-th task has the address 10.0.0.n and ports from 1000 n on."""
+    """Return a task's environment; the gang's n-th task has the address 10.0.0.n and ports from 1000 n on."""
     addresses, ports = {}, {}
     number = 0
     for one in spec.task_roles:

@@ -15,7 +15,7 @@ ANNOTATIONS = {"$schema", "$id", "$ref", "$defs", "title", "description", "defau
 
 
 def fields(schema: dict[str, Any] | Any, path: str = "$") -> Iterator[tuple[str, Any]]:
-    """Give every field of a job with its schema as forms see it."""
+    """Return every field of a job with its schema as forms see it."""
     for name, field in schema.get("properties", {}).items():
         field = resolve(field)
         yield f"{path}.{name}", field

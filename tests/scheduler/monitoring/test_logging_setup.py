@@ -20,7 +20,7 @@ Log = Callable[[str], io.StringIO]
 
 @pytest.fixture
 def log() -> Iterator[Log]:
-    """Set the log up, in the form that is asked for, and give what is written."""
+    """Set the log up, in the form that is asked for, and return what is written."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
 

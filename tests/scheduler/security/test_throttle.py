@@ -46,7 +46,7 @@ class Door:
         self.asked = 0
 
     async def try_(self, address: str, account: str, token: str) -> tuple[str | None, float]:
-        """Give who is let in, and the seconds until the answer."""
+        """Return who is let in, and the seconds until the answer."""
 
         async def ask() -> str | None:
             self.asked += 1

@@ -103,7 +103,7 @@ Refused = Callable[..., str]
 
 @pytest.fixture
 def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
-    """Start the scheduler where that cannot work; give the sentence it says."""
+    """Start the scheduler where that cannot work; return the sentence it says."""
 
     def start(*options: str, **environ: str) -> str:
         for name in ("JUPYTERHUB_API_TOKEN", "JUPYTERHUB_SERVICE_NAME"):
@@ -120,7 +120,7 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def options(tmp_path: Path) -> list[str]:
-    """Give options with which it would start."""
+    """Return options with which it would start."""
     tokens = tmp_path / "tokens.json"
     tokens.write_text("{}")
     tokens.chmod(0o600)

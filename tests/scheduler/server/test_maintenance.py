@@ -23,7 +23,7 @@ Do = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def do(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Do:
-    """Give a command to a data folder; give the exit code and what was said."""
+    """Return a command to a data folder; return the exit code and what was said."""
     monkeypatch.delenv("PAI_DATABASE_URL", raising=False)
 
     def run(*words: object, folder: str = "data") -> tuple[int, str]:

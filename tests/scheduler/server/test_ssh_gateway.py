@@ -172,7 +172,7 @@ def test_a_scheduler_that_is_told_to_end_leaves_no_gateway_behind(tmp_path: Path
 
 
 def children(pid: int) -> list[int]:
-    """Give descriptors of the processes of a scheduler's gateway, readable once they have ended."""
+    """Return descriptors of the processes of a scheduler's gateway, readable once they have ended."""
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     gateways = [
         one for one in listed if b"pai_scheduler.ssh.gateway" in Path(f"/proc/{one}/cmdline").read_bytes()

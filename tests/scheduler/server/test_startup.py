@@ -21,7 +21,7 @@ from tests.testbed.scheduler import PROGRAM, clean_environ
 
 
 def in_use(folder: Path) -> Path:
-    """Make a data folder in which a scheduler has worked; give its database."""
+    """Make a data folder in which a scheduler has worked; return its database."""
     open_store(folder).close()
     (folder / "tasks" / "pai-j-0-main-0").mkdir(parents=True)
     return folder / "scheduler.sqlite"
@@ -127,7 +127,7 @@ def test_a_password_is_never_shown() -> None:
 
 
 def start(tmp_path: Path, *options: str, **environ: str) -> str:
-    """Start the program where it cannot; give its one sentence."""
+    """Start the program where it cannot; return its one sentence."""
     tokens = tmp_path / "tokens.json"
     tokens.write_text("{}")
     tokens.chmod(0o600)

@@ -661,5 +661,5 @@ class StorageConformance:
 
 
 def resident() -> int:
-    """Give the bytes of memory that this process holds."""
+    """Return the bytes of memory that this process holds."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

@@ -84,7 +84,7 @@ async def giving(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
 
 
 async def breaking(*pieces: bytes) -> AsyncIterator[bytes]:
-    """Give pieces, and then break."""
+    """Return pieces, and then break."""
     for piece in pieces:
         yield piece
     raise Broken

@@ -137,7 +137,7 @@ def writing(files: Files, principal: Principal, path: StoragePath) -> list[Corou
 
 
 def everything_on_disk(root: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Give what is there, with permissions, times and contents; not when folders were changed."""
+    """Return what is there, with permissions, times and contents; not when folders were changed."""
     return {
         str(path.relative_to(root)): (
             path.lstat().st_mode,

@@ -36,7 +36,7 @@ HARD = [
 
 
 def rights(principal: Principal, path: str) -> str:
-    """Give what somebody may do at a path: "", "r" or "rw"."""
+    """Return what somebody may do at a path: "", "r" or "rw"."""
     found = [right for right in (Right.READ, Right.WRITE) if may(principal, StoragePath.parse(path), right)]
     return {(): "", (Right.READ,): "r", (Right.READ, Right.WRITE): "rw"}[tuple(found)]
 

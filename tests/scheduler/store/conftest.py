@@ -14,7 +14,7 @@ OpenStore = Callable[[], Store]
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Give the address of an empty database."""
+    """Return the address of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'test.sqlite'}"
     url: str = request.getfixturevalue("postgres_url")

@@ -29,7 +29,7 @@ _KEY = PublicKey.parse("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPQwWGQBaxrlJhfRYE7t
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    """Give a store with jobs of two users, most of which have ended."""
+    """Return a store with jobs of two users, most of which have ended."""
     outcome, configs = Outcome(), Configs()
     for number in range(60):
         user = ("alice", "bob")[number % 2]
@@ -111,7 +111,7 @@ def test_whatever_reads_a_whole_table_is_noticed(filled: Store) -> None:
 
 @contextmanager
 def recorded(engine: sa.Engine) -> Iterator[list[tuple[str, Any]]]:
-    """Give what is asked within, as the database's driver gets it."""
+    """Return what is asked within, as the database's driver gets it."""
     asked: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, given: Any, _context: Any, many: bool) -> None:
@@ -126,7 +126,7 @@ def recorded(engine: sa.Engine) -> Iterator[list[tuple[str, Any]]]:
 
 
 def plan(engine: sa.Engine, statement: str, parameters: Any) -> list[str]:
-    """Give the steps in which a database would answer."""
+    """Return the steps in which a database would answer."""
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
             rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
@@ -143,7 +143,7 @@ def _steps(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def reads_whole_table(step: str) -> bool:
-    """Tell whether a step goes through all rows of a large table, not only through an index of it."""
+    """Return whether a step goes through all rows of a large table, not only through an index of it."""
     if not step.startswith("{"):
         # the largest of a column is a "SEARCH", with an index or without
         found = re.match(r"(?:SCAN|SEARCH) (\w+)(?! USING)", step)

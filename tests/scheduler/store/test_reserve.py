@@ -12,7 +12,7 @@ from pai_scheduler.store.store import Store
 
 
 def reserved(folder: Path) -> tuple[int, int]:
-    """Give the bytes that are free in the database, and those of its log."""
+    """Return the bytes that are free in the database, and those of its log."""
     with sqlite3.connect(folder / "scheduler.sqlite") as connection:
         (free,) = connection.execute("PRAGMA freelist_count").fetchone()
         (page,) = connection.execute("PRAGMA page_size").fetchone()

@@ -23,7 +23,7 @@ RECIPE = Path(__file__).parent / "image"
 
 
 def build(base: str, docker_host: str | None = None, *, anew: bool = False) -> str:
-    """Build the image unless it is there as it would be; give its name. BuildError, EngineError."""
+    """Build the image unless it is there as it would be; return its name. BuildError, EngineError."""
     name, _, version = image_of_this_version().rpartition(":")
     return build_image(Plan(name, version, base, fingerprint, context), docker_host, anew=anew)
 

@@ -32,7 +32,7 @@ class _Socket(NamedTuple):
 
 
 def owner_of_port(address: str, port: int, task: Iterable[int]) -> SocketOwner:
-    """Tell whether a connection to `address` (on loopback) would reach one of the processes `task`."""
+    """Return whether a connection to `address` (on loopback) would reach one of the processes `task`."""
     wanted = ipaddress.ip_address(address)
     sockets = [socket for socket in _tcp_listeners() if socket.port == port]
     # the kernel prefers the socket that is bound to the address itself
@@ -46,7 +46,7 @@ def owner_of_port(address: str, port: int, task: Iterable[int]) -> SocketOwner:
 
 
 def owner_of_path(path: str, task: Iterable[int]) -> SocketOwner:
-    """Tell whether one of the processes `task` listens on the Unix socket `path`."""
+    """Return whether one of the processes `task` listens on the Unix socket `path`."""
     wanted = os.path.realpath(path)
     inodes = [inode for name, inode in _unix_listeners() if os.path.realpath(name) == wanted]
     return _owner(inodes, task)

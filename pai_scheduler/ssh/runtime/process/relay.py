@@ -123,7 +123,7 @@ class Relay:
             self._loop.add_reader(descriptor, self._read, descriptor)
 
     def _read(self, descriptor: int) -> int:
-        """Pass one piece of output on; give its length, 0 where there is none now or any more."""
+        """Pass one piece of output on; return its length, 0 where there is none now or any more."""
         try:
             data = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -151,7 +151,7 @@ class Relay:
     # ends
 
     def ended(self) -> None:
-        """Tell how the program ended, after all that it wrote.
+        """Return how the program ended, after all that it wrote.
 
         Of pipes the end is waited for, as OpenSSH does: who still has them may write. A terminal is not: a
         shell leaves programs behind that keep it open.

@@ -34,7 +34,7 @@ class LocalTask:
         self._folder = folder
 
     def shell(self) -> str:
-        """Give the shell that a person of this task gets: $SHELL, else bash or sh."""
+        """Return the shell that a person of this task gets: $SHELL, else bash or sh."""
         own = self.env.get("SHELL", "")
         path = self.env.get("PATH", os.defpath)
         # an account without log-in has a shell that only says so
@@ -56,7 +56,7 @@ class LocalTask:
 
 
 def _folder(path: str | None) -> Path | None:
-    """Give a folder that there is, by its whole path."""
+    """Return a folder that there is, by its whole path."""
     try:
         return Path(path) if path and path.startswith("/") and Path(path).is_dir() else None
     except OSError:  # it may not be looked at

@@ -66,7 +66,7 @@ _NO_CHARACTER = 255
 
 
 def open_terminal(size: tuple[int, int, int, int], modes: Mapping[int, int]) -> tuple[int, int]:
-    """Make a terminal; give the descriptors of our side of it and of the programs'."""
+    """Make a terminal; return the descriptors of our side of it and of the programs'."""
     ours, theirs = os.openpty()
     set_size(ours, size)
     attributes = termios.tcgetattr(theirs)

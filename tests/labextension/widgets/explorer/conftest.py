@@ -52,7 +52,7 @@ async def shown(view: ExplorerView, *names: str) -> None:
 
 
 def names_in(view: ExplorerView) -> list[str]:
-    """Give the names in the table."""
+    """Return the names in the table."""
     cells = view.table.grid.children[4:]
     return [cell.description for cell in cells[1::4]]
 
@@ -69,7 +69,7 @@ def tick(view: ExplorerView, *names: str) -> None:
 
 
 def visible(widget: object) -> bool:
-    """Tell whether a widget is shown."""
+    """Return whether a widget is shown."""
     return bool(widget.layout.display != "none")  # type: ignore[attr-defined]
 
 

@@ -211,7 +211,7 @@ async def test_what_is_no_credential_opens_nothing(gateway: Gateway, authorizati
 
 @pytest.fixture
 async def told(gateway: Gateway) -> str:
-    """Give the address that alice was told for her file."""
+    """Return the address that alice was told for her file."""
     await gateway.put("/alice/f", b"hers")
     await gateway.put("/alice/g", b"hers too")
     async with gateway.client() as alice:

@@ -31,13 +31,13 @@ def make_tree(folder: Path) -> Path:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Give what is in a folder."""
+    """Return what is in a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.fixture
 def netrc(any_gateway: Gateway, tmp_path: Path) -> dict[str, str]:
-    """Give the variables by which programs find alice's token, as tasks have them."""
+    """Return the variables by which programs find alice's token, as tasks have them."""
     path = tmp_path / "netrc"
     path.write_text("machine 127.0.0.1 login alice password a\n")
     path.chmod(0o600)
@@ -246,7 +246,7 @@ async def test_wget_of_an_old_client_reads_where_it_was_used_to(tmp_path: Path) 
 
 @pytest.fixture
 async def job(gateway: Gateway) -> AsyncIterator[str]:
-    """Run a job of alice's; give its token."""
+    """Run a job of alice's; return its token."""
     config = make_config(make_role(command="sleep 1000"), name="job")
     await gateway.service.submit(ALICE, "alice", config)
     job = await gateway.service.job(ALICE, "alice", "job")

@@ -28,14 +28,14 @@ STATUS = {
 
 
 async def ask(client: httpx.AsyncClient, method: str, path: str, op: str, **parameters: Any) -> Any:
-    """Do what needs no file; give what is answered."""
+    """Do what needs no file; return what is answered."""
     answer = await client.request(method, path, params={"op": op, **parameters})
     assert answer.status_code == 200, answer.text
     return answer.json() if answer.content else None
 
 
 def refusal(answer: httpx.Response) -> tuple[int, str]:
-    """Give the status of a refusal and the name of the exception; it must look as Hadoop's do."""
+    """Return the status of a refusal and the name of the exception; it must look as Hadoop's do."""
     assert answer.headers["Content-Type"].startswith("application/json")
     (exception,) = answer.json().values()
     assert list(answer.json()) == ["RemoteException"]

@@ -15,12 +15,12 @@ PAI = Path(sys.executable).parent / "pai"
 
 
 def environ_for(scheduler: RunningScheduler, **more: str) -> dict[str, str]:
-    """Give alice's environment, with `more` in it."""
+    """Return alice's environment, with `more` in it."""
     return clean_environ({"PAI_API_URL": scheduler.url, "PAI_TOKEN": "token-of-alice", **more})
 
 
 def gateways_of(scheduler: RunningScheduler) -> list[int]:
-    """Give the process ids of a scheduler's SSH gateway."""
+    """Return the process ids of a scheduler's SSH gateway."""
     listed = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(scheduler.process.pid)], capture_output=True, text=True
     )

@@ -32,7 +32,7 @@ def here(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def there() -> str:
-    """Give a folder in alice's own that no other test has, as she writes it."""
+    """Return a folder in alice's own that no other test has, as she writes it."""
     return f"fs-{uuid4().hex[:8]}"
 
 

@@ -19,7 +19,7 @@ ENABLED = '{"pai.job.upload.enabled": true}'
 
 @pytest.fixture
 def job(tmp_path: Path) -> Path:
-    """Give a job's file in a folder with code."""
+    """Return a job's file in a folder with code."""
     name = f"cli-code-{uuid4().hex[:8]}"
     (tmp_path / "main.py").write_text("print(1)")
     (tmp_path / "notes.txt").write_text("notes")

@@ -30,7 +30,7 @@ async def connection(sshd: RunningSshd) -> AsyncIterator[asyncssh.SSHClientConne
 
 @pytest.fixture
 def there(tmp_path: Path) -> Path:
-    """Give a folder that stands for one in a task."""
+    """Return a folder that stands for one in a task."""
     folder = tmp_path / "there"
     folder.mkdir()
     return folder

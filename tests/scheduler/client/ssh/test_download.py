@@ -116,7 +116,7 @@ class LyingServer(asyncssh.SFTPServer):
         )
 
     def open(self, _path: bytes, _pflags: int, _attrs: asyncssh.SFTPAttrs) -> object:
-        """Give something."""
+        """Return something."""
         return open("/proc/self/cmdline", "rb")
 
 

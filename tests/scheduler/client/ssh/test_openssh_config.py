@@ -21,7 +21,7 @@ KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILcX5VewpiiMcuRJEdRkuZlk/GYBqUZVwhzLQ
 
 
 def as_ssh_reads(text: str, name: str, tmp_path: Path) -> dict[str, str]:
-    """Give the settings with which ssh would go to `name`."""
+    """Return the settings with which ssh would go to `name`."""
     file = tmp_path / "config"
     file.write_text(text, encoding="utf-8")
     read = subprocess.run(["ssh", "-G", "-F", file, name], capture_output=True, text=True, check=True)

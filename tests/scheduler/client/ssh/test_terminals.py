@@ -47,7 +47,7 @@ async def terminals(wires: Wires) -> AsyncIterator[Terminals]:
 
 
 async def sees(terminal: Terminal, text: str) -> str:
-    """Look until a text has come; give all that was seen."""
+    """Look until a text has come; return all that was seen."""
     seen = ""
     async with asyncio.timeout(60):
         async with aclosing(terminal.view()) as pieces:

@@ -20,7 +20,7 @@ async def files(scheduler: RunningScheduler) -> AsyncIterator[FilesClient]:
 
 @pytest.fixture
 async def home(files: FilesClient, request: pytest.FixtureRequest) -> str:
-    """Give a folder of alice's that no other test has."""
+    """Return a folder of alice's that no other test has."""
     path = f"/alice/{request.node.name[:60]}-{id(request.node):x}"
     await files.mkdirs(path)
     return path
@@ -28,7 +28,7 @@ async def home(files: FilesClient, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Give a folder of this machine."""
+    """Return a folder of this machine."""
     made = tmp_path / "here"
     made.mkdir()
     return made

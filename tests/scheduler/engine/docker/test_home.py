@@ -24,7 +24,7 @@ NAMES = ("bob", "../bob", "a b", "a-b", "a_b", "张三", "李四", "Bob", "x" * 
 
 @pytest.fixture
 def data_dir(docker_host: str, tmp_path: Path) -> Iterator[Path]:
-    """Give the engine's folder, by which its homes are found, and removed in the end."""
+    """Return the engine's folder, by which its homes are found, and removed in the end."""
     yield tmp_path / "data"
     remove_homes(docker_host, tmp_path / "data")
 
@@ -39,7 +39,7 @@ async def lab(data_dir: Path, open_docker: OpenDocker, debian_image: str) -> Asy
 
 @pytest.fixture
 async def not_root(docker: aiodocker.Docker, debian_image: str) -> str:
-    """Give an image of user 1000 that has the folder, with a file in it."""
+    """Return an image of user 1000 that has the folder, with a file in it."""
     recipe = (
         f"FROM {debian_image}\nRUN mkdir -p {HOME} && echo hello > {HOME}/.profile && chown -R 1000 {HOME}\n"
         "USER 1000\n"

@@ -92,7 +92,7 @@ ALICE = REGISTRY_PASSWORDS["alice"]
 async def secret_image(
     docker: aiodocker.Docker, docker_host: str, private_registry: str
 ) -> AsyncIterator[str]:
-    """Give an image of its own that is in the private registry, and not on this machine."""
+    """Return an image of its own that is in the private registry, and not on this machine."""
     name = f"{private_registry}/{new_job_id()}"
     tiny = await asyncio.to_thread(tiny_image, docker_host)
     container = await docker.containers.run({"Image": tiny, "Cmd": ["sh", "-c", f"echo {name} > /new"]})

@@ -19,7 +19,7 @@ from tests.scheduler.engine.lab import Lab, make_task, new_job_id
 async def remote_image(
     docker: aiodocker.Docker, docker_registry: str, debian_image: str
 ) -> AsyncIterator[str]:
-    """Give an image that is in the registry, and not on this machine."""
+    """Return an image that is in the registry, and not on this machine."""
     name = f"{docker_registry}/debian"
     await docker.images.tag(debian_image, name, tag="1")
     await docker.images.push(f"{name}", tag="1")

@@ -120,7 +120,7 @@ async def test_a_gangs_addresses_are_the_same_after_a_restart(
 
 
 async def twins(docker: aiodocker.Docker, name: str, first_third_octet: int) -> list[str]:
-    """Make two networks of one name, as a killed service and the next one may; give their ids."""
+    """Make two networks of one name, as a killed service and the next one may; return their ids."""
     made = []
     for number in range(2):
         subnet = f"10.214.{first_third_octet + number}.0/29"

@@ -17,7 +17,7 @@ MakeGuard = Callable[..., RegistryCheck]
 
 
 def own_address() -> str:
-    """Give an address of this machine that is not one of loopback."""
+    """Return an address of this machine that is not one of loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])

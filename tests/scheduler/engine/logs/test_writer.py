@@ -25,7 +25,7 @@ def disk_use(log: TaskLog) -> int:
 
 
 def files_of(log: TaskLog) -> dict[str, bytes]:
-    """Give what is in a log's folder."""
+    """Return what is in a log's folder."""
     return {
         str(file.relative_to(log.folder)): file.read_bytes()
         for file in log.folder.rglob("*")

@@ -66,7 +66,7 @@ def cgroups_or_none(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def marker() -> str:
-    """Give a number that stands in no other process's command line."""
+    """Return a number that stands in no other process's command line."""
     return str(uuid.uuid4().int)[:9]
 
 

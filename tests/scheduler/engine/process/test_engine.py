@@ -31,7 +31,7 @@ class TestProcessEngine(EngineConformance):
 
 @pytest.fixture
 def listener() -> Iterator[int]:
-    """Give a port on which somebody listens."""
+    """Return a port on which somebody listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 

@@ -23,7 +23,7 @@ def wait_for(true: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def family() -> Iterator[tuple[int, int]]:
-    """Give a child and a grandchild of this process, marked in their environment."""
+    """Return a child and a grandchild of this process, marked in their environment."""
     child = subprocess.Popen(
         ["bash", "-c", "sleep 1000 & echo $!; wait"],
         stdout=subprocess.PIPE,

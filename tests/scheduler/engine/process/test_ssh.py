@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def with_ssh(free_port: int) -> dict[str, Any]:
-    """Give what a launch has of an SSH server."""
+    """Return what a launch has of an SSH server."""
     keys = JobKeys(b"secret")
     files = {**ssh_files(keys.identity("job"), keys.host("job"), {}), **own_port(free_port)}
     return {"files": files, "ssh_port": free_port}
@@ -51,7 +51,7 @@ def _command(pid: int) -> str:
 
 
 def greets(way: SshEndpoint) -> bool:
-    """Tell whether an SSH server answers there."""
+    """Return whether an SSH server answers there."""
     try:
         with socket.create_connection((way.host, way.port), timeout=10) as connection:
             return connection.recv(4) == b"SSH-"
@@ -168,7 +168,7 @@ async def test_a_released_task_leaves_nothing_of_its_server(
 
 @pytest.fixture
 def occupied(free_port: int) -> Iterator[int]:
-    """Give the port to another program."""
+    """Return the port to another program."""
     with socket.create_server(("127.0.0.1", free_port)):
         yield free_port
 

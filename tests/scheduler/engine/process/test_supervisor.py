@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> TaskFolder:
 
 
 async def run(spawner: Spawner, folder: TaskFolder) -> Record:
-    """Have the task supervised, and give how it ended."""
+    """Have the task supervised, and return how it ended."""
     await spawner.request(folder.path.name)
     await eventually(lambda: look(folder).phase is Phase.ENDED, "the task ends")
     return look(folder).record

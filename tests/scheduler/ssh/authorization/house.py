@@ -96,7 +96,7 @@ class House:
         return f"{answer.json()['job']}/{answer.json()['task']}"
 
     async def held(self, login: str, credential: str, method: str = "password") -> dict[str, str]:
-        """Log in; give what the gateway keeps of it."""
+        """Log in; return what the gateway keeps of it."""
         session_token = await self.session_token(login, credential, method)
         return {"login": login, "passport": session_token, "method": method, "credential": credential}
 
@@ -114,7 +114,7 @@ class House:
         changed.replace(self.folder / "tokens.json")
 
     def key(self, job: Job) -> str:
-        """Give the public key of a job."""
+        """Return the public key of a job."""
         return self.keys.identity(job.id).public
 
     async def begin(
@@ -137,7 +137,7 @@ class House:
         return await self.service.job(ROOT, user, name)
 
     async def told(self, name: str, user: str = "alice") -> list[str]:
-        """Give what the story of a job says of who was in it, once all that was reported is written."""
+        """Return what the story of a job says of who was in it, once all that was reported is written."""
         # (what is requested is written after what was reported before)
         await self.service.reorder(ROOT, user, name, priority=50)
         story = await self.service.story(ROOT, user, name)

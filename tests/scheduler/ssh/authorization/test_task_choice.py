@@ -32,7 +32,7 @@ def job_of(name: str, tasks: int = 1, *, user: str = "alice", order: int = 1, **
 
 
 def meant(login: str, *jobs: Job) -> str:
-    """Give the task that is meant, or the refusal."""
+    """Return the task that is meant, or the refusal."""
     try:
         job, task = choose(readings(login), jobs, lambda _: None)
     except RequestError as error:

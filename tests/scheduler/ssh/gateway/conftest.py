@@ -71,7 +71,7 @@ class Gate:
         self.known_hosts.write_text(f"[127.0.0.1]:{self.port} {KEYS.gateway_host().public}\n")
 
     def log(self) -> str:
-        """Give what its processes have logged."""
+        """Return what its processes have logged."""
         return (self.folder / "log").read_text()
 
     async def close(self) -> None:
@@ -117,7 +117,7 @@ class Gate:
             yield connection
 
     def ssh(self, *arguments: str, login: str = "alice+train+worker-0") -> list[str]:
-        """Give a command line of `ssh`; what follows the host comes last."""
+        """Return a command line of `ssh`; what follows the host comes last."""
         return ["ssh", *self.options, "-p", str(self.port), "-l", login, "127.0.0.1", *arguments]
 
 

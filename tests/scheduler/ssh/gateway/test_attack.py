@@ -17,7 +17,7 @@ GUESSES = 1500
 
 
 async def log_in_from(address: str, gate: Gate, token: str) -> str:
-    """Log in as alice with a token; give what a command says."""
+    """Log in as alice with a token; return what a command says."""
     async with asyncssh.connect(
         "127.0.0.1", gate.port, local_addr=(address, 0), username="alice", password=token, client_keys=None,
         known_hosts=str(gate.known_hosts), config=None, agent_path=None,

@@ -21,7 +21,7 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 def fill(sock: socket.socket) -> int:
-    """Send until there is no room; give how much that was."""
+    """Send until there is no room; return how much that was."""
     sent = 0
     with suppress(BlockingIOError):
         while True:

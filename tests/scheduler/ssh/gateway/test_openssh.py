@@ -18,7 +18,7 @@ ASKED, ECHOED = b"some words" * 1000, b"SOME WORDS" * 1000
 
 @pytest.fixture
 async def echo() -> AsyncIterator[int]:
-    """Give a port at which something in the task listens."""
+    """Return a port at which something in the task listens."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(65536):
@@ -31,7 +31,7 @@ async def echo() -> AsyncIterator[int]:
 
 
 async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    """Send words to their end; give what comes back, to its end."""
+    """Send words to their end; return what comes back, to its end."""
     writer.write(ASKED)
     writer.write_eof()
     async with asyncio.timeout(30):
@@ -59,13 +59,13 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def listens(port: int) -> bool:
-    """Say whether something on this machine listens at that port; nobody connects."""
+    """Return whether something on this machine listens at that port; nobody connects."""
     lines = Path("/proc/net/tcp").read_text().split("\n")[1:-1]
     return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in lines)
 
 
 def accepts(path: Path) -> bool:
-    """Say whether something on this machine listens at that socket: a file is there a little earlier."""
+    """Return whether something on this machine listens at that socket: a file is there a little earlier."""
     lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
     return any(line[3] == "00010000" and line[7:] == [str(path)] for line in lines)
 

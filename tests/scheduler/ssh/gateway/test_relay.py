@@ -22,7 +22,7 @@ from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, free
 
 
 def memory(pid: int) -> int:
-    """Give the most memory that a process has had, in bytes."""
+    """Return the most memory that a process has had, in bytes."""
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
 
 
@@ -182,7 +182,7 @@ Made = tuple[ChannelEnd, Channel]
 
 @pytest.fixture
 async def ends() -> AsyncIterator[tuple[Made, Made]]:
-    """Give both ends of a channel, not yet joined, and their channels."""
+    """Return both ends of a channel, not yet joined, and their channels."""
     with ExitStack() as stack:
         made = []
         for _ in range(2):

@@ -33,7 +33,7 @@ class Program:
         self.path.chmod(0o755)
 
     async def told(self, count: int) -> list[str]:
-        """Wait until it was called so many times; give what it was told."""
+        """Wait until it was called so many times; return what it was told."""
         async with asyncio.timeout(60):
             while len(lines := self.lines()) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)

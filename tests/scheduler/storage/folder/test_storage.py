@@ -51,7 +51,7 @@ async def home(storage: FolderStorage) -> Home:
 
 @pytest.fixture
 def here(root: Path, home: Home) -> Path:
-    """Give the user's folder as the machine knows it."""
+    """Return the user's folder as the machine knows it."""
     return root / home.user
 
 

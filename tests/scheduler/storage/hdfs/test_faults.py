@@ -41,7 +41,7 @@ async def home(pair: Hdfs) -> AsyncIterator[Home]:
 
 
 def nobody() -> str:
-    """Give an address where nobody listens."""
+    """Return an address where nobody listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}"

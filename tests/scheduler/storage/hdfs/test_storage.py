@@ -37,7 +37,7 @@ async def home(storage: HdfsStorage) -> AsyncIterator[Home]:
 
 @pytest.fixture
 async def team(storage: HdfsStorage) -> AsyncIterator[StoragePath]:
-    """Give a tree of the group `vision`, in which alice is and bob is not."""
+    """Return a tree of the group `vision`, in which alice is and bob is not."""
     root = StoragePath(("Shared", "vision"))
     await storage.make_tree(root, "", "vision", 0o770)
     yield root

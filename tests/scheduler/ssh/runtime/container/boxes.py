@@ -61,12 +61,12 @@ class Box:
 
     @property
     def work(self) -> Path:
-        """Give its working folder, as this machine sees it."""
+        """Return its working folder, as this machine sees it."""
         return self.keys / self.name
 
     @property
     def options(self) -> list[str]:
-        """Give options of OpenSSH's clients: with the job's key to this container, known by its own."""
+        """Return options of OpenSSH's clients: with the job's key to this container, known by its own."""
         pairs = {
             "IdentityFile": self.keys / "identity",
             "IdentitiesOnly": "yes",
@@ -129,20 +129,20 @@ def run(*command: str, input: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def docker_exec(box: Box, *command: str) -> str:
-    """Run a command in a container past SSH; give what it wrote."""
+    """Run a command in a container past SSH; return what it wrote."""
     with client(box.docker_host) as docker:
         return bytes(docker.containers.get(box.id).exec_run(list(command), tty=True).output).decode()
 
 
 def output(box: Box) -> tuple[bytes, bytes]:
-    """Give what a container's command has written to stdout and stderr."""
+    """Return what a container's command has written to stdout and stderr."""
     with client(box.docker_host) as docker:
         container = docker.containers.get(box.id)
         return container.logs(stderr=False), container.logs(stdout=False)
 
 
 def wait(box: Box) -> int:
-    """Wait for a container's end; give its exit code."""
+    """Wait for a container's end; return its exit code."""
     with client(box.docker_host) as docker:
         return int(docker.containers.get(box.id).wait()["StatusCode"])
 
@@ -156,7 +156,7 @@ def eventually(is_so: Any) -> None:
 
 
 def listens(address: str, port: int = PORT) -> bool:
-    """Tell whether an SSH server answers."""
+    """Return whether an SSH server answers."""
     try:
         with socket.create_connection((address, port), timeout=PATIENCE) as connection:
             return connection.recv(4) == b"SSH-"

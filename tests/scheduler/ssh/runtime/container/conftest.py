@@ -32,7 +32,7 @@ KINDS = {
 
 @pytest.fixture(scope="session")
 def volume(docker_host: str, runtime_image: str) -> Iterator[str]:
-    """Give a volume with the runtime."""
+    """Return a volume with the runtime."""
     with runtime_volume(docker_host, runtime_image) as name:
         yield name
 
@@ -65,13 +65,13 @@ def boxes(
 
 @pytest.fixture(params=KINDS)
 def box(request: pytest.FixtureRequest, boxes: dict[str, Box]) -> Box:
-    """Give the containers one after the other."""
+    """Return the containers one after the other."""
     return boxes[request.param]
 
 
 @pytest.fixture
 def debian(boxes: dict[str, Box]) -> Box:
-    """Give the usual one."""
+    """Return the usual one."""
     return boxes["debian"]
 
 

@@ -26,13 +26,13 @@ from tests.testbed.images import DEBIAN
 
 @pytest.fixture(params=["bare", "least"])
 def strange(request: pytest.FixtureRequest, boxes: dict[str, Box]) -> Box:
-    """Give the two kinds that are least like a machine."""
+    """Return the two kinds that are least like a machine."""
     return boxes[request.param]
 
 
 @pytest.fixture
 def ppk(strange: Box, tmp_path: Path) -> list[str]:
-    """Give the options of PuTTY's programs, with the job's key as they have keys."""
+    """Return the options of PuTTY's programs, with the job's key as they have keys."""
     key, host = tmp_path / "key.ppk", (strange.keys / "known_hosts").read_text().split(" ", 1)[1]
     made = run("puttygen", str(strange.keys / "identity"), "-O", "private", "-o", str(key))
     assert made.returncode == 0, made.stderr
@@ -70,7 +70,7 @@ def test_lftp_mirrors_a_folder(strange: Box, tmp_path: Path) -> None:
 
 @pytest.fixture
 def paramiko_client(strange: Box) -> Iterator[paramiko.SSHClient]:
-    """Give a connection of Paramiko's to a host that it knows."""
+    """Return a connection of Paramiko's to a host that it knows."""
     kind, key = (strange.keys / "known_hosts").read_text().split()[1:3]
     assert kind == "ssh-ed25519"
     client = paramiko.SSHClient()

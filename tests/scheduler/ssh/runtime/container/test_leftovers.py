@@ -17,7 +17,7 @@ _numbers = itertools.count(700_001)
 
 @pytest.fixture
 def marker() -> str:
-    """Give a number of seconds that no other test sleeps."""
+    """Return a number of seconds that no other test sleeps."""
     return str(next(_numbers))
 
 

@@ -143,7 +143,7 @@ def forwarding(box: Box, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def through_socks(port: int, name: str, target: int) -> bytes:
-    """Ask a SOCKS5 proxy for a name (RFC 1928); give the first bytes from there, none if refused."""
+    """Ask a SOCKS5 proxy for a name (RFC 1928); return the first bytes from there, none if refused."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as proxy:
         proxy.sendall(b"\5\1\0")
         assert proxy.recv(2) == b"\5\0"

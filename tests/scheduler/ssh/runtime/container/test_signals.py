@@ -22,7 +22,7 @@ COMMAND = (
 
 @pytest.fixture
 def marker() -> str:
-    """Give a number of seconds that no other test sleeps."""
+    """Return a number of seconds that no other test sleeps."""
     return str(next(_numbers))
 
 

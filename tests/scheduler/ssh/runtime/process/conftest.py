@@ -68,7 +68,7 @@ class Entered:
         ]
 
     def line(self, *arguments: str, options: Sequence[str] = (), user: str = "root") -> list[str]:
-        """Give the command line of `ssh` with a command to run."""
+        """Return the command line of `ssh` with a command to run."""
         port = ("-p", str(self.way.port))
         return ["ssh", *self.options, *port, *options, f"{user}@{self.way.host}", *arguments]
 

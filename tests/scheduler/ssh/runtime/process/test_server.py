@@ -254,7 +254,7 @@ def _listens(address: str, port: int) -> bool:
 
 
 def _own_address() -> str:
-    """Give an address of this machine that is not loopback's; nothing is sent."""
+    """Return an address of this machine that is not loopback's; nothing is sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
         probe.connect(("192.0.2.1", 9))
         return str(probe.getsockname()[0])

@@ -24,7 +24,7 @@ _MORE_THAN_BUFFERS = 50_000_000
 
 @pytest.fixture
 def marker() -> str:
-    """Give a number that stands in no other process's command line."""
+    """Return a number that stands in no other process's command line."""
     return str(int.from_bytes(os.urandom(4), "big"))
 
 
@@ -305,7 +305,7 @@ def _commands(entered: Entered, line: str) -> list[int]:
 
 
 def _state(pid: int) -> str:
-    """Give the letter that /proc has for what a process does."""
+    """Return the letter that /proc has for what a process does."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 

@@ -16,7 +16,7 @@ from pai_scheduler.ssh.runtime.process.task import LocalTask
 
 
 def make(folder: Path, env: dict[str, str] | None = None, **fields: Any) -> LocalTask:
-    """Prepare a task, and give what a server makes of its folder."""
+    """Prepare a task, and return what a server makes of its folder."""
     keys = JobKeys(b"secret")
     spec: LaunchSpec = {
         "argv": ["/bin/true"],
