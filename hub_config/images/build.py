@@ -52,9 +52,14 @@ class Recipe:
 
     @property
     def requirements(self) -> list[str]:
-        """List what pip installs beside the project itself."""
+        """List what pip installs beside the project itself: no library that only the scheduler needs.
+
+        JupyterHub is among it for `jupyterhub-singleuser`, which a Hub starts.
+        """
         project = _project()
-        return [*project["dependencies"], *project["optional-dependencies"]["tutorials"], *self.packages]
+        extras = project["optional-dependencies"]
+        hub = [line for line in extras["hub"] if line.startswith("jupyterhub")]
+        return [*project["dependencies"], *hub, *extras["tutorials"], *self.packages]
 
     def fingerprint(self, base_id: str) -> str:
         """Sum up everything that decides what is in the image."""

@@ -242,8 +242,17 @@ def _authenticator(options: argparse.Namespace) -> Authenticator:
     if options.tokens is not None:
         return TokensFile(options.tokens)
     if os.environ.get("JUPYTERHUB_API_TOKEN") and os.environ.get("JUPYTERHUB_SERVICE_NAME"):
-        from pai_scheduler.api.hub import HubTokens  # brings half of JupyterHub
-
+        try:
+            from pai_scheduler.api.hub import HubTokens  # brings half of JupyterHub
+        except ModuleNotFoundError as error:
+            raise StartError(
+                msg(
+                    "As a service of JupyterHub the scheduler needs the library {library}: "
+                    "pip install '{package}'",
+                    library=error.name,
+                    package="pai-for-jupyter[hub]",
+                )
+            ) from error
         return HubTokens.from_environment(options.admin_service)
     raise StartError(
         msg(
