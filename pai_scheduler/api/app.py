@@ -70,7 +70,7 @@ def _log_request(handler: RequestHandler) -> None:
         handler.service.monitor.answered(type(handler).__name__, status, took if handler.timed else None)
     level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
     request = handler.request
-    principal = getattr(handler, "caller", None)
+    principal = handler.identified if isinstance(handler, ApiHandler) else None
     about = {
         "method": request.method,
         "path": request.path,

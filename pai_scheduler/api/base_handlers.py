@@ -68,7 +68,8 @@ class ApiHandler(RequestHandler):
     timed = True
     #: How one may say who one is.
     challenge = 'Bearer realm="PAI"'
-    principal: Principal
+    #: who asks, once that is known; None where nobody has to say it
+    identified: Principal | None = None
 
     def initialize(self, context: HandlerContext) -> None:
         """Take what tornado hands to each new handler."""
@@ -116,9 +117,16 @@ class ApiHandler(RequestHandler):
         if self.request.method not in self.allowed_methods():
             raise self._wrong_method()
         if self._is_old_client():
-            self.principal = _ANYBODY
+            self.identified = _ANYBODY
         elif not self.anonymous:
-            self.principal = await self.identify()
+            self.identified = await self.identify()
+
+    @property
+    def principal(self) -> Principal:
+        """Return who asks; for handlers that nobody reaches without a token."""
+        if self.identified is None:
+            raise RuntimeError("nobody has said who asks")
+        return self.identified
 
     async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""
@@ -218,7 +226,7 @@ class ApiHandler(RequestHandler):
             self.request.path,
             self._incident,
             exc_info=(typ, value, tb),  # type: ignore[arg-type]
-            extra={"user": self.principal.name if hasattr(self, "caller") else None},
+            extra={"user": self.identified.name if self.identified else None},
         )
 
     def send_error(self, status_code: int = 500, **kwargs: Any) -> None:

@@ -46,7 +46,7 @@ class MetricsHandler(_WatchedHandler):
 
     async def get(self) -> None:
         """Show."""
-        if hasattr(self, "caller") and not self.principal.admin:
+        if self.identified is not None and not self.identified.admin:
             raise forbidden(msg("Only an administrator may read the scheduler's metrics."))
         encode, content_type = choose_encoder(self.request.headers.get("Accept", ""))
         self.set_header("Content-Type", content_type)

@@ -93,7 +93,7 @@ async def test_tasks_go_on_while_the_hub_is_down(
 
 
 @pytest.mark.parametrize(
-    ("door", "name", "expected"),
+    ("proxy", "name", "expected"),
     [
         (None, None, ["http://127.0.0.1:9186/pai/"]),
         (None, "127.80.65.73", ["http://127.80.65.73:9186/pai/", "http://127.0.0.1:9186/pai/"]),
@@ -105,8 +105,8 @@ async def test_tasks_go_on_while_the_hub_is_down(
     ],
 )
 def test_tasks_know_the_storage_by_a_host_name_of_its_own_and_older_uris_go_on_meaning_it(
-    door: str | None, name: str | None, expected: list[str]
+    proxy: str | None, name: str | None, expected: list[str]
 ) -> None:
-    engine: Any = SimpleNamespace(front_door_url=door, storage_host=name)
+    engine: Any = SimpleNamespace(front_door_url=proxy, storage_host=name)
     assert storage_uris("", "http://127.0.0.1:9186/pai/", engine) == expected
     assert storage_uris("hdfs://fs", "http://127.0.0.1:9186/pai/", engine) == ["hdfs://fs", *expected]

@@ -189,7 +189,7 @@ async def test_what_may_only_be_read_is_not_changed(files: Files, root: Path, pa
     assert await read(files, ALICE, "/alice/copy") == b"x"
 
 
-@pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
+@pytest.mark.parametrize("principal", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/Output", "/Shared", "/Container", "/", "/.uploads", "/.uploads/x"])
 async def test_above_the_trees_nothing_is_written_by_anybody(
     files: Files, root: Path, principal: Principal, path: str
@@ -273,7 +273,7 @@ async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
     assert "vision" not in await names(files, left, "/Shared")
 
 
-@pytest.mark.parametrize("caller", [ALICE, ADMIN], ids=["user", "administrator"])
+@pytest.mark.parametrize("principal", [ALICE, ADMIN], ids=["user", "administrator"])
 @pytest.mark.parametrize("path", ["/", "/Output", "/Shared", "/Container", "/.uploads"])
 async def test_no_folder_is_handed_out_that_holds_other_peoples(
     files: Files, principal: Principal, path: str
