@@ -47,7 +47,7 @@ class Connect:
         async with self._doors.client() as client:
             about = await client.about()
             try:
-                info = await client.ssh(task.user, task.job)
+                info = await client.ssh(task.user, task.job, task.task)
             except ApiError as error:
                 if error.code != "NoJobSshInfoError":
                     raise

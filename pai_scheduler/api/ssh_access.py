@@ -30,13 +30,14 @@ class SshHandler(ApiHandler):
     public_in_openpai = True
 
     async def get(self, user: str, name: str) -> None:
-        """List the running tasks; a job of which nothing runs is refused."""
+        """List the running tasks, or the one that `task` names; refuses a job of which nothing runs."""
         ssh_authorization = self.service.ssh_authorization
         job = await self.service.job(
             self.principal, user, ssh_authorization.job_name(self.principal, user, name)
         )
-        ssh_addresses = await ssh_authorization.ssh_addresses(job)
-        if not ssh_addresses:
+        task = self.query_text("task")
+        ssh_addresses = await ssh_authorization.ssh_addresses(job, task)
+        if not ssh_addresses and (task is None or not await ssh_authorization.ssh_addresses(job)):
             raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
         key = key_name(job.user, job.name)
         answer: SshInfo = {

@@ -287,9 +287,10 @@ class Client:
                 if line.startswith("data:"):
                     yield cast(JobEvent, json.loads(line.removeprefix("data:")))
 
-    async def ssh(self, user: str, name: str) -> SshInfo:
-        """Return how to reach the running tasks of a job by SSH."""
-        return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh"))
+    async def ssh(self, user: str, name: str, task: str | None = None) -> SshInfo:
+        """Return how to reach the running tasks of a job by SSH; `task`: only the one called so."""
+        params = {} if task is None else {"task": task}
+        return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh", params=params))
 
     async def ssh_key(self, user: str, name: str, form: str = "openssh") -> str:
         """Return the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""

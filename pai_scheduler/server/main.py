@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 import yaml
@@ -179,7 +178,7 @@ async def _run(options: argparse.Namespace) -> None:
                 store = await asyncio.to_thread(
                     open_store, data_dir, url, lease, start_empty=options.start_empty
                 )
-                await lead(lambda own: cast(Engine, LeasedEngine(own, lambda: lease.assured)), store)
+                await lead(lambda own: LeasedEngine(own, lambda: lease.assured), store)
             lease.close()
         except StoreError as error:
             raise no_database(url, error) from error

@@ -67,7 +67,11 @@ async def find_ways(
     RemoteError where one of them does not run or has no SSH.
     """
     try:
-        info = await client.ssh(user, job)
+        only = tasks[0] if tasks and len(tasks) == 1 else None
+        info = await client.ssh(user, job, only)
+        if only is not None and all(container["task"] != only for container in info["containers"]):
+            # those that do run are named to the person
+            info = await client.ssh(user, job)
     except ApiError as error:
         if error.code != "NoJobSshInfoError":
             raise

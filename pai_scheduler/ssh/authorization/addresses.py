@@ -24,8 +24,11 @@ class SshAddress:
     off: Message | None = None
 
 
-async def ssh_addresses(engine: Engine, job: Job) -> list[SshAddress]:
-    """List the SSH addresses of the running tasks of a job, in the order of its roles."""
+async def ssh_addresses(engine: Engine, job: Job, name: str | None = None) -> list[SshAddress]:
+    """List the SSH addresses of the running tasks of a job, in the order of its roles.
+
+    `name`: only of the task that is called so (`worker-0`); others are not asked.
+    """
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def look(task: Task) -> SshAddress:
@@ -40,4 +43,6 @@ async def ssh_addresses(engine: Engine, job: Job) -> list[SshAddress]:
         except TimeoutError:
             return SshAddress(task, off=msg("Nobody could say in time whether its SSH server answers."))
 
-    return list(await asyncio.gather(*(look(task) for task in running(job))))
+    return list(
+        await asyncio.gather(*(look(task) for task in running(job) if name in (None, task.ref.hostname)))
+    )

@@ -193,9 +193,9 @@ class SshAuthorization:
         job = named(live, name)
         return name if job is None else job.name
 
-    async def ssh_addresses(self, job: Job) -> list[SshAddress]:
-        """List the running tasks of a job, and where they are reached."""
-        return await ssh_addresses(self._engine, self._writer.core.jobs.get(job.id, job))
+    async def ssh_addresses(self, job: Job, name: str | None = None) -> list[SshAddress]:
+        """List the running tasks of a job, or the one called `name`, and where they are reached."""
+        return await ssh_addresses(self._engine, self._writer.core.jobs.get(job.id, job), name)
 
     def key(self, job_id: str, form: str, comment: str) -> bytes:
         """Return the key of a job as a file: "openssh", "ppk" or "public"."""

@@ -45,6 +45,14 @@ async def test_every_running_task_is_reached_through_the_gateway(house: House) -
     assert (key["privateKeyFileName"], key["publicKeyFileName"]) == ("alice~one", "alice~one.pub")
 
 
+async def test_one_task_can_be_asked_for_by_its_name(house: House) -> None:
+    await house.begin("one", tasks=2)
+    (container,) = (await get(house, f"{JOB}/ssh?task=worker-1")).json()["containers"]
+    assert container["sshUser"] == "alice+one+worker-1"
+    elsewhere = await get(house, f"{JOB}/ssh?task=worker-2")
+    assert (elsewhere.status_code, elsewhere.json()["containers"]) == (200, [])
+
+
 async def test_a_published_task_is_reached_as_root(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     await house.begin("one")
     # (tasks with a machine of their own, as containers have)

@@ -35,7 +35,7 @@ async def test_a_task_whose_engine_says_nothing_keeps_nobody_waiting(
     assert (open_.published, open_.off) == (("192.0.2.1", 40000), None)
 
 
-async def test_to_list_the_doors_of_processes_starts_no_servers(
+async def test_to_list_the_addresses_of_processes_starts_no_servers(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = await house.begin("gang", tasks=3)
@@ -48,3 +48,20 @@ async def test_to_list_the_doors_of_processes_starts_no_servers(
     monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
     assert len(await ssh_addresses(house.engine, job)) == 3
     assert asked == []
+
+
+async def test_who_asks_for_one_task_has_no_other_asked(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = await house.begin("gang", tasks=3)
+    asked: list[int] = []
+
+    async def ssh_endpoint(task: TaskRef) -> SshEndpoint:
+        asked.append(task.index)
+        return SshEndpoint("172.17.0.2", 22)
+
+    monkeypatch.setattr(house.engine, "ssh_endpoint", ssh_endpoint)
+    monkeypatch.setattr(house.engine, "shares_host_ports", False)
+    (only,) = await ssh_addresses(house.engine, job, "worker-1")
+    assert (only.task.ref.index, asked) == (1, [1])
+    assert await ssh_addresses(house.engine, job, "worker-7") == []
