@@ -7,7 +7,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import typescript from 'typescript-eslint';
 
 export default defineConfig(
-  globalIgnores(['lib/']),
+  globalIgnores(['lib/', 'src/generated/']),
   {
     files: ['**/*.{ts,tsx,mts}'],
     extends: [typescript.configs.recommendedTypeChecked, typescript.configs.stylisticTypeChecked],
@@ -30,17 +30,6 @@ export default defineConfig(
       curly: ['error', 'all'],
       eqeqeq: 'error',
       'prefer-arrow-callback': 'error'
-    }
-  },
-  {
-    files: ['src/api.ts', 'src/storage/door.ts', 'src/submit/door.ts'],
-    rules: {
-      '@typescript-eslint/no-explicit-any': 'off',
-      '@typescript-eslint/no-unsafe-argument': 'off',
-      '@typescript-eslint/no-unsafe-assignment': 'off',
-      '@typescript-eslint/no-unsafe-member-access': 'off',
-      '@typescript-eslint/no-unsafe-return': 'off',
-      '@typescript-eslint/prefer-nullish-coalescing': 'off'
     }
   },
   { files: ['src/**'], extends: [reactHooks.configs.flat.recommended] },

@@ -28,14 +28,25 @@ def jobs(scheduler) -> list[dict[str, Any]]:
         job("cifar10", "SUCCEEDED", 1, 1_763_660_000_000, 0),
         job("oom", "FAILED", 0, 1_763_650_000_000, 137),
     ]
-    scheduler.answers["user"] = lambda door: door.write({"username": "alice"})
+    scheduler.answers["user"] = say(
+        {
+            "username": "alice",
+            "email": "",
+            "grouplist": [],
+            "extension": {},
+            "admin": False,
+            "virtualCluster": ["default"],
+        }
+    )
     scheduler.answers["jobs"] = lambda door: door.write(json.dumps(listed))
     reasons = {
         "couplet": "waiting for 2 × P100: 1 is free on node-a; first in the queue",
         "resnet-big": "waiting for 4 × P100; second in the queue, behind alice~couplet",
     }
     for name, reason in reasons.items():
-        scheduler.answers[f"user/alice/jobs/{name}"] = say({"jobStatus": {"waitingReason": reason}})
+        scheduler.answers[f"user/alice/jobs/{name}"] = say(
+            {"name": name, "jobStatus": {"waitingReason": reason}, "taskRoles": {}}
+        )
     return listed
 
 
@@ -49,10 +60,16 @@ def job(name: str, state: str, gpus: int, created: int, exit_code: int | None = 
         "username": "alice",
         "state": state,
         "subState": "",
+        "executionType": "START",
+        "retries": 0,
+        "retryDetails": {"user": 0, "platform": 0, "resource": 0},
         "createdTime": created,
         "completedTime": None,
         "appExitCode": exit_code,
+        "virtualCluster": "default",
         "totalGpuNumber": gpus,
+        "totalTaskNumber": 1,
+        "totalTaskRoleNumber": 1,
         "priority": 50,
         "queuePlace": None,
     }

@@ -2,46 +2,22 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { GenericSchema, InferOutput, is } from 'valibot';
+
+import { json, parsed } from './answers';
+import { JobSummary as IJob, QueueEntry as IQueueEntry, User as IUser } from './generated/types.gen';
+import { vJobDetail, vJobs, vQueues, vRefusal, vUser } from './generated/valibot.gen';
+
+export type {
+  JobSummary as IJob,
+  QueueEntry as IQueueEntry,
+  State as JobState,
+  User as IUser
+} from './generated/types.gen';
 
 /** Places of each queue that are shown. */
 const PLACES = 200;
-
-export type JobState = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
-
-/** An item of the job list. Times are ms since the epoch. */
-export interface IJob {
-  readonly name: string;
-  readonly username: string;
-  readonly state: JobState;
-  /** What it is doing exactly, as "DEBUG_HELD". */
-  readonly subState: string;
-  readonly createdTime: number;
-  readonly completedTime: number | null;
-  readonly appExitCode: number | null;
-  readonly totalGpuNumber: number;
-  readonly priority: number;
-  /** From 1, within its virtual cluster; `null`: it is not in line. */
-  readonly queuePlace: number | null;
-}
-
-/** A waiting job in the order of its virtual cluster. */
-export interface IQueueEntry {
-  readonly place: number;
-  readonly priority: number;
-  readonly user: string;
-  /** `null` where it is another user's business. */
-  readonly name: string | null;
-  readonly totalGpuNumber: number;
-  readonly waitingReason: string | null;
-  /** What becomes free is kept for it. */
-  readonly reserved: boolean;
-}
-
-/** Who a token belongs to. */
-export interface IUser {
-  readonly username: string;
-  readonly admin: boolean;
-}
 
 /** The scheduler, or the way to it, refused. `code` is the contract's name for the reason. */
 export class ApiError extends Error {
@@ -55,7 +31,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Asks the scheduler in the person's name; every call rejects with `ApiError`. */
+/** Asks the scheduler in the person's name; every call rejects with `ApiError` or `AnswerError`. */
 export class Api {
   /**
    * @param settings - the notebook server
@@ -63,23 +39,23 @@ export class Api {
    */
   constructor(
     private readonly settings: ServerConnection.ISettings,
-    private readonly language: string
+    private readonly language: string,
+    private readonly trans: TranslationBundle
   ) {}
 
   /** Tell who the person is to the scheduler. */
   async whoami(): Promise<IUser> {
-    return (await this.send('GET', ['user'])) as IUser;
+    return this.read(vUser, ['user']);
   }
 
   /** List a user's jobs, newest first. */
   async jobs(user: string): Promise<IJob[]> {
-    return (await this.send('GET', ['jobs'], { username: user })) as IJob[];
+    return this.read(vJobs, ['jobs'], { username: user });
   }
 
   /** Say why a job waits; empty when it does not. */
   async waitingReason(job: IJob): Promise<string> {
-    const detail = (await this.send('GET', jobPath(job))) as { jobStatus: { waitingReason: string } };
-    return detail.jobStatus.waitingReason;
+    return (await this.read(vJobDetail, jobPath(job))).jobStatus.waitingReason;
   }
 
   /** Stop a job. */
@@ -89,12 +65,20 @@ export class Api {
 
   /** List the first waiting jobs of each virtual cluster, first come first, and the person's own that come later. */
   async queue(): Promise<Record<string, IQueueEntry[]>> {
-    return (await this.send('GET', ['queue'], { limit: String(PLACES), own: '1' })) as Record<string, IQueueEntry[]>;
+    return this.read(vQueues, ['queue'], { limit: String(PLACES), own: '1' });
   }
 
   /** Give a job another priority, or another place (from 1) among those of its priority that one may move. */
   async reorder(user: string, name: string, to: { place: number } | { priority: number }): Promise<void> {
     await this.send('PUT', ['user', user, 'jobs', name, 'queue'], {}, to);
+  }
+
+  private async read<Schema extends GenericSchema>(
+    schema: Schema,
+    path: readonly string[],
+    parameters: Record<string, string> = {}
+  ): Promise<InferOutput<Schema>> {
+    return parsed(schema, await this.send('GET', path, parameters), this.trans);
   }
 
   private send(
@@ -109,7 +93,8 @@ export class Api {
 }
 
 /**
- * Ask the notebook server for JSON; `ApiError` where it refuses, or does not answer.
+ * Ask the notebook server for JSON, `undefined` where what it says is none; `ApiError` where it refuses, or does not
+ * answer.
  *
  * @param path - below its base URL, encoded
  */
@@ -120,7 +105,7 @@ export async function ask(
   path: string,
   body?: unknown
 ): Promise<unknown> {
-  return parse(await (await request(settings, language, method, path, body)).text());
+  return json(await (await request(settings, language, method, path, body)).text());
 }
 
 /** As `ask`, for what is no JSON. */
@@ -143,24 +128,13 @@ export async function request(
     throw new ApiError(0, 'ServerUnreachable', error.message);
   });
   if (!response.ok) {
-    const answer = parse(await response.text());
-    throw new ApiError(
-      response.status,
-      answer?.code ?? 'UnknownError',
-      answer?.message ?? `${response.status} ${response.statusText}`
-    );
+    const answer = json(await response.text());
+    const { code, message } = is(vRefusal, answer) ? answer : {};
+    throw new ApiError(response.status, code ?? 'UnknownError', message ?? `${response.status} ${response.statusText}`);
   }
   return response;
 }
 
 function jobPath(job: IJob): string[] {
   return ['user', job.username, 'jobs', job.name];
-}
-
-function parse(text: string): any {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

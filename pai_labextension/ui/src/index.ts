@@ -33,7 +33,8 @@ namespace CommandIDs {
 
 /** Ask in the language of the person. */
 function makeApi(app: JupyterFrontEnd, translator: ITranslator | null): Api {
-  return new Api(app.serviceManager.serverSettings, (translator ?? nullTranslator).languageCode);
+  const known = translator ?? nullTranslator;
+  return new Api(app.serviceManager.serverSettings, known.languageCode, known.load(DOMAIN));
 }
 
 const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {

@@ -4,8 +4,10 @@ import { createServer, IncomingMessage, Server } from 'node:http';
 import { AddressInfo } from 'node:net';
 
 import { ServerConnection } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
 
-import { IJob, IQueueEntry } from '../src/api';
+import { IJob, IQueueEntry, IUser } from '../src/api';
+import { JobDetail } from '../src/generated/types.gen';
 
 export interface IAsked {
   method: string;
@@ -60,6 +62,27 @@ export class Door {
   });
 }
 
+/** English. */
+export const trans = nullTranslator.load('');
+
+/** Make a person with the given differences. */
+export function user(changes: Partial<IUser> = {}): IUser {
+  return {
+    username: 'alice',
+    email: '',
+    grouplist: [],
+    extension: {},
+    admin: false,
+    virtualCluster: ['default'],
+    ...changes
+  };
+}
+
+/** Make what there is to know of a job, with the given differences. */
+export function detail(changes: Partial<JobDetail> = {}): JobDetail {
+  return { name: 'train', jobStatus: { waitingReason: '' }, taskRoles: {}, ...changes };
+}
+
 /** Make a job with the given differences. */
 export function job(changes: Partial<IJob> = {}): IJob {
   return {
@@ -67,10 +90,16 @@ export function job(changes: Partial<IJob> = {}): IJob {
     username: 'alice',
     state: 'RUNNING',
     subState: 'RUNNING',
+    executionType: 'START',
+    retries: 0,
+    retryDetails: { user: 0, platform: 0, resource: 0 },
     createdTime: 1_700_000_000_000,
     completedTime: null,
     appExitCode: null,
+    virtualCluster: 'default',
     totalGpuNumber: 2,
+    totalTaskNumber: 1,
+    totalTaskRoleNumber: 1,
     priority: 50,
     queuePlace: null,
     ...changes
@@ -85,6 +114,9 @@ export function waits(changes: Partial<IQueueEntry> = {}): IQueueEntry {
     user: 'alice',
     name: 'train',
     totalGpuNumber: 2,
+    totalTaskNumber: 1,
+    createdTime: 1_700_000_000_000,
+    overtaken: 0,
     waitingReason: 'waiting for 2 × P100',
     reserved: false,
     ...changes

@@ -2,12 +2,12 @@ import { createServer, Server } from 'node:http';
 import { AddressInfo } from 'node:net';
 
 import { Contents, ServerConnection } from '@jupyterlab/services';
-import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { LARGEST_OPENED } from '../src/storage/contents';
 import { mayPass, StorageDoor, StorageError } from '../src/storage/door';
 import { StorageDrive } from '../src/storage/drive';
+import { trans } from './door';
 
 /** Answers by method, path and operation: a status and JSON. */
 type Answers = Record<string, [number, unknown]>;
@@ -52,7 +52,7 @@ describe('the drive', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const settings = ServerConnection.makeSettings({ baseUrl: `http://127.0.0.1:${port}/user/alice/`, token: 't' });
-    drive = new StorageDrive(new StorageDoor(settings, 'en'), nullTranslator.load(''));
+    drive = new StorageDrive(new StorageDoor(settings, 'en', trans), trans);
     changes = [];
     drive.fileChanged.connect((_, change) => changes.push(change));
   });
@@ -93,6 +93,13 @@ describe('the drive', () => {
     answers['GET /bob GETFILESTATUS'] = [502, { code: 'SchedulerUnreachable', message: 'It does not answer.' }];
     const later = (await drive.get('bob').catch((refusal: unknown) => refusal)) as StorageError;
     expect([later.message, mayPass(later)]).toEqual(['It does not answer.', true]);
+  });
+
+  it('says of an answer that is not what it should be where it is wrong', async () => {
+    answers['GET /alice GETFILESTATUS'] = [200, { FileStatus: { ...statusOf(''), length: null } }];
+    await expect(drive.get('alice')).rejects.toThrow('cannot be read (FileStatus.length: ');
+    answers['GET /alice GETFILESTATUS'] = [200, '<h1>Hello</h1>'];
+    await expect(drive.get('alice')).rejects.toThrow('cannot be read');
   });
 
   it('renames, but not onto something that is there: JupyterLab then asks', async () => {

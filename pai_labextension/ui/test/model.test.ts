@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Api } from '../src/api';
 import { JobsModel } from '../src/model';
-import { Door, job } from './door';
+import { detail, Door, job, trans, user } from './door';
 
 describe('JobsModel', () => {
   let door: Door;
@@ -10,7 +10,7 @@ describe('JobsModel', () => {
 
   beforeEach(async () => {
     door = await Door.open();
-    door.answers['GET user'] = [200, { username: 'alice' }];
+    door.answers['GET user'] = [200, user()];
     door.answers['GET jobs'] = [200, []];
   });
 
@@ -21,7 +21,7 @@ describe('JobsModel', () => {
 
   /** Make the model and wait for its first answer, good or bad. */
   async function heard(): Promise<void> {
-    model = new JobsModel(new Api(door.settings, 'en'));
+    model = new JobsModel(new Api(door.settings, 'en', trans));
     await new Promise<void>(resolve => model.changed.connect(() => resolve()));
   }
 
@@ -36,8 +36,8 @@ describe('JobsModel', () => {
     const first = job({ name: 'first', state: 'WAITING', createdTime: 1 });
     const second = job({ name: 'second', state: 'WAITING', createdTime: 2 });
     door.answers['GET jobs'] = [200, [second, first]];
-    door.answers['GET user/alice/jobs/first'] = [200, { jobStatus: { waitingReason: '1 × P100 free of 2' } }];
-    door.answers['GET user/alice/jobs/second'] = [200, { jobStatus: { waitingReason: 'second in the queue' } }];
+    door.answers['GET user/alice/jobs/first'] = [200, detail({ jobStatus: { waitingReason: '1 × P100 free of 2' } })];
+    door.answers['GET user/alice/jobs/second'] = [200, detail({ jobStatus: { waitingReason: 'second in the queue' } })];
     await heard();
     expect(model.reason(first)).toBe('1 × P100 free of 2');
     expect(model.reason(second)).toBeUndefined();
@@ -68,7 +68,7 @@ describe('JobsModel', () => {
   });
 
   it('knows the notebook server from other jobs', async () => {
-    model = new JobsModel(new Api(door.settings, 'en'), 'notebook_1');
+    model = new JobsModel(new Api(door.settings, 'en', trans), 'notebook_1');
     expect(model.isOwnServer(job({ name: 'notebook_1' }))).toBe(true);
     expect(model.isOwnServer(job())).toBe(false);
   });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Api, IQueueEntry } from '../src/api';
 import { QueueModel } from '../src/queue';
-import { Door, waits } from './door';
+import { Door, trans, user, waits } from './door';
 
 describe('QueueModel', () => {
   let door: Door;
@@ -15,9 +15,9 @@ describe('QueueModel', () => {
 
   beforeEach(async () => {
     door = await Door.open();
-    door.answers['GET user'] = [200, { username: 'alice', admin: false }];
+    door.answers['GET user'] = [200, user()];
     door.answers['GET queue'] = [200, { default: [first, others, second, urgent], vision: [] }];
-    model = new QueueModel(new Api(door.settings, 'en'));
+    model = new QueueModel(new Api(door.settings, 'en', trans));
   });
 
   afterEach(async () => {
@@ -51,7 +51,7 @@ describe('QueueModel', () => {
   });
 
   it('lets an administrator move all, whose names they see', async () => {
-    door.answers['GET user'] = [200, { username: 'root', admin: true }];
+    door.answers['GET user'] = [200, user({ username: 'root', admin: true })];
     door.answers['GET queue'] = [200, { default: [first, { ...others, name: 'theirs' }, second] }];
     const [one, theirs, two] = await shown();
     expect(model.moves('default', one!)).toEqual({ up: undefined, down: 2 });

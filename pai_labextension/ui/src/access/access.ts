@@ -62,7 +62,7 @@ export const accessPlugin: JupyterFrontEndPlugin<IAccess> = {
   activate: (app, jobs: IJobsModel, state: IStateDB | null, someTranslator: ITranslator | null) => {
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
-    const door = new AccessDoor(app.serviceManager.serverSettings, translator.languageCode);
+    const door = new AccessDoor(app.serviceManager.serverSettings, translator.languageCode, trans);
     return new Access(door, jobs, new RecentTasks(state), trans);
   }
 };

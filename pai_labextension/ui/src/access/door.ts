@@ -2,54 +2,21 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { GenericSchema, InferOutput } from 'valibot';
 
+import { parsed } from '../answers';
 import { ask, IJob, request } from '../api';
-import { IJobDetail, IRunningTask, ITask, pathOf, runningTasks } from './tasks';
+import { Check as ICheck, Connect as IConnect, PublicKeyInfo as IPublicKey } from '../generated/types.gen';
+import { vCheck, vCodeServer, vConnect, vJobDetail, vPublicKeys } from '../generated/valibot.gen';
+import { IRunningTask, ITask, pathOf, runningTasks } from './tasks';
 
-/** The SSH gateway; `host` is `null` where it is the one at which JupyterLab was reached. */
-export interface IGateway {
-  readonly host: string | null;
-  readonly port: number;
-  /** As `ssh-ed25519 …`. */
-  readonly hostKey: string;
-}
-
-/** What there is to know about reaching a task. */
-export interface IConnect extends ITask {
-  /** By which one logs in at the gateway. */
-  readonly login: string;
-  readonly gateway: IGateway | null;
-  /** The task's own SSH server, where the administrator publishes it. */
-  readonly published: { readonly host: string; readonly port: number } | null;
-  /** Why there is no way in; `null` where there is one. */
-  readonly off: string | null;
-  readonly workDir: string;
-  /** Path of the Python that commands in the task find; empty where there is none. */
-  readonly python: string;
-  readonly ports: readonly { readonly label: string; readonly port: number; readonly url: string }[];
-  /** False: without a container's isolation. */
-  readonly isolated: boolean;
-}
-
-/** What trying a connection came to. */
-export interface ICheck {
-  readonly ok: boolean;
-  readonly message: string;
-  readonly milliseconds: number;
-}
-
-/** A public key that opens every task of its owner. Time in ms since the epoch. */
-export interface IPublicKey {
-  readonly fingerprint: string;
-  readonly type: string;
-  readonly comment: string;
-  readonly addedTime: number;
-}
+export type { Check as ICheck, Connect as IConnect, PublicKeyInfo as IPublicKey } from '../generated/types.gen';
 
 /** For OpenSSH, for PuTTY and WinSCP, and the half that may be shown to anybody. */
 export type KeyFormat = 'openssh' | 'ppk' | 'public';
 
-/** Asks the notebook server in the person's name; every call rejects with `ApiError`. */
+/** Asks the notebook server in the person's name; every call rejects with `ApiError` or `AnswerError`. */
 export class AccessDoor {
   /**
    * @param settings - the notebook server
@@ -57,27 +24,28 @@ export class AccessDoor {
    */
   constructor(
     readonly settings: ServerConnection.ISettings,
-    readonly language: string
+    readonly language: string,
+    readonly trans: TranslationBundle
   ) {}
 
   /** List the tasks of a job that run. */
   async tasks(job: Pick<IJob, 'username' | 'name'>): Promise<IRunningTask[]> {
     const path = `pai/api/v1/user/${encodeURIComponent(job.username)}/jobs/${encodeURIComponent(job.name)}`;
-    return runningTasks(job, (await this.ask('GET', path)) as IJobDetail);
+    return runningTasks(job, await this.read(vJobDetail, 'GET', path));
   }
 
   async connect(task: ITask): Promise<IConnect> {
-    return (await this.ask('GET', `pai/connect/${pathOf(task)}`)) as IConnect;
+    return this.read(vConnect, 'GET', `pai/connect/${pathOf(task)}`);
   }
 
   /** Log in at a task and tell how that went. */
   async check(task: ITask): Promise<ICheck> {
-    return (await this.ask('POST', `pai/connect/${pathOf(task)}/check`, {})) as ICheck;
+    return this.read(vCheck, 'POST', `pai/connect/${pathOf(task)}/check`, {});
   }
 
   /** Start code-server in a task; give where it is, from the browser's point of view. */
   async codeServer(task: ITask): Promise<string> {
-    return this.link(((await this.ask('POST', `pai/connect/${pathOf(task)}/code-server`, {})) as { url: string }).url);
+    return this.link((await this.read(vCodeServer, 'POST', `pai/connect/${pathOf(task)}/code-server`, {})).url);
   }
 
   /** Read the key of a job. */
@@ -89,7 +57,7 @@ export class AccessDoor {
 
   /** List the public keys that a person has registered. */
   async publicKeys(user: string): Promise<IPublicKey[]> {
-    return (await this.ask('GET', keysPath(user))) as IPublicKey[];
+    return this.read(vPublicKeys, 'GET', keysPath(user));
   }
 
   /** Register a public key, as its file has it. */
@@ -109,6 +77,15 @@ export class AccessDoor {
   /** Give a link that the notebook server has told, absolute or below its own address. */
   link(url: string): string {
     return new URL(url, new URL(this.settings.baseUrl, location.href)).href;
+  }
+
+  private async read<Schema extends GenericSchema>(
+    schema: Schema,
+    method: string,
+    path: string,
+    body?: unknown
+  ): Promise<InferOutput<Schema>> {
+    return parsed(schema, await this.ask(method, path, body), this.trans);
   }
 
   private ask(method: string, path: string, body?: unknown): Promise<unknown> {

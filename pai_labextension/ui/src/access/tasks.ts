@@ -1,6 +1,7 @@
 // Which tasks of a job run, and what they are called.
 
-import { IJob, JobState } from '../api';
+import { IJob } from '../api';
+import { JobDetail } from '../generated/types.gen';
 
 /** A task of a job; `task` is its role and index, as "worker-0". */
 export interface ITask {
@@ -14,25 +15,14 @@ export interface IRunningTask extends ITask {
   readonly ports: readonly string[];
 }
 
-/** What we read of a job in full: job-contract.md, section 4. */
-export interface IJobDetail {
-  readonly taskRoles: Record<
-    string,
-    {
-      readonly taskStatuses: readonly {
-        readonly taskIndex: number;
-        readonly taskState: JobState;
-        readonly containerPorts: Record<string, string>;
-      }[];
-    }
-  >;
-}
-
 /** Ports that every role has, listed or not. */
 const EVERYWHERE = new Set(['http', 'ssh']);
 
 /** List the tasks of a job that run, in the order of its roles. */
-export function runningTasks(job: Pick<IJob, 'username' | 'name'>, detail: IJobDetail): IRunningTask[] {
+export function runningTasks(
+  job: Pick<IJob, 'username' | 'name'>,
+  detail: Pick<JobDetail, 'taskRoles'>
+): IRunningTask[] {
   return Object.entries(detail.taskRoles).flatMap(([role, { taskStatuses }]) =>
     taskStatuses
       .filter(status => status.taskState === 'RUNNING')

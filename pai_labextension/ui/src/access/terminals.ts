@@ -2,9 +2,12 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection, Terminal, TerminalAPI, TerminalManager } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { parsed } from '../answers';
 import { ask } from '../api';
+import { vTerminal, vTerminals } from '../generated/valibot.gen';
 import { ITask, keyOf, pathOf } from './tasks';
 
 /** JupyterLab's calls for terminals, on a task; in its language, and where this server has no terminals of its own. */
@@ -13,15 +16,16 @@ class TaskTerminalClient implements Terminal.ITerminalAPIClient {
 
   constructor(
     readonly serverSettings: ServerConnection.ISettings,
-    private readonly language: string
+    private readonly language: string,
+    private readonly trans: TranslationBundle
   ) {}
 
   async startNew(): Promise<TerminalAPI.IModel> {
-    return (await this.ask('POST', 'api/terminals', {})) as TerminalAPI.IModel;
+    return parsed(vTerminal, await this.ask('POST', 'api/terminals', {}), this.trans);
   }
 
   async listRunning(): Promise<TerminalAPI.IModel[]> {
-    return (await this.ask('GET', 'api/terminals')) as TerminalAPI.IModel[];
+    return parsed(vTerminals, await this.ask('GET', 'api/terminals'), this.trans);
   }
 
   async shutdown(name: string): Promise<void> {
@@ -53,7 +57,8 @@ export class TaskTerminals {
    */
   constructor(
     private readonly settings: ServerConnection.ISettings,
-    private readonly language: string
+    private readonly language: string,
+    private readonly trans: TranslationBundle
   ) {}
 
   /** Emitted when shells came or went. */
@@ -97,13 +102,13 @@ export class TaskTerminals {
 
   private make(task: ITask): IHeld {
     const path = `pai/terminals/${pathOf(task)}/`;
-    const { settings, language } = this;
+    const { settings, language, trans } = this;
     const serverSettings = {
       ...settings,
       baseUrl: URLExt.join(settings.baseUrl, path),
       wsUrl: URLExt.join(settings.wsUrl, path)
     };
-    const terminalAPIClient = new TaskTerminalClient(serverSettings, language);
+    const terminalAPIClient = new TaskTerminalClient(serverSettings, language, trans);
     const manager = new TerminalManager({ serverSettings, terminalAPIClient });
     const held = { manager, client: terminalAPIClient, task, users: 0 };
     held.manager.runningChanged.connect(() => {

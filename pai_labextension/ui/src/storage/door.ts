@@ -2,7 +2,12 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { GenericSchema, InferOutput, is } from 'valibot';
 
+import { json, parsed } from '../answers';
+import { FileInfo } from '../generated/types.gen';
+import { vContentSummary, vDirectoryListing, vFileStatus, vHomeDirectory, vRefusal } from '../generated/valibot.gen';
 import { encoded, join } from './paths';
 
 /** Entries that are asked for at a time. */
@@ -55,13 +60,6 @@ export interface IUploadDoor {
   remove(path: string): Promise<void>;
 }
 
-interface IStatus {
-  pathSuffix: string;
-  type: 'FILE' | 'DIRECTORY';
-  length: number;
-  modificationTime: number;
-}
-
 type Query = Record<string, string | number | boolean>;
 
 /** Reads and changes the storage in the person's name. Paths begin with a slash. */
@@ -72,16 +70,17 @@ export class StorageDoor implements IUploadDoor {
    */
   constructor(
     readonly settings: ServerConnection.ISettings,
-    private readonly language: string
+    private readonly language: string,
+    private readonly trans: TranslationBundle
   ) {}
 
   /** The path of the person's own tree. */
   async home(): Promise<string> {
-    return (await this.json('GET', '/', 'GETHOMEDIRECTORY')).Path;
+    return (await this.get(vHomeDirectory, '/', 'GETHOMEDIRECTORY')).Path;
   }
 
   async status(path: string): Promise<IFileInfo> {
-    return info(path, (await this.json('GET', path, 'GETFILESTATUS')).FileStatus);
+    return info(path, (await this.get(vFileStatus, path, 'GETFILESTATUS')).FileStatus);
   }
 
   /** Describe a file or folder; `null` where there is none. */
@@ -98,8 +97,9 @@ export class StorageDoor implements IUploadDoor {
 
   /** List a folder: `limit` entries at most that come after the name `after`. */
   async page(path: string, after = '', limit = PAGE): Promise<IFolderPage> {
-    const listing = (await this.json('GET', path, 'LISTSTATUS_BATCH', { startAfter: after, limit })).DirectoryListing;
-    const statuses: IStatus[] = listing.partialListing.FileStatuses.FileStatus;
+    const query = { startAfter: after, limit };
+    const listing = (await this.get(vDirectoryListing, path, 'LISTSTATUS_BATCH', query)).DirectoryListing;
+    const statuses = listing.partialListing.FileStatuses.FileStatus;
     return {
       entries: statuses.map(status => info(join(path, status.pathSuffix), status)),
       remaining: listing.remainingEntries
@@ -107,31 +107,31 @@ export class StorageDoor implements IUploadDoor {
   }
 
   async summary(path: string): Promise<ISummary> {
-    const summary = (await this.json('GET', path, 'GETCONTENTSUMMARY')).ContentSummary;
+    const summary = (await this.get(vContentSummary, path, 'GETCONTENTSUMMARY')).ContentSummary;
     return { files: summary.fileCount, folders: summary.directoryCount, length: summary.length };
   }
 
   async mkdirs(path: string): Promise<void> {
-    await this.json('PUT', path, 'MKDIRS');
+    await this.send('PUT', path, 'MKDIRS', {});
   }
 
   async rename(path: string, target: string, overwrite: boolean): Promise<void> {
     const renameoptions = overwrite ? 'OVERWRITE' : 'NONE';
-    await this.json('PUT', path, 'RENAME', { destination: target, renameoptions });
+    await this.send('PUT', path, 'RENAME', { destination: target, renameoptions });
   }
 
   /** Copy a file within the storage. */
   async copy(path: string, target: string): Promise<void> {
-    await this.json('PUT', path, 'COPY', { destination: target });
+    await this.send('PUT', path, 'COPY', { destination: target });
   }
 
   /** Remove a file, or a folder with all that is in it; nothing happens where there is nothing. */
   async remove(path: string): Promise<void> {
-    await this.json('DELETE', path, 'DELETE', { recursive: true });
+    await this.send('DELETE', path, 'DELETE', { recursive: true });
   }
 
   async setModified(path: string, modified: number): Promise<void> {
-    await this.json('PUT', path, 'SETTIMES', { modificationtime: modified, accesstime: -1 });
+    await this.send('PUT', path, 'SETTIMES', { modificationtime: modified, accesstime: -1 });
   }
 
   /** Read a whole file. */
@@ -160,9 +160,13 @@ export class StorageDoor implements IUploadDoor {
     return this.transfer('POST', this.address(path, 'APPEND'), contents, onSent, signal);
   }
 
-  private async json(method: string, path: string, operation: string, query: Query = {}): Promise<any> {
-    const text = await (await this.send(method, path, operation, query)).text();
-    return text === '' ? undefined : JSON.parse(text);
+  private async get<Schema extends GenericSchema>(
+    schema: Schema,
+    path: string,
+    operation: string,
+    query: Query = {}
+  ): Promise<InferOutput<Schema>> {
+    return parsed(schema, json(await (await this.send('GET', path, operation, query)).text()), this.trans);
   }
 
   private async send(method: string, path: string, operation: string, query: Query, body?: Blob): Promise<Response> {
@@ -229,22 +233,21 @@ export function mayPass(error: unknown): boolean {
   return error instanceof StorageError ? [429, 502, 503, 504].includes(error.status) : error instanceof TypeError;
 }
 
-function info(path: string, status: IStatus): IFileInfo {
+function info(path: string, status: FileInfo): IFileInfo {
   const { type, length, modificationTime } = status;
   return { path, isFolder: type === 'DIRECTORY', length, modified: modificationTime };
 }
 
 /** What was refused, in the words of the storage, or of the notebook server before it. */
 function refusal(response: Response, text: string): StorageError {
-  let answer: any;
-  try {
-    answer = JSON.parse(text);
-  } catch {
-    answer = undefined;
-  }
-  const said = answer?.RemoteException ?? { exception: answer?.code, message: answer?.message };
-  const message = said.message || `${response.status} ${response.statusText}`;
-  return new StorageError(response, said.exception ?? 'UnknownError', message);
+  const answer = json(text);
+  const { code, message, RemoteException } = is(vRefusal, answer) ? answer : {};
+  const said = RemoteException ?? { exception: code, message };
+  return new StorageError(
+    response,
+    said.exception ?? 'UnknownError',
+    said.message ?? `${response.status} ${response.statusText}`
+  );
 }
 
 function xsrf(): string {

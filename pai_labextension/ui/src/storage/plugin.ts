@@ -51,7 +51,7 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load(DOMAIN);
     const { contents, serverSettings } = app.serviceManager;
-    const door = new StorageDoor(serverSettings, translator.languageCode);
+    const door = new StorageDoor(serverSettings, translator.languageCode, trans);
     const drive = new StorageDrive(door, trans);
     contents.addDrive(drive);
     const uploads = new Uploads(door, paths => askReplace(paths, trans));

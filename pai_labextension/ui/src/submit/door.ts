@@ -2,6 +2,18 @@
 
 import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { is } from 'valibot';
+
+import { json, parsed } from '../answers';
+import { CodePlan as IPlan, SubmitProgress as IProgress, SubmittedJob as ISubmitted } from '../generated/types.gen';
+import { vCodePlan, vRefusal, vSubmitLine } from '../generated/valibot.gen';
+
+export type {
+  CodePlan as IPlan,
+  SubmitProgress as IProgress,
+  SubmittedJob as ISubmitted
+} from '../generated/types.gen';
 
 /** A job file of the file browser; what is left out is as the folder's settings say. */
 export interface IErrand {
@@ -11,53 +23,30 @@ export interface IErrand {
   readonly generateName?: boolean;
 }
 
-export interface IPlan {
-  readonly jobName: string;
-  /** Where the code goes in the storage. */
-  readonly folder: string;
-  readonly include: readonly string[];
-  readonly exclude: readonly string[];
-  readonly generateName: boolean;
-  /** `length` in bytes. */
-  readonly files: readonly { readonly name: string; readonly length: number }[];
-}
-
-export interface IProgress {
-  readonly files: number;
-  readonly filesTotal: number;
-  readonly bytes: number;
-  readonly bytesTotal: number;
-}
-
-/** A job that was submitted. */
-export interface ISubmitted {
-  readonly name: string;
-  readonly username: string;
-}
-
 /** Every call rejects with an Error whose message is for people. */
 export class CodeDoor {
   constructor(
     private readonly settings: ServerConnection.ISettings,
-    private readonly language: string
+    private readonly language: string,
+    private readonly trans: TranslationBundle
   ) {}
 
   async plan(errand: IErrand): Promise<IPlan> {
     const response = await this.post('pai/code-plan', errand);
-    return (await response.json()) as IPlan;
+    return parsed(vCodePlan, json(await response.text()), this.trans);
   }
 
   /** Upload and submit; `onProgress` is told how far the code is. */
   async submit(errand: IErrand, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted> {
     const response = await this.post('pai/submit-with-code', errand, signal);
     for await (const line of linesOf(response.body!)) {
-      const said = JSON.parse(line);
-      if (said.progress) {
-        onProgress(said.progress);
-      } else if (said.error) {
-        throw new Error(said.error.message);
-      } else {
-        return said.job;
+      const { progress, error, job } = parsed(vSubmitLine, json(line), this.trans);
+      if (progress) {
+        onProgress(progress);
+      } else if (error) {
+        throw new Error(error.message);
+      } else if (job) {
+        return job;
       }
     }
     throw new Error('the connection broke off');
@@ -69,8 +58,9 @@ export class CodeDoor {
     const url = URLExt.join(this.settings.baseUrl, path);
     const response = await ServerConnection.makeRequest(url, init, this.settings);
     if (!response.ok) {
-      const answer = await response.json().catch(() => null);
-      throw new Error(answer?.message ?? `${response.status} ${response.statusText}`);
+      const answer = json(await response.text());
+      const message = is(vRefusal, answer) ? answer.message : undefined;
+      throw new Error(message ?? `${response.status} ${response.statusText}`);
     }
     return response;
   }

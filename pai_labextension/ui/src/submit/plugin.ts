@@ -30,7 +30,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, serviceManager } = app;
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
-    const door = new CodeDoor(serviceManager.serverSettings, translator.languageCode);
+    const door = new CodeDoor(serviceManager.serverSettings, translator.languageCode, trans);
     commands.addCommand(COMMAND, {
       label: trans.__('Submit to PAI with this folder’s code'),
       icon: paiIcon,

@@ -1,11 +1,23 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { ConnectModel } from '../../src/access/connectModel';
-import { AccessDoor } from '../../src/access/door';
-import { Door } from '../door';
+import { AccessDoor, IConnect } from '../../src/access/door';
+import { Door, trans } from '../door';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
 const CONNECT = '/user/alice/pai/connect/alice/train/worker-0';
+
+const connect: IConnect = {
+  ...TASK,
+  login: 'alice+train+worker-0',
+  gateway: null,
+  published: null,
+  off: null,
+  workDir: '/work',
+  python: '',
+  ports: [],
+  isolated: true
+};
 
 describe('what is known of a way in', () => {
   let door: Door;
@@ -13,13 +25,13 @@ describe('what is known of a way in', () => {
 
   beforeEach(async () => {
     door = await Door.open();
-    model = new ConnectModel(TASK, new AccessDoor(door.settings, 'zh_CN'));
+    model = new ConnectModel(TASK, new AccessDoor(door.settings, 'zh_CN', trans));
   });
 
   afterEach(() => door.close());
 
   it('is the address, or why it is not known, and then the last one', async () => {
-    door.answers[`GET ${CONNECT}`] = [200, { ...TASK, off: null }];
+    door.answers[`GET ${CONNECT}`] = [200, connect];
     await model.refresh();
     expect(model.connect).toMatchObject(TASK);
     expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');

@@ -4,11 +4,11 @@ import { AccessDoor } from '../../src/access/door';
 import { JobPorts } from '../../src/access/jobPorts';
 import { Api } from '../../src/api';
 import { JobsModel } from '../../src/model';
-import { Door, job } from '../door';
+import { detail, Door, job, trans, user } from '../door';
 
-function detail(labels: string[]) {
+function running(labels: string[]) {
   const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));
-  return { taskRoles: { worker: { taskStatuses: [{ taskIndex: 0, taskState: 'RUNNING', containerPorts }] } } };
+  return detail({ taskRoles: { worker: { taskStatuses: [{ taskIndex: 0, taskState: 'RUNNING', containerPorts }] } } });
 }
 
 describe('the ports of the listed jobs', () => {
@@ -18,11 +18,11 @@ describe('the ports of the listed jobs', () => {
 
   beforeEach(async () => {
     door = await Door.open();
-    door.answers['GET user'] = [200, { username: 'alice' }];
+    door.answers['GET user'] = [200, user()];
     door.answers['GET jobs'] = [200, [job(), job({ name: 'over', state: 'SUCCEEDED' })]];
-    door.answers['GET user/alice/jobs/train'] = [200, detail(['tensorboard'])];
-    jobs = new JobsModel(new Api(door.settings, 'en'));
-    ports = new JobPorts(jobs, new AccessDoor(door.settings, 'en'));
+    door.answers['GET user/alice/jobs/train'] = [200, running(['tensorboard'])];
+    jobs = new JobsModel(new Api(door.settings, 'en', trans));
+    ports = new JobPorts(jobs, new AccessDoor(door.settings, 'en', trans));
   });
 
   afterEach(async () => {
@@ -54,7 +54,7 @@ describe('the ports of the listed jobs', () => {
     ports.setShown(true);
     await heard;
     door.answers['GET jobs'] = [200, [job({ name: 'second' }), job()]];
-    door.answers['GET user/alice/jobs/second'] = [200, detail(['jupyter'])];
+    door.answers['GET user/alice/jobs/second'] = [200, running(['jupyter'])];
     const again = changed();
     await jobs.refresh();
     await again;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { IJobDetail, pathOf, runningTasks } from '../../src/access/tasks';
-import { job } from '../door';
+import { pathOf, runningTasks } from '../../src/access/tasks';
+import { detail, job } from '../door';
 
-const detail: IJobDetail = {
+const running = detail({
   taskRoles: {
     master: { taskStatuses: [status(0, 'SUCCEEDED', {})] },
     worker: {
@@ -13,7 +13,7 @@ const detail: IJobDetail = {
       ]
     }
   }
-};
+});
 
 function status(taskIndex: number, taskState: 'RUNNING' | 'SUCCEEDED', containerPorts: Record<string, string>) {
   return { taskIndex, taskState, containerPorts };
@@ -21,7 +21,7 @@ function status(taskIndex: number, taskState: 'RUNNING' | 'SUCCEEDED', container
 
 describe('the tasks of a job', () => {
   it('are those that run, with the ports that their roles list', () => {
-    expect(runningTasks(job(), detail)).toEqual([
+    expect(runningTasks(job(), running)).toEqual([
       { user: 'alice', job: 'train', task: 'worker-0', ports: ['jupyter'] },
       { user: 'alice', job: 'train', task: 'worker-1', ports: [] }
     ]);

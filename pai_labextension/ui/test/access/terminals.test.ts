@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { KeptConnection } from '../../src/access/connection';
 import { TaskTerminals } from '../../src/access/terminals';
+import { trans } from '../door';
 import { ShellDoor } from './shellDoor';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
@@ -16,7 +17,7 @@ describe('the shells of a task', () => {
     // those of the notebook server itself are switched off; that is no matter of ours
     PageConfig.setOption('terminalsAvailable', 'false');
     door = await ShellDoor.open();
-    terminals = new TaskTerminals(door.settings, 'en');
+    terminals = new TaskTerminals(door.settings, 'en', trans);
   });
 
   afterEach(() => door.close());
