@@ -30,14 +30,16 @@ class SshHandler(ApiHandler):
     public_in_openpai = True
 
     async def get(self, user: str, name: str) -> None:
-        """List the running tasks, or the one that `task` names; refuses a job of which nothing runs."""
+        """List the running tasks, or the one that `task` names; refused where none of them runs."""
         ssh_authorization = self.service.ssh_authorization
         job = await self.service.job(
             self.principal, user, ssh_authorization.job_name(self.principal, user, name)
         )
         task = self.query_text("task")
         ssh_addresses = await ssh_authorization.ssh_addresses(job, task)
-        if not ssh_addresses and (task is None or not await ssh_authorization.ssh_addresses(job)):
+        if not ssh_addresses and task is not None:
+            raise _no_ssh(msg("Task {task} of job {name} does not run now.", task=task, name=name))
+        if not ssh_addresses:
             raise _no_ssh(msg("Nothing of job {name} runs, so there is nothing to reach by SSH.", name=name))
         key = key_name(job.user, job.name)
         answer: SshInfo = {

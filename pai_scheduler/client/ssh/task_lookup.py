@@ -12,7 +12,7 @@ import asyncssh
 
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.rest.models import SshContainer
+from pai_scheduler.rest.models import SshContainer, SshInfo
 from pai_scheduler.ssh.keys.login_name import LoginName
 
 from .connection import GatewayAddress, RemoteError, connect, gateway_of
@@ -67,11 +67,7 @@ async def find_ways(
     RemoteError where one of them does not run or has no SSH.
     """
     try:
-        only = tasks[0] if tasks and len(tasks) == 1 else None
-        info = await client.ssh(user, job, only)
-        if only is not None and all(container["task"] != only for container in info["containers"]):
-            # those that do run are named to the person
-            info = await client.ssh(user, job)
+        info = await _info(client, user, job, tasks)
     except ApiError as error:
         if error.code != "NoJobSshInfoError":
             raise
@@ -85,6 +81,17 @@ async def find_ways(
         _check_open(container)
     gateway = gateway_of(info["gateway"], client.url)
     return [TaskAddress(gateway, LoginName(user, job, container["task"])) for container in chosen]
+
+
+async def _info(client: Client, user: str, job: str, tasks: Sequence[str] | None) -> SshInfo:
+    if tasks and len(tasks) == 1:
+        try:
+            return await client.ssh(user, job, tasks[0])
+        except ApiError as error:
+            if error.code != "NoJobSshInfoError":
+                raise
+    # also to name those that do run
+    return await client.ssh(user, job)
 
 
 async def why_nothing_runs(client: Client, user: str, job: str) -> Message:

@@ -50,7 +50,8 @@ async def test_one_task_can_be_asked_for_by_its_name(house: House) -> None:
     (container,) = (await get(house, f"{JOB}/ssh?task=worker-1")).json()["containers"]
     assert container["sshUser"] == "alice+one+worker-1"
     elsewhere = await get(house, f"{JOB}/ssh?task=worker-2")
-    assert (elsewhere.status_code, elsewhere.json()["containers"]) == (200, [])
+    assert (elsewhere.status_code, elsewhere.json()["code"]) == (404, "NoJobSshInfoError")
+    assert elsewhere.json()["message"] == "Task worker-2 of job one does not run now."
 
 
 async def test_a_published_task_is_reached_as_root(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
