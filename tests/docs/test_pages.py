@@ -11,7 +11,7 @@ import pytest
 
 from docs.generate import command_lines, environment
 from docs.generate.pages import DOCS, cell, pages
-from pai_scheduler.client.cli.commands import COMMANDS
+from pai_scheduler.client.cli.dispatch import COMMANDS
 from pai_scheduler.client.rest import Client
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.exits import exit_table

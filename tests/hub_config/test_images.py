@@ -29,6 +29,7 @@ print(json.dumps({
         for name in ("curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai")
         if shutil.which(name)
     ],
+    "of the Hub's pages": os.listdir("/opt/jupyter/share/jupyterhub/static/components"),
     "of the build": [path for path in ("/build", "/etc/pip.conf") if os.path.exists(path)],
     "version": importlib.metadata.version("pai-for-jupyter"),
 }))
@@ -110,6 +111,7 @@ async def test_the_image_has_what_a_notebook_needs_and_nothing_of_the_machine_th
         "home": "/home/jovyan",
         "writable": True,
         "programs": ["curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai"],
+        "of the Hub's pages": [],
         "of the build": [],
     }
 

@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
 
 from pai_scheduler.job.messages import msg
 
 from .ending import last_words
 from .files import read_job_file
-from .fs import fs_cat, fs_cp, fs_du, fs_ls, fs_mkdir, fs_mv, fs_rm
 from .logs import copy_log, pick_task
-from .queue import move, priority, queue
 from .session import OK, REFUSED, CliSession
 from .show import jobs_table, limits_in_words, nodes_table, show_job, virtual_clusters_table
-from .ssh import exec_, ssh
-from .ssh_config import ssh_config
-from .ssh_copy import cp
-from .ssh_forward import port_forward
-from .ssh_keys import keys_add, keys_list, keys_remove, ssh_info, ssh_key
-from .submit import submit
 from .tables import printable_lines
-from .transfers import fs_get, fs_put
 from .usage import show_usage
-from .virtual_clusters import vc_delete, vc_set, vc_start, vc_stop
 
 
 async def jobs(session: CliSession, *, user: str | None, limit: int | None) -> int:
@@ -169,46 +158,3 @@ def _done(session: CliSession, template: str, name: str) -> None:
         session.print_json({"name": name})
     else:
         session.say(template, name=name)
-
-
-Command = Callable[..., Awaitable[int]]
-
-COMMANDS: dict[str, Command] = {
-    "submit": submit,
-    "jobs": jobs,
-    "show": show,
-    "logs": logs,
-    "metrics": metrics,
-    "stop": stop,
-    "delete": delete,
-    "nodes": nodes,
-    "queue": queue,
-    "move": move,
-    "priority": priority,
-    "vcs": vcs,
-    "vc list": vcs,
-    "vc set": vc_set,
-    "vc delete": vc_delete,
-    "vc stop": vc_stop,
-    "vc start": vc_start,
-    "validate": validate,
-    "ssh": ssh,
-    "exec": exec_,
-    "cp": cp,
-    "port-forward": port_forward,
-    "ssh-config": ssh_config,
-    "ssh-info": ssh_info,
-    "ssh-key": ssh_key,
-    "keys list": keys_list,
-    "keys add": keys_add,
-    "keys remove": keys_remove,
-    "fs ls": fs_ls,
-    "fs put": fs_put,
-    "fs get": fs_get,
-    "fs rm": fs_rm,
-    "fs mkdir": fs_mkdir,
-    "fs du": fs_du,
-    "fs cat": fs_cat,
-    "fs mv": fs_mv,
-    "fs cp": fs_cp,
-}

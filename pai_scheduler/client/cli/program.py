@@ -7,36 +7,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
-from pai_scheduler.client.ssh.sftp import RemoteFileError
-from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError
-from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.client.storage.transfer import LocalFileError
-from pai_scheduler.job.messages import choose_locale, msg
+from pai_scheduler.job.messages import choose_locale
 
 from .arguments import make_parser
-from .commands import COMMANDS
-from .files import FileError
-from .session import CliSession
-from .ssh import NO_WAY
-from .tables import printable_lines, zone_shown
 
-REFUSED, USAGE, UNREACHABLE = 1, 2, 3
 #: What a shell reports of a program that was ended by ^C, and by being told to end.
 INTERRUPTED, TERMINATED = 130, 143
-#: What a command raises where something is not as it should be; everything else is our mistake.
-_EXPECTED = (
-    ApiError,
-    FilesError,
-    CodeError,
-    RemoteError,
-    RemoteFileError,
-    LocalFileError,
-    FileError,
-    UnreachableError,
-)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -73,67 +49,28 @@ async def _run(
     zone: bool = False,
     **options: object,
 ) -> int:
+    # late: who asks for help, or is refused one's words, waits for none of this
+    from pai_scheduler.client.rest import Client
+    from pai_scheduler.client.storage.client import FilesClient
+
+    from .dispatch import load_command
+    from .session import NO_WAY, CliSession, complain
+    from .tables import zone_shown
+
     zone_shown.set(zone)
     client, files = (
-        Client(url, token, locale=locale, warned=_complain),
+        Client(url, token, locale=locale, warned=complain),
         FilesClient(url, token, locale=locale),
     )
     try:
         async with client, files:
-            return await COMMANDS[command](CliSession(client, files, locale, json), **options)
-    except _EXPECTED as error:
+            return await load_command(command)(CliSession(client, files, locale, json), **options)
+    except Exception as error:
+        from .failures import EXPECTED, tell
+
+        if not isinstance(error, EXPECTED):
+            raise
         url = (files if command.startswith("fs ") else client).url
-        code = _tell(error, url, locale)
+        code = tell(error, url, locale)
         # 1 and 3 may be what the command there ended with
         return NO_WAY if command in ("ssh", "exec") else code
-
-
-def _tell(error: Exception, url: str, locale: str) -> int:
-    """Return what has gone wrong; return the exit code."""
-    match error:
-        case ApiError():
-            _complain(error.message)
-            # where there is only one, the sentence above has it
-            for field in error.errors if len(error.errors) > 1 else ():
-                _complain(f"  {field['path']}: {field['message']}")
-            if isinstance(error, SubmitRefusedError):
-                there = msg(
-                    "The code is uploaded to {folder}; the job is not submitted.", folder=error.code_folder
-                )
-                _complain(there.in_locale(locale))
-            _explain(error.status, locale)
-            return REFUSED
-        case FilesError():
-            _complain(error.in_locale(locale))
-            _explain(error.status, locale)
-            return REFUSED
-        case UnreachableGatewayError():
-            _complain(error.message.in_locale(locale))
-            return UNREACHABLE
-        case CodeError() | RemoteError() | RemoteFileError():
-            _complain(error.message.in_locale(locale))
-            return REFUSED
-        case LocalFileError():
-            _complain(error.message.in_locale(locale))
-            return USAGE
-        case FileError():
-            _complain(error.message.in_locale(locale))
-            return REFUSED if error.readable else USAGE
-        case _:
-            _complain(
-                msg(
-                    "The scheduler at {url} does not answer: {reason}",
-                    url=url,
-                    reason=error.__cause__ or error,
-                ).in_locale(locale)
-            )
-            return UNREACHABLE
-
-
-def _explain(status: int, locale: str) -> None:
-    if status == 401:
-        _complain(msg("Set PAI_TOKEN to your token, or give it with --token.").in_locale(locale))
-
-
-def _complain(text: str) -> None:
-    print(printable_lines(text), file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from pai_scheduler.job.messages import msg
 from .tables import printable_lines
 
 OK, REFUSED = 0, 1
+#: What `ssh` says where it is not the command that failed.
+NO_WAY = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +38,8 @@ class CliSession:
     async def owner(self, user: str | None) -> str:
         """Return the user whose job is meant: who is named, else who asks."""
         return user or (await self.client.whoami())["username"]
+
+
+def complain(text: str) -> None:
+    """Print a sentence about what went wrong."""
+    print(printable_lines(text), file=sys.stderr)

@@ -17,12 +17,10 @@ from pai_scheduler.client.ssh.process import Pty, Sink, StandardStreams, run
 from pai_scheduler.client.ssh.task_lookup import TaskAddress, find_way, find_ways
 from pai_scheduler.job.messages import msg
 
-from .session import CliSession
+from .session import NO_WAY, CliSession
 from .tables import printable_lines
 from .terminal import Escape, raw_terminal, read_pieces, resized, size, write_piece
 
-#: What `ssh` says where it is not the command that failed.
-NO_WAY = 255
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
 #: Connections that are opened at the same time.
 _OPENING = 8
