@@ -86,7 +86,7 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     assert HEAVY & set(loaded.split()) == set()
     assert set(ours.split()) == {
         "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
-        "pai_scheduler", "pai_scheduler.rest.models",
+        "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.models",
     }  # fmt: skip
 
 
