@@ -27,16 +27,17 @@ def log_of(folder: Path, name: str, days_ago: float) -> TaskLog:
     return TaskLog(folder / name)
 
 
-async def eventually_gone(log: TaskLog) -> None:
+async def eventually_gone(log: TaskLog, folder: Path) -> None:
     async with asyncio.timeout(30):
-        while log.exists:  # noqa: ASYNC110 (a thread does it)
+        # (what is removed gets another name first)
+        while log.exists or list(folder.glob(".removing-*")):  # noqa: ASYNC110 (a thread does it)
             await asyncio.sleep(0.01)
 
 
 async def test_logs_go_when_they_are_old_enough_and_not_in_use(tmp_path: Path) -> None:
     old, used, young = (log_of(tmp_path, name, days) for name, days in [("a", 8), ("b", 8), ("c", 6)])
     keeping = asyncio.create_task(keep_clean(tmp_path, 7, lambda name: name == "b"))
-    await eventually_gone(old)
+    await eventually_gone(old, tmp_path)
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
     assert used.read("all") == young.read("all") == b"words"
@@ -74,6 +75,6 @@ async def test_a_folder_that_cannot_be_read_stops_nothing(
         while "cannot be removed" not in caplog.text:  # noqa: ASYNC110 (a thread does it)
             await asyncio.sleep(0.01)
     (tmp_path / "logs").mkdir()
-    await eventually_gone(log_of(tmp_path / "logs", "a", 8))
+    await eventually_gone(log_of(tmp_path / "logs", "a", 8), tmp_path / "logs")
     keeping.cancel()
     await asyncio.gather(keeping, return_exceptions=True)
