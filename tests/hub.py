@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import httpx
 
 from tests.testbed.homes import remove_homes
+from tests.testbed.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PASSWORD = "correct horse battery"
@@ -234,10 +234,3 @@ def use_own_ports(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT", "PAI_SSH_PORT")
     (folder / "ports.json").write_text(json.dumps({name: free_port() for name in names}))
-
-
-def free_port() -> int:
-    """Return a port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

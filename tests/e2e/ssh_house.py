@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from docker import DockerClient
 
 from tests.testbed.docker import client
 from tests.testbed.machine import apt_install
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 #: Seconds; generous: this machine may be busy.
@@ -37,12 +37,6 @@ def eventually(true: Callable[[], object], what: str) -> None:
     while not true():
         assert time.monotonic() < deadline, f"never: {what}"
         time.sleep(0.05)
-
-
-def free_port() -> int:
-    """Return a port at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def web_job(name: str, image: str, tasks: int = 1, **fields: Any) -> dict[str, Any]:

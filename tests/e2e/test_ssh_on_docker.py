@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .ssh_house import LINES, PATIENCE, PORT, House, eventually, free_port, run, web_job
+from tests.testbed.ports import free_port
+
+from .ssh_house import LINES, PATIENCE, PORT, House, eventually, run, web_job
 
 FIRST, SECOND = "alice+train+worker-0", "alice+train+worker-1"
 

@@ -11,7 +11,8 @@ import pytest
 from hub_config.leftovers import end_leftovers
 from hub_config.run import _welcome, main
 from hub_config.settings import Settings, port_is_free
-from tests.hub import free_port, use_own_ports
+from tests.hub import use_own_ports
+from tests.testbed.ports import free_port
 
 
 def test_a_taken_port_is_one_clear_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

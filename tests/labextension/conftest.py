@@ -22,11 +22,11 @@ from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
 from tornado.netutil import bind_sockets
-from tornado.testing import bind_unused_port
 from tornado.web import Application, RequestHandler, stream_request_body
 from traitlets.config import Config
 
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 OWN_TOKEN = "the-users-own-token"
@@ -215,8 +215,7 @@ async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
     settings = tmp_path / "settings" / "@jupyterlab" / "translation-extension" / "plugin.jupyterlab-settings"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"locale": locale}))
-    socket, port = bind_unused_port()
-    socket.close()
+    port = free_port()
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
     environment = {

@@ -6,17 +6,17 @@ import http.client
 import json
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from tests.testbed.hadoop import java, provide_hadoop, write_settings
 from tests.testbed.machine import CannotError, say
+from tests.testbed.ports import free_ports
 
 _NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 _DATA_NODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
@@ -36,7 +36,7 @@ class Hdfs:
     def __init__(self, name_nodes: int = 1) -> None:
         self._hadoop = provide_hadoop()
         self._folder = Path(tempfile.mkdtemp(prefix="pai-hdfs-"))
-        ports = _free_ports(3 + 2 * name_nodes)
+        ports = free_ports(3 + 2 * name_nodes)
         self._data_ports = ports[:3]
         self._rpc_ports = ports[3 : 3 + name_nodes]
         self._http_ports = ports[3 + name_nodes :]
@@ -235,17 +235,6 @@ def _end(process: subprocess.Popen[bytes] | None, number: signal.Signals) -> Non
     if process is not None:
         process.send_signal(number)
         process.wait()
-
-
-def _free_ports(number: int) -> Sequence[int]:
-    probes = [socket.socket() for _ in range(number)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def main() -> None:

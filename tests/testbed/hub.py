@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
 
 CONFIG = '''
@@ -49,8 +49,7 @@ class RunningHub:
     """JupyterHub on a folder of its own, with alice (in the group vision), bob, and root, an admin."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = free_port()
         self.api_url = f"http://127.0.0.1:{port}/hub/api"
         self._config = folder / "jupyterhub_config.py"
         self._config.write_text(CONFIG.format(port=port, folder=folder))

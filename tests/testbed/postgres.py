@@ -7,7 +7,6 @@ import pwd
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ import psycopg
 from psycopg import sql
 
 from tests.testbed.machine import CannotError, apt_install, say
+from tests.testbed.ports import free_port
 
 _START_SECONDS = 60
 #: a machine that dies takes the tests with it: nobody waits for the disk
@@ -44,7 +44,7 @@ class Postgres:
             self._as = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(self._folder, account.pw_uid, account.pw_gid)
         self.password = secrets.token_hex(8)
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
         self._initialize()
@@ -161,9 +161,3 @@ def _programs() -> Path:
 
 def _installed() -> list[Path]:
     return [path.parent for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -13,6 +12,7 @@ import httpx
 import yaml
 
 from tests.testbed.machine import CannotError, apt_install
+from tests.testbed.ports import free_port
 
 
 class Prometheus:
@@ -28,8 +28,7 @@ class Prometheus:
         checked = subprocess.run([tool, "check", "config", str(file)], capture_output=True, text=True)
         if checked.returncode != 0:
             raise AssertionError(checked.stdout + checked.stderr)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         self._log = folder / "prometheus.log"
         with self._log.open("wb") as log:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from tests.testbed.machine import CannotError, apt_install
+from tests.testbed.ports import free_port
 
 _START_SECONDS = 30
 _CONFIG = """\
@@ -31,9 +31,7 @@ def registry(folder: Path, passwords: Mapping[str, str] | None = None) -> Iterat
     `passwords` by user: with them nothing can be had without logging in.
     """
     apt_install({"docker-registry": "docker-registry"})
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     config = folder / "registry.yml"
     config.write_text((_CONFIG + (_LOCKED if passwords else "")).format(folder=folder, port=port))
     if passwords:

@@ -13,6 +13,7 @@ from pathlib import Path
 import asyncssh
 
 from tests.testbed.machine import CannotError, apt_install, as_root
+from tests.testbed.ports import free_port
 
 _CONFIG = """
 ListenAddress 127.0.0.1:{port}
@@ -54,8 +55,7 @@ class RunningSshd:
             key.write_private_key(path)
             path.chmod(0o600)
             key.write_public_key(path.with_suffix(".pub"))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         (folder / "home").mkdir()
         config = folder / "sshd_config"
         config.write_text(_CONFIG.format(folder=folder, port=self.port) + options)

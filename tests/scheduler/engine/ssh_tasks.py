@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +11,9 @@ import asyncssh
 from pai_scheduler.engine.protocol import Engine, Launch, SshEndpoint
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from pai_scheduler.ssh.keys.task_files import HOST_KEY_ALIAS, Peer, own_port, ssh_files
+from tests.testbed.ports import free_port
 
 KEYS = JobKeys(b"a secret of the tests")
-
-
-def free_port() -> int:
-    """Find a port that nobody has on this machine just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def with_ssh(*launches: Launch) -> list[Launch]:

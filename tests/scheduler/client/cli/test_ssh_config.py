@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
 import stat
 import subprocess
 import time
@@ -17,6 +16,7 @@ import pytest
 from tests.scheduler.client.cli.conftest import PAI, environ_for
 from tests.scheduler.conftest import run_job
 from tests.testbed.machine import apt_install
+from tests.testbed.ports import free_port
 from tests.testbed.scheduler import RunningScheduler
 
 BYTES = os.urandom(3_000_000)
@@ -247,12 +247,6 @@ def ssh_open(person: Person, *words: str) -> Iterator[subprocess.Popen[bytes]]:
             process.wait(5)
         process.kill()
         process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-    return port
 
 
 def eventually(holds: Callable[[], bool]) -> None:

@@ -19,14 +19,12 @@ from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.ssh.keys.task_files import own_port, ssh_files
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, processes_with
+from tests.testbed.ports import free_port
 
 
-@pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@pytest.fixture(name="free_port")
+def own_free_port() -> int:
+    return free_port()
 
 
 @pytest.fixture

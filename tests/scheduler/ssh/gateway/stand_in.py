@@ -19,6 +19,7 @@ from tornado.web import Application, RequestHandler
 
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from tests.testbed.machine import apt_install, as_root
+from tests.testbed.ports import free_port
 
 CLIENTS = {
     "sshd": "openssh-server",
@@ -29,12 +30,6 @@ CLIENTS = {
     "rsync": "rsync",
 }
 KEYS = JobKeys(b"the secret of the gateway's tests")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class TaskServer:

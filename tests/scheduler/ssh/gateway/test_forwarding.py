@@ -7,7 +7,8 @@ import pytest
 
 from pai_scheduler.ssh.gateway.forwarding import NotForwardedError, check, check_port
 from tests.scheduler.ssh.gateway.conftest import Gate
-from tests.scheduler.ssh.gateway.stand_in import StandIn, free_port
+from tests.scheduler.ssh.gateway.stand_in import StandIn
+from tests.testbed.ports import free_port
 
 ALLOWED = ["localhost", "127.0.0.1", "::1", "worker-0", "worker-1", "172.20.0.3"]
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.scheduler.ssh.gateway.conftest import Gate, run
-from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, free_port, write_key
+from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, write_key
+from tests.testbed.ports import free_port
 
 ASKED, ECHOED = b"some words" * 1000, b"SOME WORDS" * 1000
 

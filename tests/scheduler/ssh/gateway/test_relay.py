@@ -18,7 +18,8 @@ from pai_scheduler.ssh.gateway.relay import ChannelEnd, PeerConnection
 from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor
 from tests.scheduler.ssh.gateway.conftest import Gate, run
-from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer, free_port
+from tests.scheduler.ssh.gateway.stand_in import KEYS, StandIn, TaskServer
+from tests.testbed.ports import free_port
 
 
 def memory(pid: int) -> int:

@@ -8,7 +8,8 @@ import pytest
 
 from pai_scheduler.ssh.gateway.messages import LoginRequest, Note
 from pai_scheduler.ssh.gateway.service import ServiceClient, ServiceRefusedError, UnavailableError
-from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, free_port
+from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
+from tests.testbed.ports import free_port
 
 NOTE: Note = {"passport": "p", "login": "alice", "peer": "10.0.0.1", "event": "opened", "what": ["shell"]}
 

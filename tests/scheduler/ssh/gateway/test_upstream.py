@@ -11,7 +11,8 @@ from asyncssh.packet import String, UInt32
 from pai_scheduler.ssh.gateway import upstream
 from pai_scheduler.ssh.gateway.upstream import TaskServerUnreachableError, reach
 from tests.scheduler.ssh.gateway.conftest import Gate, run
-from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer, free_port
+from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
+from tests.testbed.ports import free_port
 
 
 async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(

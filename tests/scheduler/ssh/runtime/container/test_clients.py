@@ -22,6 +22,7 @@ from tests.scheduler.ssh.runtime.container.boxes import (
     run,
 )
 from tests.testbed.images import DEBIAN
+from tests.testbed.ports import free_port
 
 
 @pytest.fixture(params=["bare", "least"])
@@ -115,9 +116,7 @@ echo "a1b2: start"
 echo "listeningOn==$(sed -n 's/.* port \\([0-9]*\\).*/\\1/p' .log)=="
 echo "a1b2: end"
 """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        here = probe.getsockname()[1]
+    here = free_port()
     first = box.ssh("sh", options=("-T", "-D", str(here)), input=script)
     found = re.search(r"^64\na1b2: start\nlisteningOn==(\d+)==\na1b2: end$", first.stdout, re.M)
     assert found, first

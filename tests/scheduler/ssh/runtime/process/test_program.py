@@ -12,8 +12,8 @@ import pytest
 
 from pai_scheduler.engine.process import ssh_server
 from tests.scheduler.engine.lab import eventually
-from tests.scheduler.engine.ssh_tasks import free_port
 from tests.scheduler.ssh.runtime.process.test_task import make
+from tests.testbed.ports import free_port
 
 PROGRAM = [sys.executable, "-m", "pai_scheduler.ssh.runtime.process"]
 

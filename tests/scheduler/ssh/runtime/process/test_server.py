@@ -17,8 +17,9 @@ import pytest
 
 from pai_scheduler.engine.process import ssh_server
 from tests.scheduler.engine.lab import eventually
-from tests.scheduler.engine.ssh_tasks import KEYS, free_port
+from tests.scheduler.engine.ssh_tasks import KEYS
 from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
+from tests.testbed.ports import free_port
 
 PYTHON = sys.executable
 #: Answers each connection with a word.
