@@ -3,7 +3,9 @@
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
-# make test   every test, with all it needs
+# make check  style, types, and the tests that start no daemon: some minutes
+# make test   what one needs to trust a change: the tests, with all they need (the drills in a short form)
+# make test-all  the same with every drill, the fuzzing and all the odd images at full length
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
 # make lock   constraints.txt, the version of each Python package that the others install (LOCK= : the newest)
@@ -29,13 +31,16 @@ ui_built := $(if $(wildcard $(ui)/package.json),build/ui)
 with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 # one plain line for each step that has something to do; the times are those of a machine with two cores
 say = @printf '%s\n'
+# a worker for each core; WORKERS=0: one test after the other, in one process
+WORKERS ?= logical
+in_parallel = --numprocesses=$(WORKERS)
 # pip draws its progress only where somebody watches
 pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet) \
 	$(patsubst %,--constraint %,$(wildcard $(LOCK)))
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run test lint docs lock clean image runtime
+.PHONY: password run check test test-all lint docs lock clean image runtime
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
@@ -53,12 +58,17 @@ password:
 		{ echo 'PASSWORD must have at least 8 characters.' >&2; exit 1; }
 
 # pytest comes last, so that its summary is what one sees, and runs even if the front end's tests have failed
-test: build/tools build/proxy/installed
+test: chosen := -m 'not long'
+test-all: chosen := --thorough
+test test-all: build/tools build/proxy/installed
 	@$(bin)/python -m tests.prepare
 	@status=0; \
 	$(if $(ui_built),(cd $(ui) && $(with_node) npm test) || status=1;) \
-	$(with_node) $(bin)/python -m pytest || status=1; \
+	$(with_node) $(bin)/python -m pytest $(in_parallel) $(chosen) || status=1; \
 	exit $$status
+
+check: lint build/proxy/installed
+	@$(with_node) $(bin)/python -m pytest $(in_parallel) -m 'not daemon and not long'
 
 lint: build/tools $(if $(ui_built),build/ui-lint)
 	$(bin)/ruff check

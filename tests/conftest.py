@@ -8,11 +8,22 @@ from hypothesis import HealthCheck, settings
 # what is imported by tests and asserts for them explains itself too; before anything imports it
 pytest.register_assert_rewrite("tests.scheduler.engine.conformance", "tests.scheduler.engine.lab")
 
-pytest_plugins = ["tests.testbed.fixtures"]
+pytest_plugins = ["tests.testbed.fixtures", "tests.testbed.sorting"]
 
 # a busy machine must not make a test fail
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of `make test-all`."""
+    parser.addoption("--thorough", action="store_true", help="drills, fuzzing and odd images at full length")
+
+
+@pytest.fixture(scope="session")
+def thorough(pytestconfig: pytest.Config) -> bool:
+    """Return whether drills go through all that they can, instead of a part that shows what would break."""
+    return bool(pytestconfig.getoption("--thorough"))
 
 
 @pytest.hookimpl(tryfirst=True)

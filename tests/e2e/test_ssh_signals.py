@@ -27,7 +27,7 @@ def login(
     if request.param == "root":
         yield "alice+train+worker-0"
         return
-    provide(lambda: odd_images(docker_host, runtime_image))
+    provide(lambda: odd_images(docker_host, runtime_image, [NAMELESS]))
     role = {
         "name": "worker",
         "taskNumber": 1,

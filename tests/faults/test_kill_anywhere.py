@@ -164,12 +164,14 @@ async def kill_everywhere(live: Callable[[int, Sequence[str]], Drill], once: int
 
 
 @pytest.mark.timeout(3600)
-async def test_on_processes(tmp_path: Path) -> None:
-    await kill_everywhere(on_processes(tmp_path), 60, 20)
+async def test_on_processes(tmp_path: Path, thorough: bool) -> None:
+    await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (16, 6)))
 
 
 @pytest.mark.timeout(3600)
-async def test_on_docker(docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_on_docker(
+    docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
+) -> None:
     provide(tiny_image, docker_host)
     monkeypatch.setenv("DOCKER_HOST", docker_host)
-    await kill_everywhere(on_docker(tmp_path, docker_host), 10, 4)
+    await kill_everywhere(on_docker(tmp_path, docker_host), *((10, 4) if thorough else (4, 2)))

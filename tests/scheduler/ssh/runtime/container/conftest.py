@@ -28,6 +28,8 @@ KINDS = {
     "least": Setting(NAMELESS, host={"ReadonlyRootfs": True, "CapDrop": ["ALL"]}),
     "own-server": Setting(OWN_SERVER, "/usr/sbin/sshd -p 22; exec sleep 1000000"),
 }
+#: The usual one, and the two that have least; with the others the tests take three times as long.
+USUAL = ("debian", "bare", "least")
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +40,21 @@ def volume(docker_host: str, runtime_image: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def odd(docker_host: str, runtime_image: str) -> None:
+def kinds(request: pytest.FixtureRequest) -> dict[str, Setting]:
+    """Give what the chosen tests enter: one of the kinds is compiled, which takes long."""
+    chosen = {
+        item.callspec.params.get("box")
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+    }
+    return {name: kind for name, kind in KINDS.items() if name in chosen or kind.image != MUSL}
+
+
+@pytest.fixture(scope="session")
+def odd(docker_host: str, runtime_image: str, kinds: dict[str, Setting]) -> None:
     """Have the images that make it hard."""
-    provide(lambda: odd_images(docker_host, runtime_image))
+    images = {kind.image for kind in kinds.values()} - {DEBIAN}
+    provide(lambda: odd_images(docker_host, runtime_image, sorted(images)))
 
 
 @pytest.fixture(scope="session")
@@ -49,13 +63,14 @@ def boxes(
     volume: str,
     ssh_clients: None,
     odd: None,
+    kinds: dict[str, Setting],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[dict[str, Box]]:
     """Run one container of each kind, all of the same job."""
     del ssh_clients, odd
     maker = Boxes(docker_host, volume, tmp_path_factory.mktemp("boxes"))
     try:
-        made = maker.make(KINDS)
+        made = maker.make(kinds)
         for box in made.values():
             eventually(lambda box=box: listens(box.address))
         yield made
@@ -63,7 +78,9 @@ def boxes(
         maker.remove()
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(
+    params=[name if name in USUAL else pytest.param(name, marks=pytest.mark.long) for name in KINDS]
+)
 def box(request: pytest.FixtureRequest, boxes: dict[str, Box]) -> Box:
     """Return the containers one after the other."""
     return boxes[request.param]

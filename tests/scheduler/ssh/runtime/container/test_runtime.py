@@ -23,6 +23,7 @@ from tests.scheduler.ssh.runtime.container.boxes import (
     output,
     run,
 )
+from tests.testbed.ports import free_port
 
 #: What a session has that the command has not, or otherwise.
 _OF_A_SESSION = {
@@ -37,12 +38,6 @@ _OF_A_SESSION = {
     "USER",
     "_",
 }
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_command_has_its_exit_code_its_output_and_its_input(box: Box) -> None:
@@ -160,7 +155,7 @@ def test_ports_of_the_task_and_of_its_peers_are_reached_from_outside(box: Box) -
         assert listens("127.0.0.1", own)
         assert listens("127.0.0.1", peer)
         assert through_socks(socks, "127.0.0.1", PORT) == b"SSH-"
-        assert through_socks(socks, "musl-0", PORT) == b"SSH-"
+        assert through_socks(socks, "nameless-0", PORT) == b"SSH-"
 
 
 def test_nothing_but_the_task_and_its_peers_is_reached_through_it(box: Box) -> None:

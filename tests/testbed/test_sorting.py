@@ -1,0 +1,70 @@
+"""Marks and groups come from the fixtures that a test asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.testbed.postgres import Postgres
+from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.sorting import FilesAndParts, group
+
+
+@pytest.fixture
+def anything() -> RunningScheduler | None:
+    """Start nothing; what it says it gives is what counts."""
+    return None
+
+
+@pytest.fixture
+def on_top(anything: object) -> object:
+    return anything
+
+
+@pytest.fixture
+def postgres() -> Postgres | None:
+    return None
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def marked(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("daemon") is not None
+
+
+def test_what_starts_nothing_has_no_mark(request: pytest.FixtureRequest) -> None:
+    assert not marked(request)
+    assert group(request.node) == ""
+
+
+@pytest.mark.usefixtures("on_top")
+def test_a_fixture_that_gives_a_daemon_marks_all_that_is_built_on_it(request: pytest.FixtureRequest) -> None:
+    assert marked(request)
+
+
+@pytest.mark.usefixtures("postgres")
+def test_what_tests_stop_and_start_is_one_workers(request: pytest.FixtureRequest) -> None:
+    assert marked(request)
+    assert group(request.node) == "postgres"
+
+
+def test_a_parameter_stands_for_the_fixture_that_it_asks_for(
+    request: pytest.FixtureRequest, either: str
+) -> None:
+    assert marked(request) == (either == "postgresql")
+    assert group(request.node) == ("postgres" if either == "postgresql" else "")
+
+
+@pytest.mark.parametrize(
+    ("test", "together"),
+    [
+        ("tests/a/test_x.py::test_it", "tests/a/test_x.py"),
+        ("tests/a/test_x.py::test_it[a@b]", "tests/a/test_x.py"),
+        ("tests/a/test_x.py::test_it@hdfs", "hdfs"),
+        ("tests/a/test_x.py::test_it[a@b]@hdfs", "hdfs"),
+    ],
+)
+def test_a_file_is_one_workers_unless_a_part_is(test: str, together: str) -> None:
+    assert FilesAndParts._split_scope(FilesAndParts.__new__(FilesAndParts), test) == together
