@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from docker import DockerClient
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
 
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
@@ -71,6 +74,11 @@ class Daemon:
     def host(self) -> str:
         """Return what DOCKER_HOST is set to."""
         return f"unix://{self.socket_path}"
+
+    @property
+    def users(self) -> Path:
+        """Return the file that each process locks as long as it uses the daemon; none: it is to stay."""
+        return self.data_root.with_suffix(".users")
 
     def start(self) -> None:
         """Start it unless it runs, and wait until it answers. It outlives this process."""
@@ -156,32 +164,76 @@ def _mtu() -> int:
     return 1500
 
 
-def _systems_own() -> bool:
-    """Return whether the machine runs a daemon itself; systemd may be just about to start it."""
-    for _ in range(25 if Path("/run/systemd/system").is_dir() else 1):
-        if info(_SYSTEM_SOCKET) is not None:
-            return True
-        if _SYSTEM_SOCKET.exists() and not os.access(_SYSTEM_SOCKET, os.W_OK):
-            raise CannotError("Docker: this machine's own may be used by the group docker only")
-        time.sleep(0.2)
-    return False
-
-
 def docker_host() -> str:
-    """Return the DOCKER_HOST of a daemon to test with: the one of PAI_TEST_DOCKER_HOST, the machine's own
-    where it runs and may be used, or else a private one, which is started and left running."""
+    """Return the DOCKER_HOST of the daemon to test with: the one named by PAI_TEST_DOCKER_HOST, or one of the
+    tests' own, which all test runs on this machine share; the last one ends it (`end_unused`).
+
+    The machine's own, if it runs, is left alone: its images and networks are somebody's.
+    """
     if named := os.environ.get("PAI_TEST_DOCKER_HOST"):
         return named
-    private = Daemon(CACHE / "docker", Path("/run/pai-testbed"))
+    private = private_daemon()
     with locked("docker"):
-        if info(private.socket_path) is not None:
-            return private.host
-        apt_install(_PROGRAMS)
-        if _systems_own():
-            return f"unix://{_SYSTEM_SOCKET}"
-        say(f"starting a private Docker Engine ({private.host})")
-        private.start()
+        if info(private.socket_path) is None:
+            apt_install(_PROGRAMS)
+            if _SYSTEM_SOCKET.exists() and info(_SYSTEM_SOCKET) is not None:
+                raise CannotError(
+                    "this machine runs a Docker Engine, which the tests leave alone, and theirs cannot run"
+                    " beside it: stop it meanwhile (systemctl stop docker.socket docker), or name one that is"
+                    " there for tests only with PAI_TEST_DOCKER_HOST"
+                )
+            say(f"starting a private Docker Engine ({private.host})")
+            private.start()
+            private.users.touch()
+        use(private)
     return private.host
+
+
+def private_daemon() -> Daemon:
+    """Return the daemon of the tests' own, which may not run."""
+    return Daemon(CACHE / "docker", Path("/run/pai-testbed"))
+
+
+@cache
+def use(daemon: Daemon) -> IO[str] | None:
+    """Say as long as this process lives that it uses a daemon; None: that one stays anyway."""
+    if not daemon.users.exists():
+        return None
+    users = daemon.users.open("a")
+    fcntl.flock(users, fcntl.LOCK_SH)
+    return users
+
+
+def end_unused(daemon: Daemon) -> None:
+    """End a daemon, with all but the images that it has, unless a process uses it, or it is to stay."""
+    if not daemon.users.exists():
+        return
+    with locked("docker"), daemon.users.open("a") as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return
+        if info(daemon.socket_path) is not None:
+            empty(daemon.host)
+        daemon.stop()
+        daemon.users.unlink(missing_ok=True)
+
+
+def empty(host: str) -> None:
+    """Remove all containers, networks and volumes of a daemon."""
+    with client(host) as docker:
+        for container in docker.containers.list(all=True, ignore_removed=True):
+            _gone(lambda container=container: container.remove(force=True, v=True))
+        for network in docker.networks.list():
+            if network.name not in ("bridge", "host", "none"):
+                _gone(network.remove)
+        for volume in docker.volumes.list():
+            _gone(lambda volume=volume: volume.remove(force=True))
+
+
+def _gone(remove: Callable[[], object]) -> None:
+    with contextlib.suppress(NotFound):
+        remove()
 
 
 def main() -> None:
@@ -189,11 +241,12 @@ def main() -> None:
     from tests.testbed.images import debian_image
 
     if sys.argv[1:] == ["stop"]:
-        Daemon(CACHE / "docker", Path("/run/pai-testbed")).stop()
+        private_daemon().stop()
         return
     try:
         host = docker_host()
         debian_image(host)
+        private_daemon().users.unlink(missing_ok=True)  # so that it stays
     except CannotError as error:
         sys.exit(f"testbed: {error}")
     print(host)
