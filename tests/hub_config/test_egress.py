@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import hub_config
-from tests.testbed.docker import Daemon, client
+from tests.testbed.docker import Daemon, client, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
 
@@ -24,7 +24,7 @@ cd {{folder}}; exec python3 -u -m http.server 80"""
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
-    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True)
+    own = Daemon(tmp_path / "root", socket_folder(), own_network=True)
     provide(own.start)
     try:
         yield own

@@ -18,7 +18,7 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from tests.scheduler.making import make_config, make_role
-from tests.testbed.docker import Daemon
+from tests.testbed.docker import Daemon, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler
@@ -90,7 +90,7 @@ def _config(name: str, command: str, tasks: int = 1, **fields: Any) -> dict[str,
 def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
     del docker_host  # only where Docker can be had at all
     live_restore = getattr(request, "param", False)
-    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True, live_restore=live_restore)
+    own = Daemon(tmp_path / "root", socket_folder(), own_network=True, live_restore=live_restore)
 
     def start() -> str:
         own.start()

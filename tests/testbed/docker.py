@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -192,6 +193,11 @@ def docker_host() -> str:
 def private_daemon() -> Daemon:
     """Return the daemon of the tests' own, which may not run."""
     return Daemon(CACHE / "docker", Path("/run/pai-testbed"))
+
+
+def socket_folder() -> Path:
+    """Make a folder for a daemon's sockets, whose paths may have 104 bytes; `Daemon.remove` removes it."""
+    return Path(tempfile.mkdtemp(prefix="pai-run-"))
 
 
 @cache

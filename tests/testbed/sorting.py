@@ -7,6 +7,7 @@ all that uses one of the costly parts: there is one of a kind then, and nobody s
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,14 @@ DAEMON_TYPES = re.compile(
 ONE_OF_A_KIND = ("hdfs", "postgres", "house", "boxes")
 #: What a parametrised fixture or test asks for by name while it is set up.
 BY_PARAMETER = {"docker": "docker_host", "apache": "hdfs", "postgresql": "postgres"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a worker's folder a short name: the path of a socket has room for 107 bytes."""
+    if hasattr(config, "workerinput"):
+        folder = Path(config.option.basetemp)
+        config.option.basetemp = str(folder.with_name(folder.name.removeprefix("popen-gw")))
 
 
 def parts(item: pytest.Item) -> frozenset[str]:

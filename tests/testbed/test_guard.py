@@ -14,7 +14,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.testbed.docker import Daemon, client, end_unused, info
+from tests.testbed.docker import Daemon, client, end_unused, info, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
 
@@ -80,11 +80,13 @@ def test_interrupted_tests_leave_no_process(
 @pytest.fixture
 def daemon(docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
     del docker_host  # only where Docker can be had at all
-    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True)
-    provide(own.start)
-    own.users.touch()
-    yield own
-    own.remove()
+    own = Daemon(tmp_path / "root", socket_folder(), own_network=True)
+    try:
+        provide(own.start)
+        own.users.touch()
+        yield own
+    finally:
+        own.remove()
 
 
 def test_the_last_who_used_the_docker_engine_ends_it_with_all_but_its_images(daemon: Daemon) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Ended, EngineError, NodesChanged, Started
 from tests.scheduler.engine.lab import PATIENCE, Lab, eventually, make_task
-from tests.testbed.docker import Daemon
+from tests.testbed.docker import Daemon, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import tiny_image
 
@@ -69,7 +69,7 @@ async def test_a_daemon_that_hangs_is_noticed(tmp_path: Path, monkeypatch: pytes
 @pytest.fixture(params=[False, True], ids=["plain", "live-restore"])
 def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> Iterator[Daemon]:
     del docker_host  # only where Docker can be had at all
-    own = Daemon(tmp_path / "root", tmp_path / "run", own_network=True, live_restore=request.param)
+    own = Daemon(tmp_path / "root", socket_folder(), own_network=True, live_restore=request.param)
 
     def start() -> str:
         own.start()

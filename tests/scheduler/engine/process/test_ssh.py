@@ -38,7 +38,7 @@ def with_ssh(free_port: int) -> dict[str, Any]:
 def servers(data_dir: Path, task: TaskRef) -> list[int]:
     """Find the servers of a task."""
     folder = str(data_dir / "tasks" / task.name)
-    return [pid for pid in processes_with(folder) if "access.local" in _command(pid)]
+    return [pid for pid in processes_with(folder) if "ssh.runtime.process" in _command(pid)]
 
 
 def _command(pid: int) -> str:
