@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import signal
 import socket
@@ -16,7 +17,7 @@ import pytest
 from pai_scheduler.storage.errors import Problem
 from pai_scheduler.storage.hdfs.storage import UPLOADS, HdfsStorage
 from pai_scheduler.storage.path import StoragePath
-from tests.scheduler.storage.home import Home, Stuck, refuses
+from tests.scheduler.storage.home import Home, refuses
 from tests.testbed.fixtures import provide
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 
@@ -111,14 +112,23 @@ async def test_a_data_node_that_dies_in_an_upload_leaves_nothing_new(
     if overwrite:
         await home.write("file", b"old")
     before = await home.names()
-    pieces = Stuck(*[b"x" * MB] * 8)
+    under_way, dead = asyncio.Event(), asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        for number in itertools.count():
+            if number == 8:
+                under_way.set()
+                await dead.wait()
+            yield b"x" * MB
+
     writing = asyncio.create_task(
-        home.storage.create(home.at("file"), home.user, aiter(pieces), overwrite=overwrite)
+        home.storage.create(home.at("file"), home.user, endless(), overwrite=overwrite)
     )
-    await pieces.reached.wait()
+    await under_way.wait()
     await asyncio.to_thread(pair.stop_datanode)
+    dead.set()
     try:
-        # it is told at once, though its pieces have not ended
+        # it is told though its pieces never end
         with refuses(Problem.UNAVAILABLE):
             await writing
         assert await home.names() == before
