@@ -20,7 +20,7 @@ from pai_scheduler.ssh.keys.job_keys import JobKeys
 
 from .ssh_house import PATIENCE, PORT, House, eventually, run, web_job
 
-GUESSER = Path(__file__).parents[1] / "scheduler" / "gateway" / "guesser.py"
+GUESSER = Path(__file__).parents[1] / "scheduler" / "ssh" / "gateway" / "guesser.py"
 DENIED = "denied"
 
 
