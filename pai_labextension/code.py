@@ -62,7 +62,7 @@ class CodeSubmitter:
         self._url, self._token, self._root = url, token, root
 
     async def plan(self, errand: SubmitRequest, locale: str) -> dict[str, Any]:
-        """Return what would go along and where to; nothing is sent. RefusedError."""
+        """Return what would go along and where to; nothing is sent. CodeRefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
             file, settings = await self._chosen(errand, locale)
@@ -83,7 +83,7 @@ class CodeSubmitter:
         }
 
     async def submit(self, errand: SubmitRequest, locale: str) -> AsyncGenerator[dict[str, Any], None]:
-        """Upload and submit; tell how far it is, then the job. RefusedError."""
+        """Upload and submit; tell how far it is, then the job. CodeRefusedError."""
         latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)

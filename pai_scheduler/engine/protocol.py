@@ -269,4 +269,4 @@ class Engine(Protocol):
         """Measure a running task; None where it does not run."""
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Return where a running task's SSH server listens, started if need be; NoWayInError says why not."""
+        """Return where a running task's SSH server listens, started if need be; or NoSshEndpointError."""

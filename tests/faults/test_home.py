@@ -15,10 +15,10 @@ from .outside import Containers
 
 #: One life ends at each. Docker makes the volume with the container, so there is no point between the two.
 POINTS = (
-    "before Maker._create at-home-0-main-0",
-    "after Maker._create at-home-0-main-0",
-    "after Maker.fill at-home-0-main-0",
-    "after Maker.start at-home-0-main-0",
+    "before ContainerCreator._create at-home-0-main-0",
+    "after ContainerCreator._create at-home-0-main-0",
+    "after ContainerCreator.fill at-home-0-main-0",
+    "after ContainerCreator.start at-home-0-main-0",
 )
 #: It fails where the file is there already.
 ONCE = "set -C; echo mine > /home/me/once && read line < /home/me/once && [ $line = mine ] && echo ran"

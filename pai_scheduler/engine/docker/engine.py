@@ -298,7 +298,7 @@ class DockerEngine:
         return code_dir(code)
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Return where a task's SSH server listens; NoWayInError says why there is none."""
+        """Return where a task's SSH server listens; NoSshEndpointError says why there is none."""
         return await self._ways_in.find(task)
 
     async def usage(self, task: TaskRef) -> Usage | None:

@@ -46,7 +46,7 @@ class ContainerSshServers:
         self._known: dict[str, float] = {}
 
     async def find(self, task: TaskRef) -> SshEndpoint:
-        """Return where a running task's SSH server listens; NoWayInError where none answers."""
+        """Return where a running task's SSH server listens; NoSshEndpointError where none answers."""
         found = await self._show(task)
         if not self._is_local:
             raise NoSshEndpointError(
@@ -89,7 +89,7 @@ class ContainerSshServers:
         return msg("The task was started without an SSH server. Start the job again to have one.")
 
     async def _await_answer(self, found: Mapping[str, Any], way: SshEndpoint) -> None:
-        """Wait for the server of a young task; NoWayInError where none answers."""
+        """Wait for the server of a young task; NoSshEndpointError where none answers."""
         clock = asyncio.get_running_loop().time
         container = str(found["Id"])
         if self._known.get(container, 0.0) > clock():

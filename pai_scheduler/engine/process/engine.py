@@ -286,7 +286,7 @@ class ProcessEngine:
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
-        """Return where a running task's SSH server listens, started if need be; NoWayInError says why not."""
+        """Return where a running task's SSH server listens, started if need be; or NoSshEndpointError."""
         known = self._tasks.get(task)
         if known is None or not known.started or known.ended:
             raise NoSshEndpointError(msg("The task does not run."))

@@ -27,7 +27,7 @@ _Found = int | None
 async def open_way(
     folder: TaskFolder, address: str, in_thread: Callable[[Callable[[], _Found]], Awaitable[_Found]]
 ) -> SshEndpoint:
-    """Return where a running task's server listens, and start it if need be; NoWayInError says why not.
+    """Return where a running task's server listens, and start it if need be; NoSshEndpointError says why not.
 
     `in_thread` runs a short blocking step. The caller asks for one task once at a time.
     """

@@ -53,7 +53,7 @@ class ClientSession:
         self._over = self._revoked = False
 
     async def way(self, agent: str | None = None) -> tuple[TaskServerConnection, TaskTarget]:
-        """Return a connection to the task, made when first needed; NoWayError says why there is none.
+        """Return a connection to the task, made when first needed; or TaskUnreachableError.
 
         `agent`: the path of the agent that the client lends to what is opened.
         """

@@ -55,7 +55,7 @@ class ServiceClient:
         raise UnavailableError(f"login: HTTP {answer.status_code}")
 
     async def open(self, request: OpenRequest) -> TaskTarget:
-        """Ask which task is meant, and how to reach it; RefusedError says why not."""
+        """Ask which task is meant, and how to reach it; ServiceRefusedError says why not."""
         answer = await self._ask("open", request)
         if answer.is_success:
             return cast(TaskTarget, _read(answer))
@@ -64,7 +64,7 @@ class ServiceClient:
         raise UnavailableError(f"open: HTTP {answer.status_code}")
 
     async def note(self, note: Note) -> None:
-        """Have something noted. RefusedError: it never will be."""
+        """Have something noted. ServiceRefusedError: it never will be."""
         answer = await self._ask("note", note)
         if answer.status_code in _REFUSALS:
             raise ServiceRefusedError(f"note: HTTP {answer.status_code}")

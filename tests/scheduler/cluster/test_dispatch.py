@@ -3,7 +3,7 @@ from __future__ import annotations
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatch import Preempt, Start
 from pai_scheduler.cluster.quota import Bound
-from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
+from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
 WHOLE = (VirtualCluster("x", 100),)
@@ -14,28 +14,28 @@ THIRDS = (VirtualCluster("x", 25), VirtualCluster("y", 50), VirtualCluster("z", 
 
 
 def test_who_stays_within_a_guarantee_starts_before_who_borrows_though_it_came_later() -> None:
-    desk = Desk()
-    desk.queue("borrows", gpu(3))
-    desk.queue("within", gpu(2), vc="y")
-    assert desk.decide() == ["+within"]
-    assert desk.end("within") == ["~borrows"]
+    harness = Harness()
+    harness.queue("borrows", gpu(3))
+    harness.queue("within", gpu(2), vc="y")
+    assert harness.decide() == ["+within"]
+    assert harness.end("within") == ["~borrows"]
 
 
 def test_within_a_virtual_cluster_nobody_waits_for_who_does_not_fit() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.queue("large", gpu(5))
-    desk.queue("small", gpu(1))
-    assert desk.decide() == ["+small"]
+    harness = Harness(clusters=WHOLE)
+    harness.queue("large", gpu(5))
+    harness.queue("small", gpu(1))
+    assert harness.decide() == ["+small"]
 
 
 def test_a_start_gives_each_task_its_place_in_the_order_of_the_gang() -> None:
-    desk = Desk(gpu_node("a", 1), gpu_node("b", 3), clusters=WHOLE)
-    desk.queue("j", gpu(1), gpu(3), make_demand(1))
-    (decision,) = desk.dispatcher.decide(7)
+    harness = Harness(gpu_node("a", 1), gpu_node("b", 3), clusters=WHOLE)
+    harness.queue("j", gpu(1), gpu(3), make_demand(1))
+    (decision,) = harness.dispatcher.decide(7)
     assert isinstance(decision, Start)
     first, second, _ = decision.assignments
     assert (first, second) == (on("a", 0), on("b", 0, 1, 2))
-    holding = desk.dispatcher.holdings["j"]
+    holding = harness.dispatcher.holdings["j"]
     assert (holding.since, holding.user, holding.virtual_cluster, holding.preemptible) == (
         7,
         "alice",
@@ -46,494 +46,494 @@ def test_a_start_gives_each_task_its_place_in_the_order_of_the_gang() -> None:
 
 
 def test_what_was_decided_is_not_decided_again() -> None:
-    desk = Desk()
-    assert desk.wait("j", gpu(1)) == ["+j"]
-    assert desk.decide() == []
+    harness = Harness()
+    assert harness.wait("j", gpu(1)) == ["+j"]
+    assert harness.decide() == []
 
 
 def test_of_two_who_may_have_what_is_left_of_a_guarantee_the_first_has_it() -> None:
-    desk = Desk()
-    desk.queue("first", gpu(2))
-    desk.queue("second", gpu(1))
-    assert desk.decide() == ["+first", "~second"]
+    harness = Harness()
+    harness.queue("first", gpu(2))
+    harness.queue("second", gpu(1))
+    assert harness.decide() == ["+first", "~second"]
 
 
 def test_a_job_without_a_type_borrows_the_other_type_and_stops_nobody() -> None:
-    desk = Desk(gpu_node(gpus=2, K80=2))
-    desk.hold("x1", (gpu(2, "K80"), on("a", 2, 3)))  # borrows one
-    desk.hold("y1", (gpu(1, "P100"), on("a", 0)), vc="y")
-    assert desk.wait("any", gpu(1), vc="y") == ["~any"]
+    harness = Harness(gpu_node(gpus=2, K80=2))
+    harness.hold("x1", (gpu(2, "K80"), on("a", 2, 3)))  # borrows one
+    harness.hold("y1", (gpu(1, "P100"), on("a", 0)), vc="y")
+    assert harness.wait("any", gpu(1), vc="y") == ["~any"]
 
 
 def test_a_job_of_a_type_takes_back_what_is_guaranteed_of_it() -> None:
-    desk = Desk(gpu_node(gpus=2, K80=2))
-    desk.hold("x0", (gpu(1, "K80"), on("a", 2)))
-    desk.hold("x1", (gpu(1, "K80"), on("a", 3)))
-    desk.hold("y1", (gpu(1, "P100"), on("a", 0)), vc="y")
-    assert desk.wait("typed", gpu(1, "K80"), vc="y") == ["-x1"]
-    assert desk.wait("any", gpu(1), vc="x") == ["+any"]
+    harness = Harness(gpu_node(gpus=2, K80=2))
+    harness.hold("x0", (gpu(1, "K80"), on("a", 2)))
+    harness.hold("x1", (gpu(1, "K80"), on("a", 3)))
+    harness.hold("y1", (gpu(1, "P100"), on("a", 0)), vc="y")
+    assert harness.wait("typed", gpu(1, "K80"), vc="y") == ["-x1"]
+    assert harness.wait("any", gpu(1), vc="x") == ["+any"]
 
 
 def test_a_job_without_a_type_stops_borrowers_where_nothing_is_free() -> None:
-    desk = Desk(gpu_node(gpus=2, K80=2))
-    desk.hold("x1", (gpu(2, "P100"), on("a", 0, 1)))
-    desk.hold("x2", (gpu(2, "K80"), on("a", 2, 3)))
-    assert desk.wait("any", gpu(1), vc="y") == ["-x2"]
+    harness = Harness(gpu_node(gpus=2, K80=2))
+    harness.hold("x1", (gpu(2, "P100"), on("a", 0, 1)))
+    harness.hold("x2", (gpu(2, "K80"), on("a", 2, 3)))
+    assert harness.wait("any", gpu(1), vc="y") == ["-x2"]
 
 
 def test_what_must_not_be_stopped_for_others_never_borrows_and_does_not_stop_them_for_that() -> None:
-    desk = Desk()
-    assert desk.wait("sure", gpu(3), preemptible=False) == []
-    assert desk.wait("other", gpu(2), preemptible=False) == ["+other"]
-    assert desk.wait("more", gpu(1), preemptible=False) == []
+    harness = Harness()
+    assert harness.wait("sure", gpu(3), preemptible=False) == []
+    assert harness.wait("other", gpu(2), preemptible=False) == ["+other"]
+    assert harness.wait("more", gpu(1), preemptible=False) == []
 
 
 def test_what_must_not_be_stopped_does_not_borrow_another_type_but_has_its_own_freed() -> None:
-    desk = Desk(gpu_node(gpus=2, K80=2))
-    desk.hold("x0", (gpu(1, "K80"), on("a", 2)))
-    desk.hold("x1", (gpu(1, "K80"), on("a", 3)))
-    desk.hold("y0", (gpu(1, "P100"), on("a", 0)), vc="y")
-    assert desk.wait("sure", gpu(1), vc="y", preemptible=False) == ["-x1"]
+    harness = Harness(gpu_node(gpus=2, K80=2))
+    harness.hold("x0", (gpu(1, "K80"), on("a", 2)))
+    harness.hold("x1", (gpu(1, "K80"), on("a", 3)))
+    harness.hold("y0", (gpu(1, "P100"), on("a", 0)), vc="y")
+    assert harness.wait("sure", gpu(1), vc="y", preemptible=False) == ["-x1"]
 
 
 def test_a_start_beyond_a_guarantee_goes_to_the_maximum_and_no_further() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 25, 75), VirtualCluster("y", 75)])
-    assert desk.wait("too much", gpu(4)) == []
-    assert desk.wait("as much", gpu(3)) == ["~as much"]
-    assert desk.wait("more", gpu(1)) == []
+    harness = Harness(clusters=[VirtualCluster("x", 25, 75), VirtualCluster("y", 75)])
+    assert harness.wait("too much", gpu(4)) == []
+    assert harness.wait("as much", gpu(3)) == ["~as much"]
+    assert harness.wait("more", gpu(1)) == []
 
 
 # -- victims
 
 
 def test_the_youngest_are_stopped_and_no_more_than_are_needed() -> None:
-    desk = Desk()
+    harness = Harness()
     for number in range(4):
-        desk.hold(f"x{number}", (gpu(), on("a", number)))
-    desk.queue("wants", gpu(1), vc="y")
-    (decision,) = desk.dispatcher.decide(9)
+        harness.hold(f"x{number}", (gpu(), on("a", number)))
+    harness.queue("wants", gpu(1), vc="y")
+    (decision,) = harness.dispatcher.decide(9)
     assert decision == Preempt(["x3"], "wants")
-    assert desk.decide() == []
-    assert desk.wait("more", gpu(1), vc="y") == ["-x2"]
-    assert desk.wait("too much", gpu(1), vc="y") == []
+    assert harness.decide() == []
+    assert harness.wait("more", gpu(1), vc="y") == ["-x2"]
+    assert harness.wait("too much", gpu(1), vc="y") == []
 
 
 def test_of_equally_young_ones_always_the_same_is_stopped() -> None:
     for order in ("abcd", "dcba"):
-        desk = Desk()
+        harness = Harness()
         for number, name in enumerate(order):
-            desk.hold(name, (gpu(), on("a", number)))
-            desk.dispatcher.holdings[name].since = 5
-        assert desk.wait("wants", gpu(1), vc="y") == ["-c"]
+            harness.hold(name, (gpu(), on("a", number)))
+            harness.dispatcher.holdings[name].since = 5
+        assert harness.wait("wants", gpu(1), vc="y") == ["-c"]
 
 
 def test_a_younger_one_that_does_not_help_is_left_alone() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
-    desk.hold("old", (gpu(), on("b", 0)))
-    desk.hold("helps", (gpu(2), on("a", 0, 1)))
-    desk.hold("young", (gpu(), on("b", 1)))
-    assert desk.wait("wants", gpu(2), vc="y") == ["-helps"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
+    harness.hold("old", (gpu(), on("b", 0)))
+    harness.hold("helps", (gpu(2), on("a", 0, 1)))
+    harness.hold("young", (gpu(), on("b", 1)))
+    assert harness.wait("wants", gpu(2), vc="y") == ["-helps"]
 
 
 def test_nobody_is_stopped_where_all_of_them_would_not_do() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
-    desk.hold("x0", (gpu(), on("a", 0)), preemptible=False)
-    desk.hold("x1", (gpu(), on("b", 0)), preemptible=False)
-    desk.hold("x2", (gpu(), on("a", 1)))
-    desk.hold("x3", (gpu(), on("b", 1)))
-    assert desk.wait("wants", gpu(2), vc="y") == []
-    assert desk.wait("spread", gpu(), gpu(), vc="y") == ["-x3", "-x2"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
+    harness.hold("x0", (gpu(), on("a", 0)), preemptible=False)
+    harness.hold("x1", (gpu(), on("b", 0)), preemptible=False)
+    harness.hold("x2", (gpu(), on("a", 1)))
+    harness.hold("x3", (gpu(), on("b", 1)))
+    assert harness.wait("wants", gpu(2), vc="y") == []
+    assert harness.wait("spread", gpu(), gpu(), vc="y") == ["-x3", "-x2"]
 
 
 def test_a_job_stops_nobody_of_its_own_virtual_cluster() -> None:
-    desk = Desk(clusters=THIRDS)
-    desk.hold("x0", (gpu(2), on("a", 0, 1)))
-    desk.hold("y0", (gpu(2), on("a", 2, 3)), vc="y")
-    desk.end("x0")
-    desk.hold("y1", (gpu(1), on("a", 0)), vc="y")
-    desk.hold("z0", (gpu(1), on("a", 1)), vc="z")
-    assert desk.wait("own", gpu(1), vc="y") == []
-    assert desk.wait("other", gpu(1), vc="x") == ["-y1"]
+    harness = Harness(clusters=THIRDS)
+    harness.hold("x0", (gpu(2), on("a", 0, 1)))
+    harness.hold("y0", (gpu(2), on("a", 2, 3)), vc="y")
+    harness.end("x0")
+    harness.hold("y1", (gpu(1), on("a", 0)), vc="y")
+    harness.hold("z0", (gpu(1), on("a", 1)), vc="z")
+    assert harness.wait("own", gpu(1), vc="y") == []
+    assert harness.wait("other", gpu(1), vc="x") == ["-y1"]
 
 
 def test_a_job_stops_nobody_of_its_own_virtual_cluster_for_another_resource_either() -> None:
-    desk = Desk(gpu_node(gpus=2, K80=2))
-    desk.hold("x0", (gpu(1, "K80", cpus=20), on("a", 2)))
-    desk.hold("x1", (gpu(1, "K80", cpus=20), on("a", 3)))  # borrows a K80, with the cores that are lacking
-    desk.hold("y0", (make_demand(55), on("a")), vc="y", preemptible=False)
-    assert desk.wait("own", gpu(1, "P100", cpus=10)) == []
+    harness = Harness(gpu_node(gpus=2, K80=2))
+    harness.hold("x0", (gpu(1, "K80", cpus=20), on("a", 2)))
+    harness.hold("x1", (gpu(1, "K80", cpus=20), on("a", 3)))  # borrows a K80, with the cores that are lacking
+    harness.hold("y0", (make_demand(55), on("a")), vc="y", preemptible=False)
+    assert harness.wait("own", gpu(1, "P100", cpus=10)) == []
 
 
 def test_of_equally_young_ones_of_several_virtual_clusters_always_the_same_is_stopped() -> None:
     for order in ("xz", "zx"):
-        desk = Desk(clusters=THIRDS)
+        harness = Harness(clusters=THIRDS)
         for number, name in enumerate(order):
-            desk.hold(f"old {name}", (gpu(), on("a", 2 * number)), vc=name)
-            desk.hold(f"young {name}", (gpu(), on("a", 2 * number + 1)), vc=name)
-            desk.dispatcher.holdings[f"young {name}"].since = 9
-        assert desk.wait("wants", gpu(1), vc="y") == ["-young x"]
+            harness.hold(f"old {name}", (gpu(), on("a", 2 * number)), vc=name)
+            harness.hold(f"young {name}", (gpu(), on("a", 2 * number + 1)), vc=name)
+            harness.dispatcher.holdings[f"young {name}"].since = 9
+        assert harness.wait("wants", gpu(1), vc="y") == ["-young x"]
 
 
 def test_what_must_not_be_stopped_counts_first_against_a_guarantee() -> None:
-    desk = Desk()
-    desk.hold("old", (gpu(2), on("a", 0, 1)))
-    desk.hold("sure", (gpu(2), on("a", 2, 3)), preemptible=False)
-    assert [holding.job_id for holding in desk.dispatcher.borrowing("x")] == ["old"]
-    assert desk.wait("wants", gpu(1), vc="y") == ["-old"]
+    harness = Harness()
+    harness.hold("old", (gpu(2), on("a", 0, 1)))
+    harness.hold("sure", (gpu(2), on("a", 2, 3)), preemptible=False)
+    assert [holding.job_id for holding in harness.dispatcher.borrowing("x")] == ["old"]
+    assert harness.wait("wants", gpu(1), vc="y") == ["-old"]
 
 
 def test_who_stays_within_the_guarantee_beside_the_older_does_not_borrow() -> None:
-    desk = Desk()
-    desk.hold("first", (gpu(1), on("a", 0)))
-    desk.hold("large", (gpu(2), on("a", 1, 2)))
-    desk.hold("last", (gpu(1), on("a", 3)))
+    harness = Harness()
+    harness.hold("first", (gpu(1), on("a", 0)))
+    harness.hold("large", (gpu(2), on("a", 1, 2)))
+    harness.hold("last", (gpu(1), on("a", 3)))
     # one and two are too many, one and the last are not
-    assert [holding.job_id for holding in desk.dispatcher.borrowing("x")] == ["large"]
+    assert [holding.job_id for holding in harness.dispatcher.borrowing("x")] == ["large"]
 
 
 def test_nobody_borrows_where_everything_is_guaranteed() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.hold("all", (gpu(4), on("a", 0, 1, 2, 3)))
-    assert desk.dispatcher.borrowing("x") == []
-    assert desk.dispatcher.borrowing("y") == []
+    harness = Harness(clusters=WHOLE)
+    harness.hold("all", (gpu(4), on("a", 0, 1, 2, 3)))
+    assert harness.dispatcher.borrowing("x") == []
+    assert harness.dispatcher.borrowing("y") == []
 
 
 def test_jobs_of_a_virtual_cluster_that_is_gone_all_borrow() -> None:
-    desk = Desk()
-    desk.hold("j", (gpu(1), on("a", 0)), vc="gone")
-    desk.hold("rest", (gpu(3), on("a", 1, 2, 3)), vc="x")
-    assert [holding.job_id for holding in desk.dispatcher.borrowing("gone")] == ["j"]
-    assert desk.wait("wants", gpu(1), vc="y") == ["-rest"]
+    harness = Harness()
+    harness.hold("j", (gpu(1), on("a", 0)), vc="gone")
+    harness.hold("rest", (gpu(3), on("a", 1, 2, 3)), vc="x")
+    assert [holding.job_id for holding in harness.dispatcher.borrowing("gone")] == ["j"]
+    assert harness.wait("wants", gpu(1), vc="y") == ["-rest"]
 
 
 def test_whoever_is_ending_anyway_is_waited_for_before_anybody_is_stopped() -> None:
-    desk = Desk()
-    desk.hold("ends", (gpu(1), on("a", 0)))
-    desk.hold("x1", (gpu(1), on("a", 1)))
-    desk.hold("x2", (gpu(1), on("a", 2)))
-    desk.hold("x3", (gpu(1), on("a", 3)))
-    desk.dispatcher.ending("ends")
-    assert desk.wait("wants", gpu(1), vc="y") == []
-    assert desk.awaited("wants") == {"ends"}
-    assert desk.wait("small", gpu(1)) == []
-    assert desk.end("ends") == ["+wants"]
+    harness = Harness()
+    harness.hold("ends", (gpu(1), on("a", 0)))
+    harness.hold("x1", (gpu(1), on("a", 1)))
+    harness.hold("x2", (gpu(1), on("a", 2)))
+    harness.hold("x3", (gpu(1), on("a", 3)))
+    harness.dispatcher.ending("ends")
+    assert harness.wait("wants", gpu(1), vc="y") == []
+    assert harness.awaited("wants") == {"ends"}
+    assert harness.wait("small", gpu(1)) == []
+    assert harness.end("ends") == ["+wants"]
 
 
 def test_who_ends_for_other_reasons_makes_nobody_next_where_nobody_borrows() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
-    desk.hold("once preempted", (gpu(), on("a", 1)), ending=True, preempted=True)
-    desk.end("once preempted")
-    desk.hold("x0", (gpu(), on("a", 0)))
-    desk.hold("x1", (gpu(), on("b", 0)))
-    desk.dispatcher.ending("x0")
-    assert desk.wait("wants", gpu(2), vc="y") == []
-    assert desk.claimed() == []
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
+    harness.hold("once preempted", (gpu(), on("a", 1)), ending=True, preempted=True)
+    harness.end("once preempted")
+    harness.hold("x0", (gpu(), on("a", 0)))
+    harness.hold("x1", (gpu(), on("b", 0)))
+    harness.dispatcher.ending("x0")
+    assert harness.wait("wants", gpu(2), vc="y") == []
+    assert harness.claimed() == []
 
 
 def test_what_was_being_freed_for_a_job_that_leaves_is_kept_for_the_next() -> None:
-    desk = Desk()
-    desk.hold("x0", (gpu(2), on("a", 0, 1)))
-    desk.hold("x1", (gpu(2), on("a", 2, 3)))
-    assert desk.wait("wants", gpu(2), vc="y") == ["-x1"]
-    desk.leave("wants")
-    assert desk.wait("next", gpu(1), vc="y") == []
-    assert desk.awaited("next") == {"x1"}
+    harness = Harness()
+    harness.hold("x0", (gpu(2), on("a", 0, 1)))
+    harness.hold("x1", (gpu(2), on("a", 2, 3)))
+    assert harness.wait("wants", gpu(2), vc="y") == ["-x1"]
+    harness.leave("wants")
+    assert harness.wait("next", gpu(1), vc="y") == []
+    assert harness.awaited("next") == {"x1"}
 
 
 def test_what_is_being_freed_is_kept_for_the_job_it_is_freed_for_also_from_higher_priorities() -> None:
-    desk = Desk()
-    desk.hold("x0", (gpu(2), on("a", 0, 1)))
-    desk.hold("x1", (gpu(1), on("a", 2)))
-    desk.hold("x2", (gpu(1), on("a", 3)))
-    assert desk.wait("wants", gpu(2), vc="y") == ["-x2", "-x1"]
-    assert desk.wait("urgent", gpu(1), vc="y", priority=50) == []
-    assert desk.end("x2") == []
-    assert desk.end("x1") == ["+wants"]
+    harness = Harness()
+    harness.hold("x0", (gpu(2), on("a", 0, 1)))
+    harness.hold("x1", (gpu(1), on("a", 2)))
+    harness.hold("x2", (gpu(1), on("a", 3)))
+    assert harness.wait("wants", gpu(2), vc="y") == ["-x2", "-x1"]
+    assert harness.wait("urgent", gpu(1), vc="y", priority=50) == []
+    assert harness.end("x2") == []
+    assert harness.end("x1") == ["+wants"]
 
 
 def test_after_a_restart_the_same_job_gets_what_was_being_freed_and_nobody_else_is_stopped() -> None:
-    desk = Desk()
-    desk.hold("x0", (gpu(1), on("a", 0)))
-    desk.hold("x1", (gpu(1), on("a", 1)))
-    desk.hold("x2", (gpu(1), on("a", 2)), ending=True, preempted=True)
-    desk.hold("x3", (gpu(1), on("a", 3)), ending=True, preempted=True)
-    desk.queue("wants", gpu(2), vc="y")
-    assert desk.decide() == []
-    assert desk.awaited("wants") == {"x2", "x3"}
-    assert desk.end("x2") == []
-    assert desk.end("x3") == ["+wants"]
+    harness = Harness()
+    harness.hold("x0", (gpu(1), on("a", 0)))
+    harness.hold("x1", (gpu(1), on("a", 1)))
+    harness.hold("x2", (gpu(1), on("a", 2)), ending=True, preempted=True)
+    harness.hold("x3", (gpu(1), on("a", 3)), ending=True, preempted=True)
+    harness.queue("wants", gpu(2), vc="y")
+    assert harness.decide() == []
+    assert harness.awaited("wants") == {"x2", "x3"}
+    assert harness.end("x2") == []
+    assert harness.end("x3") == ["+wants"]
 
 
 def test_after_a_restart_who_was_overtaken_too_often_is_still_due() -> None:
-    desk = Desk(clusters=WHOLE, limit=3)
-    desk.hold("r", (gpu(3), on("a", 0, 1, 2)))
-    desk.queue("not yet", gpu(3), overtaken=2)
-    desk.queue("due", gpu(4), overtaken=3)
-    assert desk.decide() == []
-    assert desk.claimed() == ["due"]
+    harness = Harness(clusters=WHOLE, limit=3)
+    harness.hold("r", (gpu(3), on("a", 0, 1, 2)))
+    harness.queue("not yet", gpu(3), overtaken=2)
+    harness.queue("due", gpu(4), overtaken=3)
+    assert harness.decide() == []
+    assert harness.claimed() == ["due"]
 
 
 def test_who_has_no_task_any_more_holds_nothing() -> None:
-    desk = Desk()
-    desk.hold("nothing")
-    assert not desk.dispatcher.holdings
-    desk.dispatcher.ending("nothing")
-    desk.dispatcher.expect("nothing", 5)
+    harness = Harness()
+    harness.hold("nothing")
+    assert not harness.dispatcher.holdings
+    harness.dispatcher.ending("nothing")
+    harness.dispatcher.expect("nothing", 5)
 
 
 # -- what happens to whom
 
 
 def test_what_a_task_held_is_free_while_the_others_of_its_gang_still_run() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.hold("gang", (gpu(2), on("a", 0, 1)), (gpu(2), on("a", 2, 3)))
-    desk.wait("waits", gpu(2))
-    desk.dispatcher.release("gang", 1)
-    assert desk.decide() == ["+waits"]
-    assert desk.dispatcher.holdings["gang"].amounts["gpu:P100"] == 2
-    desk.end("gang", "waits")
-    assert not desk.dispatcher.holdings
-    assert desk.dispatcher.quota_accounting.used("x") == {}
+    harness = Harness(clusters=WHOLE)
+    harness.hold("gang", (gpu(2), on("a", 0, 1)), (gpu(2), on("a", 2, 3)))
+    harness.wait("waits", gpu(2))
+    harness.dispatcher.release("gang", 1)
+    assert harness.decide() == ["+waits"]
+    assert harness.dispatcher.holdings["gang"].amounts["gpu:P100"] == 2
+    harness.end("gang", "waits")
+    assert not harness.dispatcher.holdings
+    assert harness.dispatcher.quota_accounting.used("x") == {}
 
 
 def test_somebody_of_another_virtual_cluster_has_what_becomes_free() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2))
-    desk.hold("y0", (gpu(2), on("a", 0, 1)), vc="y")
-    desk.hold("x0", (gpu(2), on("b", 0, 1)))
-    assert desk.wait("more", gpu(2), vc="x") == []
-    assert desk.end("y0") == ["~more"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
+    harness.hold("y0", (gpu(2), on("a", 0, 1)), vc="y")
+    harness.hold("x0", (gpu(2), on("b", 0, 1)))
+    assert harness.wait("more", gpu(2), vc="x") == []
+    assert harness.end("y0") == ["~more"]
 
 
 def test_a_gang_starts_when_one_of_its_tasks_has_room_and_the_others_had_it() -> None:
-    desk = Desk(make_node("a", 10, gpus={"P100": 1}), make_node("b", 100))
-    desk.hold("y0", (gpu(1), on("a", 0)), vc="y")
-    assert desk.wait("gang", gpu(1), make_demand(60)) == []
-    assert desk.end("y0") == ["~gang"]
+    harness = Harness(make_node("a", 10, gpus={"P100": 1}), make_node("b", 100))
+    harness.hold("y0", (gpu(1), on("a", 0)), vc="y")
+    assert harness.wait("gang", gpu(1), make_demand(60)) == []
+    assert harness.end("y0") == ["~gang"]
 
 
 def test_with_more_nodes_more_is_guaranteed() -> None:
-    desk = Desk()
-    assert desk.wait("waits", gpu(3), preemptible=False) == []
-    desk.dispatcher.set_nodes([gpu_node("a"), gpu_node("b")])
-    assert desk.decide() == ["+waits"]
+    harness = Harness()
+    assert harness.wait("waits", gpu(3), preemptible=False) == []
+    harness.dispatcher.set_nodes([gpu_node("a"), gpu_node("b")])
+    assert harness.decide() == ["+waits"]
 
 
 def test_a_limit_that_is_freed_lets_somebody_start_elsewhere() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), clusters=[VirtualCluster("x", 50, 50)])
-    desk.hold("on a", (gpu(2), on("a", 0, 1)))
-    desk.wait("waits", gpu(2))
-    desk.dispatcher.set_nodes([make_node("a", 8), gpu_node("b", 2), gpu_node("c", 2)])
-    assert desk.decide() == []
-    assert desk.end("on a") == ["+waits"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=[VirtualCluster("x", 50, 50)])
+    harness.hold("on a", (gpu(2), on("a", 0, 1)))
+    harness.wait("waits", gpu(2))
+    harness.dispatcher.set_nodes([make_node("a", 8), gpu_node("b", 2), gpu_node("c", 2)])
+    assert harness.decide() == []
+    assert harness.end("on a") == ["+waits"]
 
 
 def test_what_becomes_free_beside_a_borrower_makes_its_end_worth_while() -> None:
-    desk = Desk(gpu_node("a", 4), gpu_node("b", 4), clusters=THIRDS)
-    desk.hold("z0", (gpu(2), on("a", 0, 1)), vc="z")
-    desk.hold("x0", (gpu(2), on("b", 0, 1)))
-    desk.hold("x1", (gpu(2), on("a", 2, 3)))
-    assert desk.wait("wants", gpu(4), vc="y") == []
-    assert desk.end("z0") == ["-x1"]
-    assert desk.end("x1") == ["+wants"]
+    harness = Harness(gpu_node("a", 4), gpu_node("b", 4), clusters=THIRDS)
+    harness.hold("z0", (gpu(2), on("a", 0, 1)), vc="z")
+    harness.hold("x0", (gpu(2), on("b", 0, 1)))
+    harness.hold("x1", (gpu(2), on("a", 2, 3)))
+    assert harness.wait("wants", gpu(4), vc="y") == []
+    assert harness.end("z0") == ["-x1"]
+    assert harness.end("x1") == ["+wants"]
 
 
 def test_a_port_that_all_nodes_share_lets_somebody_start_on_another_node() -> None:
-    desk = Desk(make_node("a", 1), make_node("b", 50), shares_host_ports=True)
-    desk.hold("y0", (make_demand(1), on("a", ports={"web": (80,)})), vc="y")
-    assert desk.wait("waits", make_demand(4, ports=[port(80)])) == []
-    assert desk.end("y0") == ["+waits"]
-    assert desk.nodes_of("waits") == ["b"]
+    harness = Harness(make_node("a", 1), make_node("b", 50), shares_host_ports=True)
+    harness.hold("y0", (make_demand(1), on("a", ports={"web": (80,)})), vc="y")
+    assert harness.wait("waits", make_demand(4, ports=[port(80)])) == []
+    assert harness.end("y0") == ["+waits"]
+    assert harness.nodes_of("waits") == ["b"]
 
 
 def test_tasks_whose_nodes_share_no_ports_may_have_the_same() -> None:
-    desk = Desk(make_node("a", 50))
-    desk.hold("y0", (make_demand(1), on("a", ports={"web": (80,)})), vc="y")
-    assert desk.wait("also", make_demand(4, ports=[port(80)])) == ["+also"]
+    harness = Harness(make_node("a", 50))
+    harness.hold("y0", (make_demand(1), on("a", ports={"web": (80,)})), vc="y")
+    assert harness.wait("also", make_demand(4, ports=[port(80)])) == ["+also"]
 
 
 def test_a_job_that_leaves_is_gone_and_may_be_unknown() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.hold("r", (gpu(4), on("a", 0, 1, 2, 3)))
-    desk.wait("j", gpu(1))
-    assert desk.leave("j") == []
-    assert desk.leave("j") == []
-    assert desk.end("r") == []
-    assert "j" not in desk.dispatcher.queue
+    harness = Harness(clusters=WHOLE)
+    harness.hold("r", (gpu(4), on("a", 0, 1, 2, 3)))
+    harness.wait("j", gpu(1))
+    assert harness.leave("j") == []
+    assert harness.leave("j") == []
+    assert harness.end("r") == []
+    assert "j" not in harness.dispatcher.queue
 
 
 def test_another_rank_lets_a_job_start_first_and_keeps_how_often_it_was_overtaken() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.hold("r", (gpu(4), on("a", 0, 1, 2, 3)))
-    desk.queue("first", gpu(4))
-    desk.queue("second", gpu(3), overtaken=7)
-    desk.decide()
-    desk.dispatcher.rerank("second", (0, 0))
-    assert desk.dispatcher.queue.overtaken("second") == 7
-    assert desk.end("r") == ["+second"]
+    harness = Harness(clusters=WHOLE)
+    harness.hold("r", (gpu(4), on("a", 0, 1, 2, 3)))
+    harness.queue("first", gpu(4))
+    harness.queue("second", gpu(3), overtaken=7)
+    harness.decide()
+    harness.dispatcher.rerank("second", (0, 0))
+    assert harness.dispatcher.queue.overtaken("second") == 7
+    assert harness.end("r") == ["+second"]
 
 
 def test_another_rank_costs_a_job_its_claim_and_it_finds_another() -> None:
-    desk = Desk(clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
-    desk.wait("large", gpu(3))
-    desk.wait("second", gpu(3, cpus=2))
-    assert desk.claimed() == ["large", "second"]
-    desk.dispatcher.rerank("large", (1, 99))
-    desk.decide()
-    assert desk.claimed() == ["second", "large"]
-    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 8
-    assert desk.end("r") == ["+second"]
+    harness = Harness(clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
+    harness.wait("large", gpu(3))
+    harness.wait("second", gpu(3, cpus=2))
+    assert harness.claimed() == ["large", "second"]
+    harness.dispatcher.rerank("large", (1, 99))
+    harness.decide()
+    assert harness.claimed() == ["second", "large"]
+    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 8
+    assert harness.end("r") == ["+second"]
 
 
 def test_another_rank_gives_what_was_kept_for_a_job_to_those_that_are_before_it_now() -> None:
-    desk = Desk(clusters=WHOLE)
-    desk.hold("r", (gpu(1), on("a", 0)))
-    desk.queue("large", gpu(4), overtaken=100)
-    assert desk.decide() == []
-    assert desk.wait("small", gpu(1)) == []
-    desk.dispatcher.rerank("large", (1, 99))
-    assert desk.decide() == ["+small"]
-    assert desk.claimed() == ["large"]
+    harness = Harness(clusters=WHOLE)
+    harness.hold("r", (gpu(1), on("a", 0)))
+    harness.queue("large", gpu(4), overtaken=100)
+    assert harness.decide() == []
+    assert harness.wait("small", gpu(1)) == []
+    harness.dispatcher.rerank("large", (1, 99))
+    assert harness.decide() == ["+small"]
+    assert harness.claimed() == ["large"]
 
 
 # -- overtaking
 
 
 def test_a_gang_is_overtaken_so_often_and_then_no_more() -> None:
-    desk = Desk(clusters=WHOLE, limit=2)
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
-    desk.wait("large", gpu(4))
-    assert [desk.wait(name, gpu(1)) for name in ("s1", "s2", "s3")] == [["+s1"], ["+s2"], []]
-    assert desk.claimed() == ["large"]
-    assert desk.end("s1", "s2") == []
-    assert desk.end("r") == ["+large"]
+    harness = Harness(clusters=WHOLE, limit=2)
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
+    harness.wait("large", gpu(4))
+    assert [harness.wait(name, gpu(1)) for name in ("s1", "s2", "s3")] == [["+s1"], ["+s2"], []]
+    assert harness.claimed() == ["large"]
+    assert harness.end("s1", "s2") == []
+    assert harness.end("r") == ["+large"]
 
 
 def test_who_comes_first_by_priority_overtakes_nobody() -> None:
-    desk = Desk(clusters=WHOLE, limit=1)
-    desk.hold("r", (gpu(1), on("a", 0)))
-    desk.wait("large", gpu(4))
-    assert desk.wait("urgent", gpu(1), priority=1) == ["+urgent"]
-    assert desk.claimed() == []
-    assert desk.wait("later", gpu(1)) == ["+later"]
-    assert desk.claimed() == ["large"]
+    harness = Harness(clusters=WHOLE, limit=1)
+    harness.hold("r", (gpu(1), on("a", 0)))
+    harness.wait("large", gpu(4))
+    assert harness.wait("urgent", gpu(1), priority=1) == ["+urgent"]
+    assert harness.claimed() == []
+    assert harness.wait("later", gpu(1)) == ["+later"]
+    assert harness.claimed() == ["large"]
 
 
 def test_who_borrows_is_not_overtaken_by_who_stays_within_a_guarantee_but_by_who_borrows_too() -> None:
-    desk = Desk(gpu_node(gpus=8), limit=1)
-    desk.hold("y0", (gpu(4), on("a", 0, 1, 2, 3)), vc="y")
-    assert desk.wait("large", gpu(5), vc="y") == []
-    assert desk.wait("within", gpu(3)) == ["+within"]
-    assert desk.claimed() == []
-    assert desk.dispatcher.queue.overtaken("large") == 0
-    desk.end("within")
-    desk.hold("x0", (gpu(4), on("a", 4, 5, 6, 7)))
-    desk.dispatcher.set_nodes([gpu_node(gpus=9)])
-    assert desk.wait("borrows", gpu(1)) == ["~borrows"]
-    assert desk.claimed() == ["large"]
+    harness = Harness(gpu_node(gpus=8), limit=1)
+    harness.hold("y0", (gpu(4), on("a", 0, 1, 2, 3)), vc="y")
+    assert harness.wait("large", gpu(5), vc="y") == []
+    assert harness.wait("within", gpu(3)) == ["+within"]
+    assert harness.claimed() == []
+    assert harness.dispatcher.queue.overtaken("large") == 0
+    harness.end("within")
+    harness.hold("x0", (gpu(4), on("a", 4, 5, 6, 7)))
+    harness.dispatcher.set_nodes([gpu_node(gpus=9)])
+    assert harness.wait("borrows", gpu(1)) == ["~borrows"]
+    assert harness.claimed() == ["large"]
 
 
 def test_for_what_must_not_borrow_and_would_have_to_nothing_is_kept() -> None:
-    desk = Desk(limit=0)
-    assert desk.wait("sure", gpu(3), preemptible=False) == []
-    assert desk.claimed() == []
-    assert desk.wait("other", gpu(4)) == ["~other"]
+    harness = Harness(limit=0)
+    assert harness.wait("sure", gpu(3), preemptible=False) == []
+    assert harness.claimed() == []
+    assert harness.wait("other", gpu(4)) == ["~other"]
 
 
 def test_for_what_can_never_fit_nothing_is_kept_until_there_is_more() -> None:
-    desk = Desk(clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(1), on("a", 0)))
-    assert desk.wait("huge", gpu(5)) == []
-    assert desk.wait("small", gpu(3)) == ["+small"]
-    assert desk.claimed() == []
-    desk.dispatcher.set_nodes([gpu_node("a"), gpu_node("b", 5, K80=1)])
-    assert desk.decide() == ["+huge"]
+    harness = Harness(clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(1), on("a", 0)))
+    assert harness.wait("huge", gpu(5)) == []
+    assert harness.wait("small", gpu(3)) == ["+small"]
+    assert harness.claimed() == []
+    harness.dispatcher.set_nodes([gpu_node("a"), gpu_node("b", 5, K80=1)])
+    assert harness.decide() == ["+huge"]
 
 
 def test_what_never_fitted_is_looked_at_again_when_nodes_or_shares_change() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
-    desk.hold("r", (gpu(1), on("a", 0)), vc="y")
-    desk.wait("large", gpu(4))
-    assert desk.claimed() == []
-    desk.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
-    desk.decide()
-    assert desk.claimed() == ["large"]
-    assert desk.end("r") == ["~large"]
+    harness = Harness(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
+    harness.hold("r", (gpu(1), on("a", 0)), vc="y")
+    harness.wait("large", gpu(4))
+    assert harness.claimed() == []
+    harness.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
+    harness.decide()
+    assert harness.claimed() == ["large"]
+    assert harness.end("r") == ["~large"]
 
 
 def test_of_all_who_may_end_those_are_awaited_that_are_expected_to_end_first() -> None:
-    desk = Desk(clusters=WHOLE, limit=0)
+    harness = Harness(clusters=WHOLE, limit=0)
     for number in range(4):
-        desk.hold(f"r{number}", (gpu(), on("a", number)), preemptible=number > 0)
-    desk.dispatcher.expect("r0", 10)  # a notebook server
-    desk.dispatcher.expect("r2", 500)
-    desk.dispatcher.expect("r3", 400)
-    desk.queue("one", gpu(1))
-    assert [holding.job_id for holding in desk.dispatcher.awaits("one") or ()] == ["r3"]
-    desk.dispatcher.expect("r3", None)
-    assert [holding.job_id for holding in desk.dispatcher.awaits("one") or ()] == ["r2"]
-    desk.dispatcher.ending("r1")
-    assert [holding.job_id for holding in desk.dispatcher.awaits("one") or ()] == ["r1"]
-    desk.queue("all", gpu(4))
-    assert [holding.job_id for holding in desk.dispatcher.awaits("all") or ()] == ["r1", "r2", "r3", "r0"]
-    desk.queue("never", gpu(5))
-    assert desk.dispatcher.awaits("never") is None
-    desk.decide()
-    assert [holding.job_id for holding in desk.dispatcher.awaits("one") or ()] == ["r1"]
+        harness.hold(f"r{number}", (gpu(), on("a", number)), preemptible=number > 0)
+    harness.dispatcher.expect("r0", 10)  # a notebook server
+    harness.dispatcher.expect("r2", 500)
+    harness.dispatcher.expect("r3", 400)
+    harness.queue("one", gpu(1))
+    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r3"]
+    harness.dispatcher.expect("r3", None)
+    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r2"]
+    harness.dispatcher.ending("r1")
+    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r1"]
+    harness.queue("all", gpu(4))
+    assert [holding.job_id for holding in harness.dispatcher.awaits("all") or ()] == ["r1", "r2", "r3", "r0"]
+    harness.queue("never", gpu(5))
+    assert harness.dispatcher.awaits("never") is None
+    harness.decide()
+    assert [holding.job_id for holding in harness.dispatcher.awaits("one") or ()] == ["r1"]
 
 
 # -- limits
 
 
 def test_a_quota_holds_one_user_back_and_not_the_next_in_line() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 100, gpus_per_user=2)])
-    desk.hold("a0", (gpu(2), on("a", 0, 1)))
-    desk.queue("a1", gpu(1))
-    desk.queue("b1", gpu(1), user="bert")
-    assert desk.decide() == ["+b1"]
-    assert desk.end("a0") == ["+a1"]
+    harness = Harness(clusters=[VirtualCluster("x", 100, gpus_per_user=2)])
+    harness.hold("a0", (gpu(2), on("a", 0, 1)))
+    harness.queue("a1", gpu(1))
+    harness.queue("b1", gpu(1), user="bert")
+    assert harness.decide() == ["+b1"]
+    assert harness.end("a0") == ["+a1"]
 
 
 def test_a_quota_that_comes_or_goes_is_heeded_at_once() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 100)])
-    desk.hold("r", (gpu(3), on("a", 0, 1, 2)), user="alice")
-    desk.queue("a1", gpu(2), overtaken=5)
-    desk.queue("b1", gpu(2), user="bert")
-    desk.decide()
-    desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=3)])
-    assert desk.dispatcher.queue.overtaken("a1") == 5
-    assert desk.wait("a2", gpu(1)) == []
-    desk.hold("r2", (make_demand(1), on("a")))
-    desk.dispatcher.release("r", 0)
-    assert desk.decide() == ["+a1", "+b1"]
-    desk.dispatcher.set_clusters([VirtualCluster("x", 100)])
-    assert desk.end("b1") == ["+a2"]
+    harness = Harness(clusters=[VirtualCluster("x", 100)])
+    harness.hold("r", (gpu(3), on("a", 0, 1, 2)), user="alice")
+    harness.queue("a1", gpu(2), overtaken=5)
+    harness.queue("b1", gpu(2), user="bert")
+    harness.decide()
+    harness.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=3)])
+    assert harness.dispatcher.queue.overtaken("a1") == 5
+    assert harness.wait("a2", gpu(1)) == []
+    harness.hold("r2", (make_demand(1), on("a")))
+    harness.dispatcher.release("r", 0)
+    assert harness.decide() == ["+a1", "+b1"]
+    harness.dispatcher.set_clusters([VirtualCluster("x", 100)])
+    assert harness.end("b1") == ["+a2"]
 
 
 def test_nobody_is_stopped_for_who_is_beyond_a_quota() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=0)])
-    desk.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
-    assert desk.wait("wants", gpu(1), vc="y") == []
+    harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=0)])
+    harness.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
+    assert harness.wait("wants", gpu(1), vc="y") == []
 
 
 def test_nothing_of_a_stopped_virtual_cluster_starts_and_nobody_is_stopped_for_it() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, stopped=True)])
-    assert desk.wait("y0", gpu(1), vc="y") == []
-    desk.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
-    assert desk.wait("y1", gpu(1, cpus=2), vc="y") == []
-    desk.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
-    assert desk.decide() == ["-x0"]
+    harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, stopped=True)])
+    assert harness.wait("y0", gpu(1), vc="y") == []
+    harness.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
+    assert harness.wait("y1", gpu(1, cpus=2), vc="y") == []
+    harness.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
+    assert harness.decide() == ["-x0"]
 
 
 # -- questions
 
 
 def test_asking_books_nothing() -> None:
-    desk = Desk(limit=0)
-    desk.hold("r", (gpu(1), on("a", 0)), vc="y")
-    desk.wait("large", gpu(4))
-    before = desk.scheduler_state()
-    dispatcher = desk.dispatcher
+    harness = Harness(limit=0)
+    harness.hold("r", (gpu(1), on("a", 0)), vc="y")
+    harness.wait("large", gpu(4))
+    before = harness.scheduler_state()
+    dispatcher = harness.dispatcher
     shape = dispatcher.shape("alice", "x", [gpu(3)], preemptible=True)
     assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is False
     with dispatcher.without_claim("large"):
@@ -541,12 +541,12 @@ def test_asking_books_nothing() -> None:
     assert dispatcher.ever_fits("x", shape, Bound.MAXIMUM)
     assert not dispatcher.ever_fits("x", shape, Bound.GUARANTEE)
     assert dispatcher.awaits("large") == [dispatcher.holdings["r"]]
-    assert desk.scheduler_state() == before
+    assert harness.scheduler_state() == before
 
 
 def test_jobs_are_equal_to_the_queue_whoever_they_are_of_unless_there_is_a_quota() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=1)])
-    shape = desk.dispatcher.shape
+    harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=1)])
+    shape = harness.dispatcher.shape
     assert shape("a", "x", [gpu()], True) == shape("b", "x", [gpu()], True)
     assert shape("a", "x", [gpu()], True) != shape("a", "x", [gpu()], False)
     assert shape("a", "y", [gpu()], True) != shape("b", "y", [gpu()], True)

@@ -12,7 +12,7 @@ from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding, PreemptionPlanner
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting
-from tests.scheduler.cluster.desk import port
+from tests.scheduler.cluster.harness import port
 from tests.scheduler.making import make_demand, make_node
 
 NODES = [make_node("a", cpus=20, gpus={"P100": 4}), make_node("b", cpus=20)]

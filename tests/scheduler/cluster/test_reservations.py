@@ -6,7 +6,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.reservations import Reservation, Reservations, ReservedPlace
-from tests.scheduler.cluster.desk import Desk, gpu, gpu_node, on, port
+from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
 from tests.scheduler.making import make_demand, make_node
 
 WHOLE = (VirtualCluster("x", 100),)
@@ -185,209 +185,209 @@ def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
 
 
 def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
-    desk = Desk(gpu_node(gpus=3), clusters=WHOLE, limit=0)
+    harness = Harness(gpu_node(gpus=3), clusters=WHOLE, limit=0)
     for number in range(3):
-        desk.hold(f"r{number}", (gpu(), on("a", number)))
-    assert desk.wait("large", gpu(3)) == []
-    assert desk.awaited("large") == {"r0", "r1", "r2"}
-    assert desk.end("r1") == []
-    awaited = desk.dispatcher.awaits("large")
+        harness.hold(f"r{number}", (gpu(), on("a", number)))
+    assert harness.wait("large", gpu(3)) == []
+    assert harness.awaited("large") == {"r0", "r1", "r2"}
+    assert harness.end("r1") == []
+    awaited = harness.dispatcher.awaits("large")
     assert awaited is not None
     assert [holding.job_id for holding in awaited] == ["r0", "r2"]
-    assert desk.wait("small", gpu(1)) == []
-    assert desk.end("r0") == []
-    assert desk.end("r2") == ["+large"]
-    assert desk.claimed() == ["small"]
-    assert desk.end("large") == ["+small"]
+    assert harness.wait("small", gpu(1)) == []
+    assert harness.end("r0") == []
+    assert harness.end("r2") == ["+large"]
+    assert harness.claimed() == ["small"]
+    assert harness.end("large") == ["+small"]
 
 
 def test_others_start_beside_what_is_kept() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 1), clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(), on("a", 0)))
-    desk.wait("large", gpu(2))
-    assert desk.wait("small", gpu(1)) == ["+small"]
-    assert desk.nodes_of("small") == ["b"]
-    assert desk.wait("cores", make_demand(1)) == ["+cores"]
-    assert desk.wait("another", gpu(1)) == []
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 1), clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(), on("a", 0)))
+    harness.wait("large", gpu(2))
+    assert harness.wait("small", gpu(1)) == ["+small"]
+    assert harness.nodes_of("small") == ["b"]
+    assert harness.wait("cores", make_demand(1)) == ["+cores"]
+    assert harness.wait("another", gpu(1)) == []
 
 
 def test_who_has_a_claim_may_start_elsewhere_and_what_was_kept_is_free_then() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
-    desk.hold("first", (gpu(), on("a", 0)))
-    desk.hold("second", (gpu(), on("b", 0)))
-    desk.wait("large", gpu(2))
-    assert desk.awaited("large") == {"first"}
-    assert desk.wait("small", gpu(1)) == ["+small"]  # on b, beside `second`
-    assert desk.wait("another", gpu(1)) == []
-    assert desk.end("second", "small") == ["+large", "+another"]
-    assert desk.nodes_of("large") == ["b"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
+    harness.hold("first", (gpu(), on("a", 0)))
+    harness.hold("second", (gpu(), on("b", 0)))
+    harness.wait("large", gpu(2))
+    assert harness.awaited("large") == {"first"}
+    assert harness.wait("small", gpu(1)) == ["+small"]  # on b, beside `second`
+    assert harness.wait("another", gpu(1)) == []
+    assert harness.end("second", "small") == ["+large", "+another"]
+    assert harness.nodes_of("large") == ["b"]
 
 
 def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_else() -> None:
-    desk = Desk(
+    harness = Harness(
         gpu_node("a", 2),
         make_node("b", 10, gpus={"P100": 2}),
         clusters=[VirtualCluster("x", 100), VirtualCluster("y", 0)],
     )
-    desk.hold("first", (gpu(), on("a", 0)))
-    desk.hold("second", (gpu(), on("b", 0)))
-    desk.queue("large", gpu(2), overtaken=100)
-    assert desk.decide() == []
-    assert desk.wait("many cores", gpu(1, cpus=20), vc="y") == []
-    assert desk.end("second") == ["+large", "~many cores"]
+    harness.hold("first", (gpu(), on("a", 0)))
+    harness.hold("second", (gpu(), on("b", 0)))
+    harness.queue("large", gpu(2), overtaken=100)
+    assert harness.decide() == []
+    assert harness.wait("many cores", gpu(1, cpus=20), vc="y") == []
+    assert harness.end("second") == ["+large", "~many cores"]
 
 
 def test_who_stays_within_a_guarantee_comes_before_a_claim_that_goes_beyond() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
-    desk.hold("x1", (gpu(), on("a", 0)))
-    desk.hold("x2", (gpu(), on("b", 0)))
-    assert desk.wait("beyond", gpu(2)) == []  # x is guaranteed two, and holds them
-    assert desk.wait("within", gpu(2), vc="y") == []
-    assert sorted(desk.claimed()) == ["beyond", "within"]
-    assert desk.awaited("beyond") == desk.awaited("within") == {"x1"}
-    assert desk.end("x1") == ["+within"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    harness.hold("x1", (gpu(), on("a", 0)))
+    harness.hold("x2", (gpu(), on("b", 0)))
+    assert harness.wait("beyond", gpu(2)) == []  # x is guaranteed two, and holds them
+    assert harness.wait("within", gpu(2), vc="y") == []
+    assert sorted(harness.claimed()) == ["beyond", "within"]
+    assert harness.awaited("beyond") == harness.awaited("within") == {"x1"}
+    assert harness.end("x1") == ["+within"]
 
 
 def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_claim_beyond() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
-    desk.hold("x1", (gpu(), on("a", 0)))
-    desk.hold("x2", (gpu(), on("b", 0)))
-    desk.wait("beyond", gpu(2))
-    assert desk.wait("within", gpu(1), vc="y") == ["+within"]
-    assert desk.claimed() == ["beyond"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    harness.hold("x1", (gpu(), on("a", 0)))
+    harness.hold("x2", (gpu(), on("b", 0)))
+    harness.wait("beyond", gpu(2))
+    assert harness.wait("within", gpu(1), vc="y") == ["+within"]
+    assert harness.claimed() == ["beyond"]
 
 
 def test_what_is_kept_for_a_claim_beyond_is_in_nobodys_way_who_stays_within() -> None:
-    desk = Desk(limit=0)
-    desk.hold("x0", (gpu(2), on("a", 0, 1)))
-    desk.hold("y0", (gpu(1), on("a", 2)), vc="y")
-    assert desk.wait("beyond", gpu(2)) == []
-    assert desk.wait("more", gpu(1)) == []
-    assert desk.wait("within", gpu(1), vc="y") == ["+within"]
-    assert desk.claimed() == ["beyond", "more"]
+    harness = Harness(limit=0)
+    harness.hold("x0", (gpu(2), on("a", 0, 1)))
+    harness.hold("y0", (gpu(1), on("a", 2)), vc="y")
+    assert harness.wait("beyond", gpu(2)) == []
+    assert harness.wait("more", gpu(1)) == []
+    assert harness.wait("within", gpu(1), vc="y") == ["+within"]
+    assert harness.claimed() == ["beyond", "more"]
 
 
 def test_a_claim_within_a_guarantee_is_respected_by_all() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
-    desk.hold("x1", (gpu(), on("a", 0)))
-    desk.hold("x2", (gpu(), on("b", 0)))
-    desk.wait("within", gpu(2), vc="y")
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    harness.hold("x1", (gpu(), on("a", 0)))
+    harness.hold("x2", (gpu(), on("b", 0)))
+    harness.wait("within", gpu(2), vc="y")
     # (the two that y is guaranteed are kept: anything else that it gets is borrowed)
-    assert desk.wait("small", gpu(1), vc="y") == ["~small"]
-    assert desk.nodes_of("small") == ["b"]
-    assert desk.wait("more", gpu(1), vc="x") == []
+    assert harness.wait("small", gpu(1), vc="y") == ["~small"]
+    assert harness.nodes_of("small") == ["b"]
+    assert harness.wait("more", gpu(1), vc="x") == []
 
 
 def test_a_claim_whose_jobs_have_ended_without_use_is_made_anew() -> None:
-    desk = Desk(gpu_node("a", 2), gpu_node("b", 2), limit=0)
-    desk.hold("x1", (gpu(), on("a", 0)))
-    desk.hold("x2", (gpu(), on("b", 0)))
-    desk.wait("beyond", gpu(2))
-    desk.wait("within", gpu(2), vc="y")
-    desk.end("x1")
-    assert desk.awaited("beyond") == {"x2"}
-    assert desk.end("x2") == ["+beyond"]
+    harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
+    harness.hold("x1", (gpu(), on("a", 0)))
+    harness.hold("x2", (gpu(), on("b", 0)))
+    harness.wait("beyond", gpu(2))
+    harness.wait("within", gpu(2), vc="y")
+    harness.end("x1")
+    assert harness.awaited("beyond") == {"x2"}
+    assert harness.end("x2") == ["+beyond"]
 
 
 def test_a_claim_ends_when_its_job_leaves_and_others_have_what_was_kept() -> None:
-    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(), on("a", 0)))
-    desk.wait("large", gpu(2))
-    desk.wait("small", gpu(1))
-    scheduler_state = desk.scheduler_state()
-    assert desk.leave("large") == ["+small"]
-    assert desk.claimed() == []
-    assert desk.end("small") == []
-    assert desk.scheduler_state() != scheduler_state
-    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 1
+    harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(), on("a", 0)))
+    harness.wait("large", gpu(2))
+    harness.wait("small", gpu(1))
+    scheduler_state = harness.scheduler_state()
+    assert harness.leave("large") == ["+small"]
+    assert harness.claimed() == []
+    assert harness.end("small") == []
+    assert harness.scheduler_state() != scheduler_state
+    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 1
 
 
 def test_a_claim_is_made_anew_when_nodes_change() -> None:
-    desk = Desk(gpu_node("a", 2), clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(), on("a", 0)))
-    desk.wait("large", gpu(2))
-    desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
-    assert desk.decide() == []
-    assert desk.claimed() == ["large"]
-    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 3
-    desk.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
-    assert desk.decide() == ["+large"]
-    assert desk.nodes_of("large") == ["b"]
+    harness = Harness(gpu_node("a", 2), clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(), on("a", 0)))
+    harness.wait("large", gpu(2))
+    harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
+    assert harness.decide() == []
+    assert harness.claimed() == ["large"]
+    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 3
+    harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
+    assert harness.decide() == ["+large"]
+    assert harness.nodes_of("large") == ["b"]
 
 
 def test_a_claim_ends_where_shares_change_and_leave_no_room_for_it() -> None:
-    desk = Desk(gpu_node("a", 4), limit=0)
-    desk.hold("r", (gpu(2), on("a", 0, 1)), vc="y")
-    desk.wait("large", gpu(3))
-    assert desk.claimed() == ["large"]
-    desk.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
-    assert desk.decide() == []
-    assert desk.claimed() == []
-    assert not desk.dispatcher.quota_accounting.used("x")
-    assert desk.wait("small", gpu(2)) == ["+small"]
+    harness = Harness(gpu_node("a", 4), limit=0)
+    harness.hold("r", (gpu(2), on("a", 0, 1)), vc="y")
+    harness.wait("large", gpu(3))
+    assert harness.claimed() == ["large"]
+    harness.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
+    assert harness.decide() == []
+    assert harness.claimed() == []
+    assert not harness.dispatcher.quota_accounting.used("x")
+    assert harness.wait("small", gpu(2)) == ["+small"]
 
 
 @pytest.mark.parametrize("capacity", [50, 25])
 def test_two_claims_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: float) -> None:
-    desk = Desk(
+    harness = Harness(
         gpu_node(gpus=4), clusters=[VirtualCluster("x", capacity, 50), VirtualCluster("y", 50)], limit=0
     )
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
-    desk.wait("first", gpu(2))
-    desk.wait("second", gpu(2))
-    assert desk.claimed() == ["first", "second"]
-    assert desk.end("r") in (["+first"], ["~first"])
-    assert desk.end("first") in (["+second"], ["~second"])
-    assert desk.end("second") == []
-    assert not desk.dispatcher.quota_accounting.used("x")
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
+    harness.wait("first", gpu(2))
+    harness.wait("second", gpu(2))
+    assert harness.claimed() == ["first", "second"]
+    assert harness.end("r") in (["+first"], ["~first"])
+    assert harness.end("first") in (["+second"], ["~second"])
+    assert harness.end("second") == []
+    assert not harness.dispatcher.quota_accounting.used("x")
 
 
 def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> None:
-    desk = Desk(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
-    desk.hold("r0", (gpu(), on("a", 0)))
-    desk.hold("r1", (gpu(), on("a", 1)))
-    desk.wait("first", gpu(2))
-    desk.wait("second", gpu(1))
-    assert desk.end("r0") == []
-    assert desk.end("r1") == ["+first"]
-    assert desk.end("first") == ["+second"]
+    harness = Harness(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
+    harness.hold("r0", (gpu(), on("a", 0)))
+    harness.hold("r1", (gpu(), on("a", 1)))
+    harness.wait("first", gpu(2))
+    harness.wait("second", gpu(1))
+    assert harness.end("r0") == []
+    assert harness.end("r1") == ["+first"]
+    assert harness.end("first") == ["+second"]
 
 
 def test_two_claims_of_one_users_quota_do_not_wait_for_each_other() -> None:
-    desk = Desk(gpu_node(gpus=4), clusters=[VirtualCluster("x", 100, gpus_per_user=2)], limit=0)
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
-    desk.wait("first", gpu(2))
-    desk.wait("second", gpu(2), preemptible=False)
-    assert desk.claimed() == ["first", "second"]
-    assert desk.end("r") == ["+first"]
-    assert desk.end("first") == ["+second"]
+    harness = Harness(gpu_node(gpus=4), clusters=[VirtualCluster("x", 100, gpus_per_user=2)], limit=0)
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
+    harness.wait("first", gpu(2))
+    harness.wait("second", gpu(2), preemptible=False)
+    assert harness.claimed() == ["first", "second"]
+    assert harness.end("r") == ["+first"]
+    assert harness.end("first") == ["+second"]
 
 
 def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> None:
-    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
+    harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
     for name in ("first", "second", "third"):
-        desk.queue(name, gpu(2))
-    desk.decide()
-    assert desk.claimed() == ["first"]
-    desk.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
-    assert desk.decide() == []
-    assert desk.claimed() == ["first"]
-    assert desk.dispatcher.quota_accounting.used("x")["gpu:P100"] == 4
-    assert desk.end("r") == ["+first"]
-    assert desk.end("first") == ["+second"]
-    assert desk.end("second") == ["+third"]
-    assert desk.end("third") == []
-    assert not desk.dispatcher.quota_accounting.used("x")
+        harness.queue(name, gpu(2))
+    harness.decide()
+    assert harness.claimed() == ["first"]
+    harness.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
+    assert harness.decide() == []
+    assert harness.claimed() == ["first"]
+    assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 4
+    assert harness.end("r") == ["+first"]
+    assert harness.end("first") == ["+second"]
+    assert harness.end("second") == ["+third"]
+    assert harness.end("third") == []
+    assert not harness.dispatcher.quota_accounting.used("x")
 
 
 def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:
-    desk = Desk(gpu_node(gpus=2), clusters=WHOLE, limit=0)
-    desk.hold("r", (gpu(2), on("a", 0, 1)))
-    desk.queue("first", gpu(2))
-    desk.queue("second", gpu(2))
-    assert desk.wait("third", gpu(2)) == []
-    assert desk.claimed() == ["first"]
-    assert desk.leave("first") == []
-    assert desk.claimed() == ["second"]
-    assert desk.end("r") == ["+second"]
+    harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
+    harness.hold("r", (gpu(2), on("a", 0, 1)))
+    harness.queue("first", gpu(2))
+    harness.queue("second", gpu(2))
+    assert harness.wait("third", gpu(2)) == []
+    assert harness.claimed() == ["first"]
+    assert harness.leave("first") == []
+    assert harness.claimed() == ["second"]
+    assert harness.end("r") == ["+second"]

@@ -63,7 +63,7 @@ class FaultyCore(Core):
         super().handle(event, outcome)
 
 
-class Desk:
+class Harness:
     """A writer over a real database, and everything it says was committed."""
 
     def __init__(self, folder: Path) -> None:
@@ -107,164 +107,169 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    opened = Desk(tmp_path)
+async def harness(tmp_path: Path) -> AsyncIterator[Harness]:
+    opened = Harness(tmp_path)
     await opened.writer.start()
     yield opened
     await opened.writer.close()
     opened.store.close()
 
 
-async def test_a_request_returns_when_it_is_durable_and_is_acted_on_after_that(desk: Desk) -> None:
-    await desk.submit("j")
-    assert desk.store.job("alice", "j") is not None
-    assert desk.instructions() == [LaunchAttempt("j", 0)]
+async def test_a_request_returns_when_it_is_durable_and_is_acted_on_after_that(harness: Harness) -> None:
+    await harness.submit("j")
+    assert harness.store.job("alice", "j") is not None
+    assert harness.instructions() == [LaunchAttempt("j", 0)]
 
 
-async def test_requests_that_come_together_are_written_together(desk: Desk) -> None:
-    desk.store.may_go_on.clear()
-    before = desk.store.commits
-    requests = [asyncio.create_task(desk.submit(f"j{number}")) for number in range(100)]
+async def test_requests_that_come_together_are_written_together(harness: Harness) -> None:
+    harness.store.may_go_on.clear()
+    before = harness.store.commits
+    requests = [asyncio.create_task(harness.submit(f"j{number}")) for number in range(100)]
     await asyncio.sleep(0)
-    desk.store.may_go_on.set()
+    harness.store.may_go_on.set()
     await asyncio.gather(*requests)
-    assert desk.store.commits - before <= 2
-    assert len(desk.store.jobs()) == 100
+    assert harness.store.commits - before <= 2
+    assert len(harness.store.jobs()) == 100
 
 
-async def test_events_are_taken_in_the_order_in_which_they_came(desk: Desk) -> None:
-    await desk.submit("j")
-    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
-    desk.writer.report(Ended(REF, 3, EndCause.EXITED, 4))
-    await desk.writer.request(StopRequested(4, "j", "alice"))
-    job = desk.store.job("alice", "j")
+async def test_events_are_taken_in_the_order_in_which_they_came(harness: Harness) -> None:
+    await harness.submit("j")
+    harness.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    harness.writer.report(Ended(REF, 3, EndCause.EXITED, 4))
+    await harness.writer.request(StopRequested(4, "j", "alice"))
+    job = harness.store.job("alice", "j")
     assert job is not None
     assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
 
 
-async def test_on_a_full_disk_a_request_is_refused_and_never_happened(desk: Desk) -> None:
-    desk.store.full = True
+async def test_on_a_full_disk_a_request_is_refused_and_never_happened(harness: Harness) -> None:
+    harness.store.full = True
     with pytest.raises(RequestError) as caught:
-        await desk.submit("j")
+        await harness.submit("j")
     assert (caught.value.status, caught.value.code) == (507, "InsufficientStorageError")
     assert "disk is full" in str(caught.value)
-    desk.store.full = False
-    await desk.submit("k")
-    assert [job.id for job in desk.store.jobs()] == ["k"]
-    assert set(desk.writer.core.jobs) == {"k"}
-    assert desk.instructions() == [LaunchAttempt("k", 0)]
+    harness.store.full = False
+    await harness.submit("k")
+    assert [job.id for job in harness.store.jobs()] == ["k"]
+    assert set(harness.writer.core.jobs) == {"k"}
+    assert harness.instructions() == [LaunchAttempt("k", 0)]
 
 
-async def test_on_a_full_disk_what_the_engine_says_is_kept_until_it_can_be_written(desk: Desk) -> None:
-    await desk.submit("j")
-    desk.store.full = True
-    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
-    desk.writer.report(Ended(REF, 3, EndCause.EXITED, 7))
+async def test_on_a_full_disk_what_the_engine_says_is_kept_until_it_can_be_written(harness: Harness) -> None:
+    await harness.submit("j")
+    harness.store.full = True
+    harness.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    harness.writer.report(Ended(REF, 3, EndCause.EXITED, 7))
     for _ in range(3):
         with pytest.raises(RequestError):
-            await desk.submit("other")
-    desk.store.full = False
-    await desk.until(State.FAILED)
-    (job,) = desk.store.jobs()
+            await harness.submit("other")
+    harness.store.full = False
+    await harness.until(State.FAILED)
+    (job,) = harness.store.jobs()
     assert job.verdict is not None
     assert job.verdict.exit_code == 7
-    assert desk.instructions() == [LaunchAttempt("j", 0), ReleaseAttempt("j", 0)]
+    assert harness.instructions() == [LaunchAttempt("j", 0), ReleaseAttempt("j", 0)]
 
 
-async def test_a_database_that_cannot_be_read_for_a_while_is_waited_for(desk: Desk) -> None:
-    await desk.submit("j")
-    desk.store.full = desk.store.unreadable = True
+async def test_a_database_that_cannot_be_read_for_a_while_is_waited_for(harness: Harness) -> None:
+    await harness.submit("j")
+    harness.store.full = harness.store.unreadable = True
     with pytest.raises(RequestError):
-        await desk.submit("refused")
-    waiting = asyncio.create_task(desk.submit("late"))
+        await harness.submit("refused")
+    waiting = asyncio.create_task(harness.submit("late"))
     await asyncio.sleep(0.1)
     assert not waiting.done()
-    desk.store.full = desk.store.unreadable = False
+    harness.store.full = harness.store.unreadable = False
     await waiting
-    assert {job.id for job in desk.store.jobs()} == {"j", "late"}
+    assert {job.id for job in harness.store.jobs()} == {"j", "late"}
 
 
 async def test_a_fault_of_ours_in_one_event_costs_neither_the_scheduler_nor_the_events_beside_it(
-    desk: Desk,
+    harness: Harness,
 ) -> None:
-    await desk.submit("j")
-    desk.store.may_go_on.clear()
-    requests = [asyncio.create_task(desk.submit("first"))]
+    await harness.submit("j")
+    harness.store.may_go_on.clear()
+    requests = [asyncio.create_task(harness.submit("first"))]
     await asyncio.sleep(0)
-    requests += [asyncio.create_task(desk.submit(f"at-{time}", time=time)) for time in (2, 13, 3)]
-    desk.writer.report(Tick(13))
-    desk.writer.report(Started(REF, 4, "127.0.0.1", "1"))
-    desk.store.may_go_on.set()
+    requests += [asyncio.create_task(harness.submit(f"at-{time}", time=time)) for time in (2, 13, 3)]
+    harness.writer.report(Tick(13))
+    harness.writer.report(Started(REF, 4, "127.0.0.1", "1"))
+    harness.store.may_go_on.set()
     results = await asyncio.gather(*requests, return_exceptions=True)
     assert [type(result) for result in results] == [type(None), type(None), ZeroDivisionError, type(None)]
-    await desk.until(State.RUNNING)
-    assert {job.id for job in desk.store.jobs()} == {"j", "first", "at-2", "at-3"}
-    assert desk.instructions().count(LaunchAttempt("at-2", 0)) == 1
+    await harness.until(State.RUNNING)
+    assert {job.id for job in harness.store.jobs()} == {"j", "first", "at-2", "at-3"}
+    assert harness.instructions().count(LaunchAttempt("at-2", 0)) == 1
 
 
-async def test_what_the_database_refuses_for_good_is_refused_alone(desk: Desk) -> None:
+async def test_what_the_database_refuses_for_good_is_refused_alone(harness: Harness) -> None:
     results = await asyncio.gather(
-        desk.submit("a", name="same"), desk.submit("b", name="same"), desk.submit("c"), return_exceptions=True
+        harness.submit("a", name="same"),
+        harness.submit("b", name="same"),
+        harness.submit("c"),
+        return_exceptions=True,
     )
     assert [type(result) for result in results] == [type(None), IntegrityError, type(None)]
-    assert set(desk.writer.core.jobs) == {"a", "c"}
+    assert set(harness.writer.core.jobs) == {"a", "c"}
 
 
-async def test_what_is_durable_does_not_happen_twice_when_it_cannot_be_acted_on(desk: Desk) -> None:
-    desk.on_commit_fails = True
-    await desk.submit("j")
-    desk.on_commit_fails = False
-    await desk.submit("k")
-    assert desk.instructions() == [LaunchAttempt("j", 0), LaunchAttempt("k", 0)]
+async def test_what_is_durable_does_not_happen_twice_when_it_cannot_be_acted_on(harness: Harness) -> None:
+    harness.on_commit_fails = True
+    await harness.submit("j")
+    harness.on_commit_fails = False
+    await harness.submit("k")
+    assert harness.instructions() == [LaunchAttempt("j", 0), LaunchAttempt("k", 0)]
 
 
 async def test_a_new_writer_takes_up_what_the_old_one_wrote(tmp_path: Path) -> None:
     for life in range(3):
-        desk = Desk(tmp_path)
-        outcome = await desk.writer.start()
+        harness = Harness(tmp_path)
+        outcome = await harness.writer.start()
         assert outcome.instructions == [LaunchAttempt("j0", 0), LaunchAttempt("j1", 0)][:life]
-        assert set(desk.writer.core.jobs) == {"j0", "j1"} - {f"j{later}" for later in range(life, 2)}
-        desk.orders = life
-        await desk.submit(f"j{life}")
-        await desk.writer.close()
-        desk.store.close()
+        assert set(harness.writer.core.jobs) == {"j0", "j1"} - {f"j{later}" for later in range(life, 2)}
+        harness.orders = life
+        await harness.submit(f"j{life}")
+        await harness.writer.close()
+        harness.store.close()
 
 
 async def test_closing_finishes_the_commit_that_is_under_way_and_cancels_the_rest(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    await desk.writer.start()
-    desk.store.may_go_on.clear()
-    first = asyncio.create_task(desk.submit("first"))
+    harness = Harness(tmp_path)
+    await harness.writer.start()
+    harness.store.may_go_on.clear()
+    first = asyncio.create_task(harness.submit("first"))
     await asyncio.sleep(0.05)
-    closing = asyncio.create_task(desk.writer.close())
+    closing = asyncio.create_task(harness.writer.close())
     await asyncio.sleep(0)
-    late = asyncio.create_task(desk.submit("late"))
+    late = asyncio.create_task(harness.submit("late"))
     await asyncio.sleep(0.05)
     assert not closing.done()
-    desk.store.may_go_on.set()
+    harness.store.may_go_on.set()
     await closing
     await first
-    assert desk.instructions() == [LaunchAttempt("first", 0)]
+    assert harness.instructions() == [LaunchAttempt("first", 0)]
     with pytest.raises(asyncio.CancelledError):
         await late
-    assert [job.id for job in desk.store.jobs()] == ["first"]
-    desk.store.close()
+    assert [job.id for job in harness.store.jobs()] == ["first"]
+    harness.store.close()
 
 
 async def test_closing_does_not_wait_for_a_full_disk(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    await desk.writer.start()
-    await desk.submit("j")
-    desk.store.full = desk.store.unreadable = True
-    desk.writer.report(Started(REF, 2, "127.0.0.1", "1"))
+    harness = Harness(tmp_path)
+    await harness.writer.start()
+    await harness.submit("j")
+    harness.store.full = harness.store.unreadable = True
+    harness.writer.report(Started(REF, 2, "127.0.0.1", "1"))
     await asyncio.sleep(0.05)
-    await desk.writer.close()
-    desk.store.close()
+    await harness.writer.close()
+    harness.store.close()
 
 
-async def test_what_became_durable_says_which_events_it_came_from_and_how_long_they_took(desk: Desk) -> None:
-    await desk.submit("j", time=7)
-    committed = desk.committed[-1]
+async def test_what_became_durable_says_which_events_it_came_from_and_how_long_they_took(
+    harness: Harness,
+) -> None:
+    await harness.submit("j", time=7)
+    committed = harness.committed[-1]
     (event,) = committed.events
     assert isinstance(event, Submitted)
     assert (event.job_id, event.time) == ("j", 7)
@@ -272,39 +277,39 @@ async def test_what_became_durable_says_which_events_it_came_from_and_how_long_t
     assert committed.commit_seconds > 0
 
 
-async def test_each_group_that_the_database_does_not_take_is_counted(desk: Desk) -> None:
-    assert desk.writer.failures == 0
-    desk.store.full = True
+async def test_each_group_that_the_database_does_not_take_is_counted(harness: Harness) -> None:
+    assert harness.writer.failures == 0
+    harness.store.full = True
     for number in range(2):
         with pytest.raises(RequestError):
-            await desk.submit(f"j{number}")
-    assert desk.writer.failures == 2
-    desk.store.full = False
-    await desk.submit("j")
-    assert desk.writer.failures == 2
+            await harness.submit(f"j{number}")
+    assert harness.writer.failures == 2
+    harness.store.full = False
+    await harness.submit("j")
+    assert harness.writer.failures == 2
 
 
-async def test_whether_the_database_takes_writes_is_asked_between_two_commits(desk: Desk) -> None:
-    await desk.writer.check()
-    desk.store.may_go_on.clear()
-    desk.store.begun.clear()
-    submission = asyncio.create_task(desk.submit("j"))
-    assert await asyncio.to_thread(desk.store.begun.wait, 10)
-    check = asyncio.create_task(desk.writer.check())
+async def test_whether_the_database_takes_writes_is_asked_between_two_commits(harness: Harness) -> None:
+    await harness.writer.check()
+    harness.store.may_go_on.clear()
+    harness.store.begun.clear()
+    submission = asyncio.create_task(harness.submit("j"))
+    assert await asyncio.to_thread(harness.store.begun.wait, 10)
+    check = asyncio.create_task(harness.writer.check())
     await asyncio.sleep(0.05)
     assert not check.done()
-    desk.store.may_go_on.set()
+    harness.store.may_go_on.set()
     await asyncio.gather(submission, check)
 
 
-async def test_what_the_core_need_not_know_is_kept_or_refused_in_words(desk: Desk) -> None:
+async def test_what_the_core_need_not_know_is_kept_or_refused_in_words(harness: Harness) -> None:
     key = PublicKey.parse(KeyPair.from_seed(b"a" * 32).public)
-    assert await desk.writer.keep(desk.store.add_public_key, "alice", key, 5, 50) == 5
-    assert desk.store.has_public_key("alice", key.fingerprint)
+    assert await harness.writer.keep(harness.store.add_public_key, "alice", key, 5, 50) == 5
+    assert harness.store.has_public_key("alice", key.fingerprint)
 
     def full() -> None:
         raise StoreError("database or disk is full", Trouble.FULL)
 
     with pytest.raises(RequestError, match="Nothing was accepted") as refused:
-        await desk.writer.keep(full)
+        await harness.writer.keep(full)
     assert refused.value.status == 507

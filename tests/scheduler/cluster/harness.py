@@ -32,7 +32,7 @@ def port(number: int) -> PortRequest:
     return PortRequest("web", number, 1)
 
 
-class Desk:
+class Harness:
     """Jobs of `alice` in virtual cluster `x` unless said otherwise; each event is a millisecond later."""
 
     def __init__(
