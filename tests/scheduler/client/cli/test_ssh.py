@@ -53,12 +53,16 @@ class Pai:
         keyboard, screen = pty.openpty()
         fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         before = termios.tcgetattr(screen)
+        environ = environ_for(self.scheduler, TERM="vt220", LANG="C.UTF-8")
+        # they count more than the terminal's own size, and workers of pytest-xdist have them
+        for name in ("COLUMNS", "LINES"):
+            environ.pop(name, None)
         process = subprocess.Popen(
             [PAI, *words],
             stdin=screen,
             stdout=screen,
             stderr=screen,
-            env=environ_for(self.scheduler, TERM="vt220", LANG="C.UTF-8"),
+            env=environ,
             start_new_session=True,
         )
         try:

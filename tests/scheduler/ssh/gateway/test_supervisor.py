@@ -98,10 +98,10 @@ async def test_a_scheduler_that_is_killed_is_missed_by_none_that_are_in(
     settings = GatewaySettings(service.url, service.token, KEYS.gateway_host().private.decode())
     program = (
         "import asyncio, sys\n"
-        "from pai_scheduler.ssh.gateway.settings import Settings\n"
+        "from pai_scheduler.ssh.gateway.settings import GatewaySettings\n"
         "from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor\n"
         "async def main():\n"
-        "    settings = Settings.from_line(sys.stdin.buffer.readline())\n"
+        "    settings = GatewaySettings.from_line(sys.stdin.buffer.readline())\n"
         "    supervisor = GatewaySupervisor(settings, '127.0.0.1', 0, processes=2)\n"
         "    await supervisor.start()\n"
         "    print(supervisor.port, flush=True)\n"
