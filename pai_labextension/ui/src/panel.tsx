@@ -174,7 +174,9 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
             <th scope="col" className="pai-mod-number">
               {trans.__('Exit code')}
             </th>
-            <th scope="col">{trans.__('Why it waits')}</th>
+            <th scope="col" className="pai-Table-reason">
+              <span className="jp-sr-only">{trans.__('Why it waits')}</span>
+            </th>
             <th scope="col">
               <span className="jp-sr-only">{trans.__('Actions')}</span>
             </th>

@@ -58,7 +58,9 @@ function QueueTable(
           <th scope="col" className="pai-mod-number">
             {trans.__('GPUs')}
           </th>
-          <th scope="col">{trans.__('Why it waits')}</th>
+          <th scope="col" className="pai-Table-reason">
+            <span className="jp-sr-only">{trans.__('Why it waits')}</span>
+          </th>
           <th scope="col">
             <span className="jp-sr-only">{trans.__('Actions')}</span>
           </th>
