@@ -111,6 +111,7 @@ async def test_a_folder_is_uploaded_renamed_downloaded_and_deleted(
     await page.keyboard.press("Delete")
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("with everything in it")
+    await expect(dialog).to_contain_text("Files: 1, 24.0 MiB.")
     await dialog.get_by_role("button", name="Delete").click()
     await expect(row(storage, "train")).to_have_count(0)
     assert [info.name async for info in files.walk("/alice/数据")] == ["labels.txt"]
@@ -265,15 +266,36 @@ async def test_a_notebook_and_a_text_are_opened_from_the_storage_and_saved_back(
     assert (await contents(files, "/alice/train.py")).decode() == "print('你好')\nprint(1)"
 
 
-async def test_a_file_that_is_too_large_is_offered_for_download(page: Page, files: FilesClient) -> None:
-    await files.write("/alice/large.csv", bytes(21 * 2**20))
+async def test_of_a_file_that_is_too_large_the_beginning_is_shown_or_all_of_it_downloaded(
+    page: Page, files: FilesClient
+) -> None:
+    head = "数,<img src=x onerror=document.title='broken'>\n"
+    content = (head + "1" * 21 * 2**20).encode()
+    await files.write("/alice/large.csv", content)
     storage = await opened(page)
     await row(storage, "large.csv").dblclick()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("At most 20.0 MiB are opened in the browser")
+    await dialog.get_by_role("button", name="Show its beginning").click()
+    await expect(dialog).to_contain_text(head.strip() + "\n111")
+    assert len(await dialog.inner_text()) < 70_000
+    await dialog.get_by_role("button", name="Close").click()
+    await row(storage, "large.csv").dblclick()
     async with page.expect_download() as download:
         await dialog.get_by_role("button", name="Download").click()
-    assert Path(await (await download.value).path()).stat().st_size == 21 * 2**20
+    assert Path(await (await download.value).path()).read_bytes() == content
+    assert await page.title() != "broken"
+
+
+async def test_a_person_who_has_gone_elsewhere_gets_back_to_their_own_files(
+    page: Page, files: FilesClient
+) -> None:
+    await files.write("/alice/data/a.txt", b"a")
+    storage = await opened(page)
+    await row(storage, "data").dblclick()
+    await expect(row(storage, "a.txt")).to_be_visible()
+    await storage.get_by_role("button", name="My own files").click()
+    await expect(row(storage, "data")).to_be_visible()
 
 
 async def test_what_may_not_be_done_is_told_in_words(page: Page, files: FilesClient, tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The cluster's files in a notebook: look, bring, fetch, put in order, choose one for a job."""
+"""The cluster's files in a notebook: a small list, to choose one for a job, or to copy."""

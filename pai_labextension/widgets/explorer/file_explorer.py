@@ -1,4 +1,4 @@
-"""FileExplorer: the cluster's files in a notebook."""
+"""FileExplorer: a small list of the cluster's files in a notebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .view import ExplorerView
 
 
 class FileExplorer(TopWidget):
-    """Looks at the storage: browse, upload, download, rename, delete, look into files.
+    """Lists the storage, copies from and to this machine, and leads to JupyterLab's browser of it.
 
     `path`: the folder to begin with (None: one's own).
     `client`: how to reach the scheduler; None: as the notebook's environment says.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 #: What stands for the storage's own address in a job.
 VARIABLE = "$PAI_DEFAULT_FS_URI"
@@ -19,19 +18,19 @@ def parent(path: str) -> str:
     return path.rstrip("/").rpartition("/")[0] or "/"
 
 
-def crumbs(path: str) -> Iterator[tuple[str, str]]:
-    """Return (name, path) of each folder on the way to `path`, without the root."""
-    way = ""
-    for part in filter(None, path.split("/")):
-        way = f"{way}/{part}"
-        yield part, way
+def quoted(path: str) -> str:
+    """Write a path as it stands in a URL."""
+    return quote(path, safe="/", errors="surrogateescape")
 
 
 def in_a_job(path: str) -> str:
     """Write a path as a job has it: `$PAI_DEFAULT_FS_URI/alice/code`."""
-    return VARIABLE + quote(path, safe="/", errors="surrogateescape").rstrip("/")
+    return VARIABLE + quoted(path).rstrip("/")
 
 
-def is_plain_name(name: str) -> bool:
-    """Return whether a file may be called so."""
-    return bool(name.strip()) and name not in (".", "..") and "/" not in name and "\0" not in name
+def path_of(uri: str) -> str | None:
+    """Find the path that a URI of a job names; None where that depends on the job, or is elsewhere."""
+    rest = uri.removeprefix(VARIABLE)
+    if rest == uri or not rest.startswith("/") or "$" in rest:
+        return None
+    return unquote(rest, errors="surrogateescape")

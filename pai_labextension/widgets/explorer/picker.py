@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Literal
-from urllib.parse import unquote
 
 import ipywidgets as widgets
 
 from ..language import Language
 from ..look import button, show
-from .paths import VARIABLE, in_a_job, parent
+from .paths import in_a_job, parent, path_of
 from .view import ExplorerView
 
 Kind = Literal["file", "folder"]
@@ -57,10 +56,10 @@ class Picker(widgets.VBox):
         """Return the path that would be taken; None where there is none yet."""
         if self.view is None:
             return None
-        chosen = [entry for entry in self.view.table.chosen if entry.is_folder == (self._kind == "folder")]
-        if len(chosen) == 1:
-            return chosen[0].path
-        return self.view.path or None if self._kind == "folder" and not chosen else None
+        chosen = self.view.chosen
+        if chosen is not None:
+            return chosen.path if chosen.is_folder == (self._kind == "folder") else None
+        return self.view.path or None if self._kind == "folder" else None
 
     def _looked(self) -> None:
         choice = self.choice
@@ -69,7 +68,7 @@ class Picker(widgets.VBox):
             self.use.description = self._say("Use {path}", path=choice)
         else:
             self.use.description = (
-                self._say("Tick one file") if self._kind == "file" else self._say("Tick one folder")
+                self._say("Choose a file") if self._kind == "file" else self._say("Choose a folder")
             )
         self.use.tooltip = self.use.description
 
@@ -78,11 +77,3 @@ class Picker(widgets.VBox):
         self.hide()
         if choice is not None and on_pick is not None:
             on_pick(in_a_job(choice))
-
-
-def path_of(uri: str) -> str | None:
-    """Find the path that a URI of a job names; None where that depends on the job, or is elsewhere."""
-    rest = uri.removeprefix(VARIABLE)
-    if rest == uri or not rest.startswith("/") or "$" in rest:
-        return None
-    return unquote(rest, errors="surrogateescape")

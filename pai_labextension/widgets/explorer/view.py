@@ -1,41 +1,35 @@
-"""The storage as a person sees it: the way to a folder, what is in it, and what can be done with that."""
+"""A small list of one folder of the storage: go about, choose a file or folder, bring it here or there."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.client import FilesClient
+from pai_scheduler.client.storage.client import FilesClient, plain
 from pai_scheduler.client.storage.models import FileInfo
 
-from ..background import Background
+from ..background import Background, at_home
 from ..language import Language
 from ..links import server_prefix
 from ..look import button, notice, show
-from .crumbs import Crumbs
-from .downloads import download_link
-from .paths import child, in_a_job, is_plain_name, parent
-from .preview_panel import PreviewPanel
-from .prompts import Confirm, NamePrompt
-from .table import FileTable
+from .paths import in_a_job, parent
+from .storage_links import browser_link, download_link
 from .transfer_panel import TransferPanel
 from .words import TROUBLE, reason, size
 
-#: Entries of one folder that are read at most: with more, a person finds nothing by looking.
-MOST = 50_000
-#: Names that are written out in a question.
-_MOST_NAMES = 5
+#: Entries of one folder that are read at most, and those of them that are listed at a time.
+MOST, SHOWN = 50_000, 500
 
 
 class ExplorerView(widgets.VBox):
-    """Looks at the storage with `files`; what it does runs in `background`.
+    """Lists the storage with `files`; what it does runs in `background`.
 
     `path`: the folder to begin with; empty: the person's own. `on_look` is called when another folder is
-    shown, or other entries are chosen.
+    shown, or another entry is chosen.
     """
 
     def __init__(
@@ -51,64 +45,73 @@ class ExplorerView(widgets.VBox):
         #: The folder that is shown; empty until it is known.
         self.path = ""
         self._home = ""
+        self._entries: Sequence[FileInfo] = ()
+        self._listed: Sequence[FileInfo] = ()
+        self._complete = False
         self._reading: asyncio.Task[Any] | None = None
-        self.crumbs = Crumbs(say, self.go)
         self.home = button(icon="home", tooltip=say("My own files"), on_click=lambda: self.go(self._home))
-        self.again = button(icon="refresh", tooltip=say("Look again"), on_click=self.look_again)
-        way = widgets.HBox([self.home, self.again, self.crumbs], layout=widgets.Layout(overflow="visible"))
-        self.upload = button(say("Upload"), icon="upload", on_click=lambda: self._offer("upload"))
-        self.download = button(say("Download"), icon="download", on_click=lambda: self._offer("download"))
-        self.new = button(say("New folder"), icon="folder", on_click=self._ask_new)
-        self.rename = button(say("Rename"), icon="pencil", on_click=self._ask_rename)
-        self.delete = button(say("Delete"), icon="trash", on_click=self._start_delete)
-        tools = widgets.HBox(
-            [self.upload, self.download, self.new, self.rename, self.delete],
-            layout=widgets.Layout(flex_flow="row wrap", overflow="visible"),
+        self.up = button(
+            icon="level-up", tooltip=say("The folder above"), on_click=lambda: self.go(parent(self.path))
         )
-        self.name = NamePrompt(say)
-        self.confirm = Confirm(say, say("Delete"))
+        self.again = button(icon="refresh", tooltip=say("Look again"), on_click=self.look_again)
+        self.place = widgets.Text(
+            tooltip=say("Folder of the storage"),
+            continuous_update=False,
+            layout=widgets.Layout(flex="1 1 200px", width="auto"),
+        )
+        self.find = widgets.Text(
+            placeholder=say("find in names"),
+            tooltip=say("Show only what has this in its name"),
+            layout=widgets.Layout(width="160px"),
+        )
+        self.hint = widgets.Label()
+        self.entries = widgets.Select(rows=12, layout=widgets.Layout(width="auto"))
+        self.enter = button(say("Open the folder"), icon="folder-open", on_click=self._enter)
         self.facts = widgets.HTML()
-        #: Why a change was not made; why the folder cannot be read, or not all of it.
-        self.refusal, self.unread = widgets.HTML(), widgets.HTML()
-        self.table = FileTable(say, self._open, self._chosen_changed)
-        self.preview = PreviewPanel(files, say)
+        #: Why the folder cannot be read, or not all of it.
+        self.unread = widgets.HTML()
         self.transfers = TransferPanel(
             files,
             say,
             background,
             where=lambda: self.path,
-            chosen=lambda: self.table.chosen,
+            chosen=lambda: self.chosen,
             on_uploaded=self.look_again,
         )
-        super().__init__(
-            [
-                way,
-                tools,
-                self.name,
-                self.confirm,
-                self.transfers,
-                self.refusal,
-                self.unread,
-                self.table,
-                self.facts,
-                self.preview,
-            ]
-        )
+        row = widgets.Layout(flex_flow="row wrap", align_items="center", overflow="visible")
+        way = widgets.HBox([self.home, self.up, self.again, self.place, self.find], layout=row)
+        acts = widgets.HBox([self.enter, self.facts], layout=row)
+        super().__init__([way, self.unread, self.hint, self.entries, acts, self.transfers])
         self.add_class("pai-explorer")
         self._tell("")
-        self._tell_unread("")
-        self._chosen_changed()
+        self._list()
+        self.place.observe(at_home(lambda _change: self._typed()), "value")
+        self.find.observe(at_home(lambda _change: self._list()), "value")
+        self.entries.observe(at_home(lambda _change: self._chosen_changed()), "index")
         background.spawn(self._begin(path), "pai-explorer")
+
+    @property
+    def chosen(self) -> FileInfo | None:
+        """Return the entry that is chosen."""
+        index = self.entries.index
+        return None if index is None else self._listed[index]
+
+    @property
+    def names(self) -> list[str]:
+        """Return what is listed."""
+        return [entry.name for entry in self._listed]
+
+    def choose(self, name: str) -> None:
+        """Choose the entry of that name."""
+        self.entries.index = self.names.index(name)
 
     def go(self, path: str) -> None:
         """Show another folder."""
-        self._tell("")
         self.path = path or self._home or "/"
-        self.crumbs.show(self.path)
-        self.table.begin()
-        self.preview.hide()
-        self.name.hide()
-        self.confirm.hide()
+        self.place.value = self.path
+        self.find.value = ""
+        self._entries, self._complete = (), False
+        self._list()
         self._read()
 
     def look_again(self) -> None:
@@ -123,160 +126,97 @@ class ExplorerView(widgets.VBox):
         try:
             self._home = await self._files.home()
         except TROUBLE as error:
-            self._tell_unread(reason(self._say, error))
+            self._tell(reason(self._say, error))
+            show(self.hint, False)
             if not path:
-                self.table.give_up()
                 return
         if not self.path:
             self.go(path)
 
+    def _typed(self) -> None:
+        if self.place.value == self.path:
+            return
+        try:
+            self.go(plain(self.place.value))
+        except TROUBLE as error:
+            self._tell(reason(self._say, error))
+
+    def _enter(self) -> None:
+        if self.chosen is not None and self.chosen.is_folder:
+            self.go(self.chosen.path)
+
     def _read(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
-        self._reading = self._background.spawn(self._list(self.path), "pai-list")
+        self._reading = self._background.spawn(self._read_pages(self.path), "pai-list")
 
-    async def _list(self, path: str) -> None:
-        self._tell_unread("")
+    async def _read_pages(self, path: str) -> None:
         entries: list[FileInfo] = []
+        self._tell("")
         try:
             while True:
                 page = await self._files.list_page(path, entries[-1].name if entries else "")
                 entries += page.entries
-                complete = not page.remaining or not page.entries
-                if not complete and len(entries) >= MOST:
-                    self._tell_unread(
-                        self._say("There is more in this folder: the first {count} are shown.", count=MOST)
-                    )
-                    complete = True
-                # the list goes on growing: what is shown is how it is now
-                self.table.load(tuple(entries), complete=complete)
-                if complete:
-                    return
+                if not page.remaining or not page.entries or len(entries) >= MOST:
+                    break
         except TROUBLE as error:
-            self.table.give_up()
-            self._tell_unread(reason(self._say, error))
+            self._tell(reason(self._say, error))
+            show(self.hint, False)
+            return
+        if page.remaining:
+            self._tell(self._say("There is more in this folder: the first {count} are shown.", count=MOST))
+        entries.sort(key=lambda entry: (not entry.is_folder, entry.name.casefold(), entry.name))
+        self._entries, self._complete = entries, True
+        self._list()
 
-    def _open(self, entry: FileInfo) -> None:
-        if entry.is_folder:
-            self.go(entry.path)
+    def _list(self) -> None:
+        """List what was looked for; what is chosen stays chosen as long as it is there."""
+        say, before = self._say, self.chosen
+        wanted = self.find.value.strip().casefold()
+        found = [entry for entry in self._entries if wanted in entry.name.casefold()]
+        listed = found[:SHOWN]
+        with self.entries.hold_sync():
+            self.entries.index = None
+            self._listed = listed
+            self.entries.options = [_label(entry) for entry in listed]
+            # ipywidgets chooses the first one by itself
+            same = (index for index, entry in enumerate(listed) if before and entry.path == before.path)
+            self.entries.index = next(same, None)
+        if not self._complete:
+            hint = say("Reading the folder …")
+        elif len(found) > SHOWN:
+            hint = say("{first} to {last} of {total}", first=1, last=SHOWN, total=f"{len(found):,}")
+        elif found:
+            hint = ""
+        elif wanted:
+            hint = say("Nothing here has “{text}” in its name.", text=self.find.value)
         else:
-            self._background.spawn(self.preview.load(entry), "pai-preview")
-
-    def _offer(self, what: str) -> None:
-        self.name.hide()
-        self.confirm.hide()
-        self.transfers.offer(what)
+            hint = say("This folder is empty.")
+        self.hint.value = hint
+        show(self.hint, bool(hint))
+        self._chosen_changed()
 
     def _chosen_changed(self) -> None:
         """Offer what can be done with what is chosen; say how a job names it."""
-        chosen = self.table.chosen
-        self.rename.disabled = len(chosen) != 1
-        self.delete.disabled = self.download.disabled = not chosen
-        if not chosen:
-            self.transfers.withdraw_download()
+        say, chosen = self._say, self.chosen
+        self.enter.disabled = chosen is None or not chosen.is_folder
+        self.transfers.fetch.disabled = chosen is None
+        shown = self.path if chosen is None else chosen.path
         lines = []
-        shown = chosen[0].path if len(chosen) == 1 else self.path
-        if shown and len(chosen) < 2:
-            label = escape(self._say("In a job:"))
-            lines.append(f'<span class="pai-muted">{label}</span> {_copyable(self._say, in_a_job(shown))}')
-        if len(chosen) == 1 and (prefix := server_prefix()) is not None:
-            lines.append(download_link(self._say, prefix, chosen[0]))
-        if len(chosen) > 1:
-            lines.append(escape(self._say("Chosen: {count}", count=len(chosen))))
+        if shown:
+            name = f'<code class="pai-copyable">{escape(in_a_job(shown))}</code>'
+            lines.append(f'<span class="pai-muted">{escape(say("In a job:"))}</span> {name}')
+        if shown and (prefix := server_prefix()) is not None:
+            links = [browser_link(say, prefix, shown)]
+            links += [download_link(say, prefix, chosen)] if chosen is not None else []
+            lines.append(" · ".join(links))
         self.facts.value = "<br>".join(lines)
         self._on_look()
 
-    def _ask_new(self) -> None:
-        folder = self.path
-        self._offer("")
-        self.name.ask(self._say("Name of the new folder:"), "", lambda name: self._new(folder, name))
-
-    def _new(self, folder: str, name: str) -> str | None:
-        if not is_plain_name(name):
-            return self._bad_name()
-        self._start(self._files.mkdirs(child(folder, name)))
-        return None
-
-    def _ask_rename(self) -> None:
-        [entry] = self.table.chosen
-        self._offer("")
-        self.name.ask(self._say("New name:"), entry.name, lambda name: self._move(entry, name))
-
-    def _move(self, entry: FileInfo, name: str) -> str | None:
-        if not is_plain_name(name):
-            return self._bad_name()
-        if name != entry.name:
-            self._start(self._rename(entry.path, child(parent(entry.path), name)))
-        return None
-
-    async def _rename(self, source: str, target: str) -> None:
-        # a target that is a folder would be moved into
-        if await self._files.find(target) is not None:
-            self._tell(self._say("{path} is there already: choose another name.", path=target))
-            return
-        await self._files.rename(source, target)
-
-    def _start_delete(self) -> None:
-        self._offer("")
-        self._background.spawn(self._ask_delete(self.table.chosen), "pai-delete")
-
-    async def _ask_delete(self, chosen: list[FileInfo]) -> None:
-        """Ask, telling how much it is: what is in a folder cannot be seen from outside."""
-        say = self._say
-        files, length = 0, 0
-        try:
-            for entry in chosen:
-                summary = await self._files.summary(entry.path) if entry.is_folder else None
-                files += 1 if summary is None else summary.files
-                length += entry.length if summary is None else summary.length
-        except TROUBLE as error:
-            self._tell(reason(say, error))
-            return
-        names = say(", ").join(entry.name for entry in chosen[:_MOST_NAMES])
-        if (more := len(chosen) - _MOST_NAMES) > 0:
-            names = say("{names} and {count} more", names=names, count=more)
-        question = say(
-            "Delete {names} for good? Files: {files}, {size}.", names=names, files=files, size=size(length)
-        )
-        self.confirm.ask(question, lambda: self._start(self._delete(chosen)))
-
-    async def _delete(self, chosen: list[FileInfo]) -> None:
-        for entry in chosen:
-            await self._files.delete(entry.path, recursive=entry.is_folder)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        self._background.spawn(self._change(work), "pai-change")
-
-    async def _change(self, work: Coroutine[Any, Any, None]) -> None:
-        """Change something, and show how it is then."""
-        self._tell("")
-        try:
-            await work
-        except TROUBLE as error:
-            self._tell(reason(self._say, error))
-        self.look_again()
-
-    def _bad_name(self) -> str:
-        return self._say("A name cannot be empty, . or .., or have a slash in it.")
-
     def _tell(self, sentence: str) -> None:
-        self.refusal.value = notice(sentence, "error") if sentence else ""
-        show(self.refusal, bool(sentence))
-
-    def _tell_unread(self, sentence: str) -> None:
         self.unread.value = notice(sentence, "warning") if sentence else ""
         show(self.unread, bool(sentence))
 
 
-def _copyable(say: Language, text: str) -> str:
-    """Show a text with a button that copies it; a browser lets a page do that only while it is pressed."""
-    copy = (
-        "const r=document.createRange();r.selectNodeContents(this.previousElementSibling);"
-        "const s=getSelection();s.removeAllRanges();s.addRange(r);document.execCommand('copy')"
-    )
-    tooltip = escape(say("Copy"), quote=True)
-    return (
-        f'<code class="pai-copyable">{escape(text)}</code> '
-        f'<button type="button" class="pai-copy" title="{tooltip}" aria-label="{tooltip}" onclick="{copy}">'
-        '<i class="fa fa-copy"></i></button>'
-    )
+def _label(entry: FileInfo) -> str:
+    return f"{entry.name}/" if entry.is_folder else f"{entry.name} · {size(entry.length)}"

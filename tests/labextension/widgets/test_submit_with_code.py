@@ -11,7 +11,7 @@ import pytest
 from pai_labextension.widgets import JobForm, JobMonitor
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
-from tests.labextension.widgets.explorer.conftest import names_in, shown, write_tree
+from tests.labextension.widgets.explorer.conftest import shown, write_tree
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
@@ -177,7 +177,7 @@ async def test_a_named_output_folder_is_opened_and_one_that_is_elsewhere_is_said
     try:
         await named.show_results()
         assert named.results is not None
-        await until(lambda: named.results and "a.txt" in names_in(named.results))
+        await until(lambda: named.results and "a.txt" in named.results.names)
         await elsewhere.show_results()
         assert elsewhere.results is None
         assert "s3://bucket/x" in elsewhere.outcome.value

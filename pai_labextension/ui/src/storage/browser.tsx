@@ -9,6 +9,7 @@ import {
   caretRightIcon,
   fileUploadIcon,
   filterIcon,
+  homeIcon,
   LabIcon,
   newFolderIcon,
   refreshIcon,
@@ -18,18 +19,20 @@ import { Message } from '@lumino/messaging';
 import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
-import { StorageDrive } from './drive';
-import { mayDelete, mayOpen } from './dialogs';
+import { DRIVE, StorageDrive } from './drive';
+import { mayDelete, mayOpen, showBeginning } from './dialogs';
 import { chosenFiles, droppedFiles, IChosen } from './dropped';
 import { StorageModel } from './model';
 import { uploadFolderIcon } from '../icon';
-import { parentOf } from './paths';
+import { join, nameOf, parentOf } from './paths';
 import { IconButton } from '../buttons';
 import { reason, UploadsPanel } from './uploadsView';
 import { Uploads } from './uploads';
 
 /** ms after a file has come before the folder is looked at again, as the next may follow at once. */
 const LOOK_AGAIN = 500;
+/** Bytes that are shown of a file that is too large to be opened. */
+const BEGINNING = 64 * 1024;
 
 interface IBrowserOptions extends FileBrowser.IOptions {
   model: StorageModel;
@@ -54,6 +57,10 @@ export class StorageBrowser extends FileBrowser {
     this.mainPanel.insertWidget(2, new NoticeView(model, trans));
     this.mainPanel.addWidget(new PagesView(model, trans, pages => this.turn(pages)));
     this.addWidget(new UploadsPanel({ uploads, trans }));
+    this.toolbar.addItem(
+      'home',
+      button(homeIcon, trans.__('My own files'), async () => model.cd(await drive.door.home()))
+    );
     this.toolbar.addItem(
       'new-folder',
       button(newFolderIcon, trans.__('New folder'), () => this.createNewDirectory())
@@ -100,11 +107,36 @@ export class StorageBrowser extends FileBrowser {
     }
   }
 
+  /** Go to a folder, or to a file in its folder. */
+  async reveal(path: string): Promise<void> {
+    await this.comeIntoView();
+    await this.begun;
+    const { isFolder } = await this.options.drive.door.status(path);
+    if (!isFolder) {
+      this.model.turnTo(nameOf(path));
+    }
+    await this.model.cd(isFolder ? path : parentOf(path));
+    if (!isFolder) {
+      await this.model.refresh();
+      await this.selectItemByName(nameOf(path));
+    }
+  }
+
   protected override createDirListing(options: DirListing.IOptions): DirListing {
     const listing = new StorageListing(options);
     listing.onDrop = data => void this.upload(droppedFiles(data));
-    listing.mayOpen = item => mayOpen(item, this.options.trans, () => this.model.download(item.path));
-    listing.mayDelete = items => mayDelete(items, this.options.trans);
+    // the options are not there before the listing is
+    const pathOf = (item: Contents.IModel) => join(item.path.slice(DRIVE.length + 1));
+    const head = (item: Contents.IModel) => this.options.drive.door.read(pathOf(item), BEGINNING);
+    listing.mayOpen = item =>
+      mayOpen(
+        item,
+        this.options.trans,
+        () => this.model.download(item.path),
+        () => showBeginning(item.name, head(item), this.options.trans)
+      );
+    listing.mayDelete = items =>
+      mayDelete(items, item => this.options.drive.door.summary(pathOf(item)), this.options.trans);
     listing.erase = items => this.erase(items);
     return listing;
   }

@@ -1,8 +1,9 @@
 // What the browser of the storage asks and tells: before deleting, before replacing, properties.
 
-import { Dialog, ReactWidget, showDialog } from '@jupyterlab/apputils';
+import { Dialog, ReactWidget, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import { Contents } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { LocalTime } from '../times';
@@ -15,29 +16,49 @@ import { Conflict } from './uploads';
 /** Names that a question lists; of more it tells how many. */
 const NAMED = 5;
 
-/** Ask before something is deleted for good. */
-export async function mayDelete(items: readonly Contents.IModel[], trans: TranslationBundle): Promise<boolean> {
+/** Ask before something is deleted for good; how much folders hold comes when it is counted. */
+export async function mayDelete(
+  items: readonly Contents.IModel[],
+  count: (folder: Contents.IModel) => Promise<ISummary>,
+  trans: TranslationBundle
+): Promise<boolean> {
   const [first] = items;
-  const folders = items.some(item => item.type === 'directory');
+  const folders = items.filter(item => item.type === 'directory');
   const question =
     items.length > 1
-      ? folders
+      ? folders.length > 0
         ? trans.__('%1 files and folders are deleted, with everything in them. This cannot be undone.', items.length)
         : trans.__('%1 files are deleted. This cannot be undone.', items.length)
-      : folders
+      : folders.length > 0
         ? trans.__('The folder “%1” is deleted, with everything in it. This cannot be undone.', first!.name)
         : trans.__('“%1” is deleted. This cannot be undone.', first!.name);
+  const body = text(question);
+  if (folders.length > 0) {
+    Promise.all(folders.map(count)).then(
+      summaries => {
+        const files = summaries.reduce((sum, one) => sum + one.files, items.length - folders.length);
+        const length = [...items, ...summaries].reduce((sum, one) => sum + sizeOf(one), 0);
+        body.node.append(' ', trans.__('Files: %1, %2.', files, bytesText(length)));
+      },
+      () => undefined // whoever asks to delete it will hear why
+    );
+  }
   const answer = await showDialog({
     title: trans.__('Delete from the storage?'),
-    body: question,
+    body,
     buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.warnButton({ label: trans.__('Delete') })],
     defaultButton: 0
   });
   return answer.button.accept;
 }
 
-/** Tell whether a file is opened; one that is too large is offered for download instead. */
-export function mayOpen(item: Contents.IModel, trans: TranslationBundle, download: () => Promise<void>): boolean {
+/** Tell whether a file is opened; of one that is too large, its beginning or a download is offered instead. */
+export function mayOpen(
+  item: Contents.IModel,
+  trans: TranslationBundle,
+  download: () => Promise<void>,
+  beginning: () => Promise<void>
+): boolean {
   const size = item.size ?? 0;
   if (size <= LARGEST_OPENED) {
     return true;
@@ -50,9 +71,45 @@ export function mayOpen(item: Contents.IModel, trans: TranslationBundle, downloa
       bytesText(size),
       bytesText(LARGEST_OPENED)
     ),
-    buttons: [Dialog.cancelButton({ label: trans.__('Cancel') }), Dialog.okButton({ label: trans.__('Download') })]
-  }).then(answer => (answer.button.accept ? download() : undefined));
+    buttons: [
+      Dialog.cancelButton({ label: trans.__('Cancel') }),
+      Dialog.createButton({ label: trans.__('Show its beginning'), actions: ['beginning'], accept: true }),
+      Dialog.okButton({ label: trans.__('Download') })
+    ]
+  }).then(({ button }) => {
+    if (button.accept) {
+      return button.actions.includes('beginning') ? beginning() : download();
+    }
+    return undefined;
+  });
   return false;
+}
+
+/** Show what a large file begins with. */
+export async function showBeginning(name: string, bytes: Promise<Uint8Array>, trans: TranslationBundle): Promise<void> {
+  try {
+    // the last character may be cut
+    const head = new TextDecoder().decode(await bytes, { stream: true });
+    const body = text(head.includes('\0') ? trans.__('“%1” is not text in UTF-8: download it instead.', name) : head);
+    body.addClass('pai-Storage-beginning');
+    await showDialog({
+      title: trans.__('The beginning of “%1”', name),
+      body,
+      buttons: [Dialog.okButton({ label: trans.__('Close') })]
+    });
+  } catch (error) {
+    await showErrorMessage(trans.__('“%1” cannot be shown', name), error as Error);
+  }
+}
+
+function text(content: string): Widget {
+  const node = document.createElement('p');
+  node.textContent = content;
+  return new Widget({ node });
+}
+
+function sizeOf(item: Contents.IModel | ISummary): number {
+  return 'length' in item ? item.length : item.type === 'directory' ? 0 : (item.size ?? 0);
 }
 
 /** Ask what is to become of files that are there and differ from those to be uploaded. */

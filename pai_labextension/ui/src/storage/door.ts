@@ -134,9 +134,9 @@ export class StorageDoor implements IUploadDoor {
     await this.send('PUT', path, 'SETTIMES', { modificationtime: modified, accesstime: -1 });
   }
 
-  /** Read a whole file. */
-  async read(path: string): Promise<Uint8Array<ArrayBuffer>> {
-    const response = await this.send('GET', path, 'OPEN', {});
+  /** Read a file, or its beginning: `length` bytes at most. */
+  async read(path: string, length?: number): Promise<Uint8Array<ArrayBuffer>> {
+    const response = await this.send('GET', path, 'OPEN', length === undefined ? {} : { length });
     return new Uint8Array(await response.arrayBuffer());
   }
 

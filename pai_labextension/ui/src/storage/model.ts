@@ -63,6 +63,11 @@ export class StorageModel extends FilterFileBrowserModel {
     this.page = Math.min(Math.max(0, this.page + pages), lastPage(this._total));
   }
 
+  /** Choose the part in which something is, as soon as it is listed. */
+  turnTo(name: string): void {
+    this.wanted = name;
+  }
+
   /** Say how the listing is ordered. */
   setOrder(order: IOrder): void {
     this.order = order;

@@ -95,10 +95,31 @@ function addCommands(
         .join('\n')
     );
   commands.addCommand(CommandIDs.open, {
-    ...noArguments,
+    describedBy: { args: { type: 'object', properties: { path: { type: 'string' } } } },
     label: trans.__('Show the PAI storage'),
     icon: storageIcon,
-    execute: () => shell.activateById(browser.id)
+    execute: async args => {
+      shell.activateById(browser.id);
+      if (typeof args.path === 'string') {
+        try {
+          await browser.reveal(args.path);
+        } catch (error) {
+          await showErrorMessage(trans.__('“%1” cannot be shown', args.path), error as Error);
+        }
+      }
+    }
+  });
+  // a link of a widget in a notebook (explorer/storage_links.py) leads here, from another page by the address
+  const wanted = new URLSearchParams(window.location.search).get('pai-storage');
+  if (wanted !== null) {
+    void app.restored.then(() => commands.execute(CommandIDs.open, { path: wanted }));
+  }
+  document.body.addEventListener('click', event => {
+    const link = event.target instanceof Element && event.target.closest<HTMLElement>('a[data-pai-storage]');
+    if (link && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      void commands.execute(CommandIDs.open, { path: link.dataset.paiStorage! });
+    }
   });
   commands.addCommand(CommandIDs.remove, {
     ...noArguments,

@@ -48,24 +48,13 @@ async def view(client: Client, files: FilesClient) -> AsyncIterator[ExplorerView
 
 async def shown(view: ExplorerView, *names: str) -> None:
     """Wait until just these are listed, in this order."""
-    await until(lambda: names_in(view) == list(names))
+    await until(lambda: view.names == list(names))
 
 
-def names_in(view: ExplorerView) -> list[str]:
-    """Return the names in the table."""
-    cells = view.table.grid.children[4:]
-    return [cell.description for cell in cells[1::4]]
-
-
-def press(view: ExplorerView, name: str) -> None:
-    """Click on a name."""
-    _row(view, name).name.click()
-
-
-def tick(view: ExplorerView, *names: str) -> None:
-    """Tick entries."""
-    for name in names:
-        _row(view, name).tick.value = True
+def enter(view: ExplorerView, name: str) -> None:
+    """Choose a folder, and open it."""
+    view.choose(name)
+    view.enter.click()
 
 
 def visible(widget: object) -> bool:
@@ -80,7 +69,3 @@ def write_tree(root: Path, **contents: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
     return root
-
-
-def _row(view: ExplorerView, name: str):  # type: ignore[no-untyped-def]
-    return view.table.rows[names_in(view).index(name)]

@@ -9,7 +9,7 @@ import pytest
 from pai_labextension.widgets import JobForm
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
-from tests.labextension.widgets.explorer.conftest import press, shown, tick, visible
+from tests.labextension.widgets.explorer.conftest import enter, shown, visible
 from tests.labextension.widgets.waiting import until
 
 JOB = {"jobName": "demo", "image": "b", "taskRoles": [{"name": "worker", "command": "true"}]}
@@ -30,7 +30,7 @@ async def test_a_folder_is_chosen_by_going_into_it(form: JobForm) -> None:
     view = form.picker.view
     assert view is not None
     await shown(view, "data", "login.json")
-    press(view, "data")
+    enter(view, "data")
     await shown(view, "train")
     assert form.picker.use.description == "Use /alice/data"
     form.picker.use.click()
@@ -39,13 +39,13 @@ async def test_a_folder_is_chosen_by_going_into_it(form: JobForm) -> None:
     assert not visible(form.picker)
 
 
-async def test_a_folder_is_chosen_by_ticking_it_and_the_field_says_where_to_begin(form: JobForm) -> None:
+async def test_a_folder_in_the_list_is_chosen_and_the_field_says_where_to_begin(form: JobForm) -> None:
     form.form.field("codeDir").entry.value = "$PAI_DEFAULT_FS_URI/alice/data"
     form.form.browse["codeDir"].click()
     view = form.picker.view
     assert view is not None
     await shown(view, "train")
-    tick(view, "train")
+    view.choose("train")
     form.picker.use.click()
     assert form.config["codeDir"] == "$PAI_DEFAULT_FS_URI/alice/data/train"
 
@@ -56,10 +56,10 @@ async def test_where_a_file_is_wanted_no_folder_will_do(form: JobForm) -> None:
     assert view is not None
     await shown(view, "data", "login.json")
     assert form.picker.use.disabled
-    tick(view, "data")
+    view.choose("data")
     assert form.picker.use.disabled
-    assert form.picker.use.description == "Tick one file"
-    tick(view, "login.json")
+    assert form.picker.use.description == "Choose a file"
+    view.choose("login.json")
     await until(lambda: not form.picker.use.disabled)
     form.picker.use.click()
     assert form.config["authFile"] == "$PAI_DEFAULT_FS_URI/alice/login.json"
