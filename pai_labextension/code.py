@@ -61,11 +61,11 @@ class CodeSubmitter:
     def __init__(self, url: str, token: str, root: Path) -> None:
         self._url, self._token, self._root = url, token, root
 
-    async def plan(self, errand: SubmitRequest, locale: str) -> dict[str, Any]:
+    async def plan(self, submission: SubmitRequest, locale: str) -> dict[str, Any]:
         """Return what would go along and where to; nothing is sent. CodeRefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
-            file, settings = await self._chosen(errand, locale)
+            file, settings = await self._chosen(submission, locale)
             # the name is made when it is needed
             kept = replace(settings, generate_name=False)
             try:
@@ -82,12 +82,12 @@ class CodeSubmitter:
             "files": [{"name": one.name, "length": one.length} for one in code],
         }
 
-    async def submit(self, errand: SubmitRequest, locale: str) -> AsyncGenerator[dict[str, Any], None]:
+    async def submit(self, submission: SubmitRequest, locale: str) -> AsyncGenerator[dict[str, Any], None]:
         """Upload and submit; tell how far it is, then the job. CodeRefusedError."""
         latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
-            file, settings = await self._chosen(errand, locale)
+            file, settings = await self._chosen(submission, locale)
             text = await _text(file, locale)
             try:
                 user = (await client.whoami())["username"]
@@ -114,17 +114,19 @@ class CodeSubmitter:
             await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale)),
         )
 
-    async def _chosen(self, errand: SubmitRequest, locale: str) -> tuple[Path, CodeSettings]:
-        file = await asyncio.to_thread(self._resolve, errand.path, locale)
+    async def _chosen(self, submission: SubmitRequest, locale: str) -> tuple[Path, CodeSettings]:
+        file = await asyncio.to_thread(self._resolve, submission.path, locale)
         try:
             settings = await asyncio.to_thread(read_settings, file.parent)
         except CodeError as error:
             raise CodeRefusedError(error.message.in_locale(locale)) from error
         return file, CodeSettings(
             enabled=True,
-            include=settings.include if errand.include is None else errand.include,
-            exclude=settings.exclude if errand.exclude is None else errand.exclude,
-            generate_name=settings.generate_name if errand.generate_name is None else errand.generate_name,
+            include=settings.include if submission.include is None else submission.include,
+            exclude=settings.exclude if submission.exclude is None else submission.exclude,
+            generate_name=settings.generate_name
+            if submission.generate_name is None
+            else submission.generate_name,
         )
 
     def _resolve(self, path: str, locale: str) -> Path:

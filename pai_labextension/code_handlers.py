@@ -12,26 +12,17 @@ from jupyter_server.base.handlers import APIHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
-from pai_scheduler.job.messages import choose_locale
-
+from .base_handlers import PAIHandler, RefusedError
 from .code import CodeRefusedError, CodeSubmitter, SubmitRequest
-from .handlers import AUTH_RESOURCE
 
 
-class _CodeHandler(APIHandler):
-    auth_resource = AUTH_RESOURCE
-
+class _CodeHandler(PAIHandler, APIHandler):
     def initialize(self, submitter: CodeSubmitter) -> None:
         """Take who submits."""
         self.submitter = submitter
         self.work: asyncio.Task[None] | None = None
 
-    @property
-    def reader(self) -> str:
-        """Return the language of whoever asks."""
-        return choose_locale(self.request.headers.get("Accept-Language", ""))
-
-    def errand(self) -> SubmitRequest:
+    def submit_request(self) -> SubmitRequest:
         """Read the request's body."""
         try:
             return SubmitRequest.read(self.get_json_body())
@@ -47,12 +38,9 @@ class PlanHandler(_CodeHandler):
     async def post(self) -> None:
         """Answer with what is planned, or why it cannot be."""
         try:
-            plan = await self.submitter.plan(self.errand(), self.reader)
+            self.finish(await self.submitter.plan(self.submit_request(), self.locale_asked))
         except CodeRefusedError as error:
-            self.set_status(HTTPStatus.UNPROCESSABLE_ENTITY)
-            self.finish({"message": str(error)})
-            return
-        self.finish(plan)
+            raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
 
 
 class SubmitHandler(_CodeHandler):
@@ -65,9 +53,9 @@ class SubmitHandler(_CodeHandler):
     @authorized
     async def post(self) -> None:
         """Answer line by line."""
-        errand = self.errand()
+        submission = self.submit_request()
         self.set_header("Content-Type", "application/x-ndjson")
-        self.work = asyncio.create_task(self._work(errand))
+        self.work = asyncio.create_task(self._work(submission))
         await asyncio.wait([self.work])
         if not self.work.cancelled():
             self.work.result()
@@ -78,9 +66,9 @@ class SubmitHandler(_CodeHandler):
         if self.work is not None:
             self.work.cancel()
 
-    async def _work(self, errand: SubmitRequest) -> None:
+    async def _work(self, submission: SubmitRequest) -> None:
         try:
-            async with aclosing(self.submitter.submit(errand, self.reader)) as lines:
+            async with aclosing(self.submitter.submit(submission, self.locale_asked)) as lines:
                 async for line in lines:
                     await self._say(line)
         except CodeRefusedError as error:

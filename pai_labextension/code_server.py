@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import asyncssh
 
-from pai_scheduler.job.messages import Message
-
+from .base_handlers import RefusedError
 from .messages import msg
 
 #: Seconds after which a task that does not answer is given up; the script waits for less.
@@ -42,14 +42,6 @@ exit 93
 _NOT_THERE = 90
 
 
-class NoCodeServerError(Exception):
-    """There is no code-server; `message` says why, or how to get it."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
-
-
 @dataclass(frozen=True, slots=True)
 class Done:
     """How a script ended, and what it said; `status` None: nobody knows."""
@@ -60,7 +52,7 @@ class Done:
 
 
 async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[int, str]:
-    """Start it, unless it runs; return its port and the folder to open. NoCodeServerError, asyncssh.Error."""
+    """Start it, unless it runs; return its port and the folder to open. RefusedError, asyncssh.Error."""
     try:
         async with asyncio.timeout(_START_SECONDS):
             done = await run_script(connection, _SCRIPT)
@@ -70,14 +62,15 @@ async def start_code_server(connection: asyncssh.SSHClientConnection) -> tuple[i
     if done.status == 0 and port.isdecimal():
         return int(port), folder
     if done.status == _NOT_THERE:
-        raise NoCodeServerError(
+        raise RefusedError(
+            HTTPStatus.CONFLICT,
             msg(
                 "There is no code-server in this task. Take an image that has it, or install it in the task: "
                 "https://coder.com/docs/code-server/install"
-            )
+            ),
         )
     reason = done.stderr or msg("it says nothing")
-    raise NoCodeServerError(msg("code-server does not start: {reason}", reason=reason))
+    raise RefusedError(HTTPStatus.CONFLICT, msg("code-server does not start: {reason}", reason=reason))
 
 
 async def run_script(connection: asyncssh.SSHClientConnection, script: str) -> Done:

@@ -8,9 +8,7 @@ from collections.abc import Container
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import asyncssh
-
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.task_lookup import why_nothing_runs
 from pai_scheduler.job.messages import Message
@@ -18,9 +16,9 @@ from pai_scheduler.rest.models import SshContainer
 
 from .code_server import run_script, start_code_server
 from .messages import msg
-from .ports import NotYoursError, Ports
-from .task_doors import TaskDoors, TaskName
-from .terminal_handlers import why
+from .ports import Ports
+from .task_connections import TaskConnections, TaskName
+from .task_handlers import TASK_ERRORS, reason_of
 
 #: Seconds after which a task that does not answer is given up.
 _CHECK_SECONDS = 30.0
@@ -37,14 +35,14 @@ printf %s "${PAI_WORK_DIR:-$PWD}"
 class Connect:
     """Knows the addresses of tasks; `base_url` is the notebook server's, with a slash at its end."""
 
-    def __init__(self, doors: TaskDoors, ports: Ports, base_url: str) -> None:
-        self._doors, self._ports, self._base_url = doors, ports, base_url
+    def __init__(self, connections: TaskConnections, ports: Ports, base_url: str) -> None:
+        self._connections, self._ports, self._base_url = connections, ports, base_url
         self._starting = asyncio.Lock()
 
     async def describe(self, task: TaskName, locale: str) -> dict[str, Any]:
         """Tell all there is to know; `off` why there is no way in. `ApiError`, `UnreachableError`."""
-        self._doors.locale = locale
-        async with self._doors.client() as client:
+        self._connections.locale = locale
+        async with self._connections.client() as client:
             about = await client.about()
             try:
                 info = await client.ssh(task.user, task.job, task.task)
@@ -75,10 +73,10 @@ class Connect:
     async def check(self, task: TaskName, locale: str) -> dict[str, Any]:
         """Log in and run a command; tell how that went."""
         begin = time.monotonic()
-        self._doors.locale = locale
+        self._connections.locale = locale
         try:
             async with asyncio.timeout(_CHECK_SECONDS):
-                connection = await self._doors.open(task)
+                connection = await self._connections.open(task)
                 try:
                     done = await run_script(connection, "true\n")
                 finally:
@@ -88,8 +86,8 @@ class Connect:
                 locale
             )
             return _checked(False, message, begin)
-        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError) as error:
-            return _checked(False, why(error, locale), begin)
+        except TASK_ERRORS as error:
+            return _checked(False, reason_of(error).in_locale(locale), begin)
         if done.status == 0:
             return _checked(True, msg("It works: logged in and ran a command.").in_locale(locale), begin)
         reason = done.stderr or str(done.status)
@@ -100,12 +98,11 @@ class Connect:
     async def code_server(self, task: TaskName) -> str:
         """Start code-server in a task, unless it runs; return its address below this server.
 
-        NoCodeServerError, NotYoursError, RemoteError, asyncssh.Error, `ApiError`, `UnreachableError`.
+        RefusedError where there is none or it is not theirs, RemoteError, asyncssh.Error, `ApiError`,
+        `UnreachableError`.
         """
-        # its page is one of this server's origin
-        if task.user != await self._doors.owner():
-            raise NotYoursError(task.user)
-        async with self._starting, self._doors.connection(task).use() as connection:
+        await self._ports.check_owner(task)
+        async with self._starting, self._connections.connection(task).use() as connection:
             port, folder = await start_code_server(connection)
         return f"{self._url(task, str(port))}?{urlencode({'folder': folder})}"
 
@@ -118,16 +115,16 @@ class Connect:
     async def _places(self, task: TaskName) -> tuple[str, str]:
         """Ask the task for its Python, and for the folder in which sessions begin; "" where that fails."""
         try:
-            async with asyncio.timeout(_CHECK_SECONDS), self._doors.connection(task).use() as way:
+            async with asyncio.timeout(_CHECK_SECONDS), self._connections.connection(task).use() as way:
                 python, _, folder = (await run_script(way, _PLACES)).stdout.partition("\n")
-        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError):
+        except TASK_ERRORS:
             # the check says what is wrong, to whoever asks
             return "", ""
         return python if python.startswith("/") else "", folder
 
     async def _links(self, task: TaskName, hidden: Container[str]) -> list[dict[str, Any]]:
         try:
-            if task.user != await self._doors.owner():
+            if task.user != await self._connections.owner():
                 return []
             ports = await self._ports.of(task)
         except RemoteError:

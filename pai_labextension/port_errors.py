@@ -12,12 +12,10 @@ from tornado import web
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
-from pai_scheduler.job.messages import Message
 
+from .base_handlers import RefusedError
 from .messages import msg
-from .ports import NoPortError, NotYoursError
-from .task_doors import NoTaskError
-from .terminal_handlers import why
+from .task_handlers import reason_of
 
 #: Seconds after which a page that waits for an application looks again.
 AGAIN_SECONDS = 2
@@ -34,46 +32,27 @@ _PAGE = """<!DOCTYPE html>
 """
 
 
-class PortError(web.HTTPError):
-    """Why there is nothing to show, in whichever language the reader has; `again`: it may come."""
-
-    def __init__(self, status: HTTPStatus, what: Message | Exception, *, again: bool = False) -> None:
-        super().__init__(status)
-        self._what, self.again = what, again
-
-    def sentence(self, locale: str) -> str:
-        """Return a sentence about it."""
-        return self._what.in_locale(locale) if isinstance(self._what, Message) else why(self._what, locale)
-
-
 def refusal_of(error: Exception, label: str, task: str) -> web.HTTPError | None:
     """Return the refusal for what happened on the way to a port of a task; None: that must not happen."""
-    waiting, gone = HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.BAD_GATEWAY
+    waiting = HTTPStatus.SERVICE_UNAVAILABLE
     match error:
         case web.HTTPError():
             return error
-        case NoTaskError():
-            return web.HTTPError(HTTPStatus.NOT_FOUND)
-        case NotYoursError():
-            sentence = msg("The ports of {user}'s tasks are open to {user} only.", user=str(error))
-            return PortError(HTTPStatus.FORBIDDEN, sentence)
-        case NoPortError():
-            return PortError(HTTPStatus.NOT_FOUND, error.message)
         case ApiError():
-            return PortError(HTTPStatus(error.status), error)
+            return RefusedError(error.status, reason_of(error))
         case UnreachableGatewayError() | UnreachableError():
-            return PortError(waiting, error, again=True)
+            return RefusedError(waiting, reason_of(error), again=True)
         case RemoteError():
-            return PortError(waiting, error)
+            return RefusedError(waiting, reason_of(error))
         case asyncssh.ChannelOpenError() if error.code == OPEN_CONNECT_FAILED:
             sentence = msg(
                 "Nothing listens on the port “{label}” of {task} yet. This page looks again by itself.",
                 label=label,
                 task=task,
             )
-            return PortError(waiting, sentence, again=True)
+            return RefusedError(waiting, sentence, again=True)
         case asyncssh.ChannelOpenError():
-            return PortError(HTTPStatus.FORBIDDEN, error)
+            return RefusedError(HTTPStatus.FORBIDDEN, reason_of(error))
         case aiohttp.WSServerHandshakeError():
             return web.HTTPError(error.status)
         case aiohttp.ClientError() | asyncssh.Error() | OSError():
@@ -83,7 +62,7 @@ def refusal_of(error: Exception, label: str, task: str) -> web.HTTPError | None:
                 task=task,
                 reason=str(error) or type(error).__name__,
             )
-            return PortError(gone, sentence)
+            return RefusedError(HTTPStatus.BAD_GATEWAY, sentence)
     return None
 
 

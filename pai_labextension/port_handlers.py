@@ -7,8 +7,6 @@ URL: the path reaches them as it is.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -17,22 +15,19 @@ import aiohttp
 import asyncssh
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.utils import ensure_async
 from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
 
-from pai_scheduler.job.messages import choose_locale
-
-from .handlers import AUTH_RESOURCE
+from .base_handlers import RefusedError
 from .messages import msg
-from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, PortError, page, refusal_of
+from .port_errors import AGAIN_SECONDS, ERROR_HEADERS, page, refusal_of
 from .port_html import HtmlRewriter
 from .port_rewriting import PortPrefix, request_headers, request_query, response_headers
 from .ports import Ports
-from .task_doors import TaskName
-from .upstream import BodyPipe
+from .streaming_proxy import BodyPipe, StreamingProxy, raw_headers
+from .task_handlers import TaskHandler
 
 #: Bytes that may be sent to an application at once, and of one message of a WebSocket.
 _LARGEST_BODY, _LARGEST_MESSAGE = 1 << 40, 128 << 20
@@ -40,23 +35,17 @@ _LARGEST_BODY, _LARGEST_MESSAGE = 1 << 40, 128 << 20
 _PARTS = 6
 
 
-@web.stream_request_body
-class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """Hands one request on to an application in a task, and its answer back, both while they come."""
+class PortHandler(StreamingProxy, WebSocketMixin, WebSocketHandler, TaskHandler):
+    """Hands one request on to an application in a task, or becomes a WebSocket to it."""
 
     SUPPORTED_METHODS = ("GET", "HEAD", "POST", "DELETE", "PATCH", "PUT", "OPTIONS")
-    auth_resource = AUTH_RESOURCE
     max_message_size = _LARGEST_MESSAGE
+    broken = (aiohttp.ClientError, asyncssh.Error, OSError)
+    _remote: aiohttp.ClientWebSocketResponse | None = None
 
     def initialize(self, ports: Ports, absolute: bool) -> None:
         """Take the way to ports; `absolute`: applications know their prefix."""
         self._ports, self._absolute = ports, absolute
-        self._body: BodyPipe | None = None
-        self._received = asyncio.Event()
-        self._exchange: asyncio.Task[None] | None = None
-        self._remote: aiohttp.ClientWebSocketResponse | None = None
-        self._task: TaskName | None = None
-        self._label = ""
         self._is_socket = self.request.headers.get("Upgrade", "").lower() == "websocket"
 
     async def prepare(self) -> None:  # type: ignore[override]
@@ -68,11 +57,7 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         if self._finished:
             return
         self.check_xsrf_cookie()
-        person = self.current_user
-        if person is None or not await ensure_async(
-            self.authorizer.is_authorized(self, person, "execute", self.auth_resource)
-        ):
-            raise web.HTTPError(HTTPStatus.FORBIDDEN)
+        await self.check_permission("execute")
         self.settings["last_activity_times"]["pai_ports"] = datetime.now(UTC)
         if self._is_socket:
             return
@@ -83,12 +68,9 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             query = f"?{self.request.query}" if self.request.query else ""
             self.redirect(f"{self.request.path}/{query}")
             return
-        headers = self.request.headers
-        if "Transfer-Encoding" in headers or headers.get("Content-Length", "0") != "0":
-            self._body = BodyPipe()
-            if self.request.connection is not None:
-                self.request.connection.set_max_body_size(_LARGEST_BODY)  # type: ignore[attr-defined]
-        self._exchange = asyncio.create_task(self._forward(method))
+        if self.request.connection is not None:
+            self.request.connection.set_max_body_size(_LARGEST_BODY)  # type: ignore[attr-defined]
+        self.begin()
 
     def check_xsrf_cookie(self) -> None:
         """Refuse what a page of another origin sent, in place of asking for this server's XSRF token.
@@ -116,17 +98,12 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
                 "opens again by itself; programs show a token."
             )
             reads = self.request.method in ("GET", "HEAD") and not self._is_socket
-            raise PortError(HTTPStatus.FORBIDDEN, sentence, again=reads)
-
-    async def data_received(self, chunk: bytes) -> None:
-        """Hand a piece of the request's body on."""
-        if self._body is not None:
-            await self._body.put(chunk)
+            raise RefusedError(HTTPStatus.FORBIDDEN, sentence, again=reads)
 
     async def get(self, *args: str) -> None:
         """Read something, or become a WebSocket."""
         if not self._is_socket:
-            await self._complete()
+            await self.complete()
             return
         try:
             self._remote = await self._connected()
@@ -134,37 +111,51 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             self._give_up(error)
         await super().get(*args)
 
-    async def _any(self, *_args: str) -> None:
-        await self._complete()
+    head = post = delete = patch = put = options = StreamingProxy.complete
 
-    head = post = delete = patch = put = options = _any
+    async def ask(self, body: BodyPipe | None) -> aiohttp.ClientResponse:
+        """Ask the application."""
+        try:
+            http = await self._find()
+            return await http.request(
+                str(self.request.method),
+                self._url(),
+                headers=self._request_headers(),
+                data=body,
+                allow_redirects=False,
+            )
+        except Exception as error:
+            self._give_up(error)
+
+    def dress(self, answer: aiohttp.ClientResponse) -> HtmlRewriter | None:
+        """Set the headers of an answer; a page's addresses are changed on its way."""
+        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        plain = answer.headers.get("Content-Encoding", "identity") == "identity"
+        rewriter = HtmlRewriter(self._place) if kind == "text/html" and plain and not self._absolute else None
+        self._clear_headers()
+        for name, value in response_headers(self._place, raw_headers(answer), self._own_cookie()):
+            if rewriter is None or name.lower() not in ("content-length", "etag", "accept-ranges"):
+                self.add_header(name, value)
+        # beside the application's own, if it has one: nobody else may put its pages into theirs
+        self.add_header("Content-Security-Policy", "frame-ancestors 'self'")
+        return rewriter
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Return what is wrong: a page for a person, JSON for a program."""
-        error = (kwargs.get("exc_info") or (None, None))[1]
-        status = HTTPStatus(status_code) if status_code in set(HTTPStatus) else HTTPStatus.BAD_GATEWAY
-        locale = choose_locale(self.request.headers.get("Accept-Language", ""))
-        for name in list(self._headers):
-            self.clear_header(name)
-        # Tornado closes the connection of a request that it has not read through; the Hub's proxy has to know
-        for name, value in (*ERROR_HEADERS, ("Connection", "close")):
+        """Return what is wrong, with nothing of an answer that had begun."""
+        self._clear_headers()
+        for name, value in ERROR_HEADERS:
             self.set_header(name, value)
-        again = isinstance(error, PortError) and error.again
+        super().write_error(status_code, **kwargs)
+
+    def finish_error(self, status: HTTPStatus, message: str, *, again: bool) -> None:
+        """Write a page for a person, JSON for a program."""
         if again:
             self.set_header("Retry-After", str(AGAIN_SECONDS))
-        sentence = error.sentence(locale) if isinstance(error, PortError) else status.phrase
-        if _wants_html(self.request.headers.get("Accept", "")):
-            self.set_header("Content-Type", "text/html; charset=utf-8")
-            self.finish(page(sentence, locale, again=again))
-        else:
-            self.set_header("Content-Type", "application/json")
-            self.finish(json.dumps({"message": sentence}))
-
-    def on_connection_close(self) -> None:
-        """The browser went away: so do we."""
-        super().on_connection_close()
-        if self._exchange is not None:
-            self._exchange.cancel()
+        if not _wants_html(self.request.headers.get("Accept", "")):
+            super().finish_error(status, message, again=again)
+            return
+        self.set_header("Content-Type", "text/html; charset=utf-8")
+        self.finish(page(message, self.locale_asked, again=again))
 
     def select_subprotocol(self, subprotocols: list[str]) -> str | None:  # noqa: ARG002
         """Choose what the application chose."""
@@ -215,89 +206,28 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self.close(code if _may_be_sent(code) else None, reason or None)
 
     async def _connected(self) -> aiohttp.ClientWebSocketResponse:
-        place, http = await self._goal()
+        http = await self._find()
         asked = self.request.headers.get("Sec-WebSocket-Protocol", "")
         return await http.ws_connect(
-            self._url(place),
+            self._url(),
             protocols=[name.strip() for name in asked.split(",") if name.strip()],
-            headers=self._request_headers(place),
+            headers=self._request_headers(),
             max_msg_size=_LARGEST_MESSAGE,
             autoclose=True,
             autoping=True,
         )
 
-    async def _complete(self) -> None:
-        """The whole request is here; wait until the whole answer is through."""
-        if self._exchange is None:
-            return
-        if self._body is not None:
-            await self._body.end()
-        self._received.set()
-        # not awaited itself: when the browser goes, the exchange is cancelled and this method just ends
-        await asyncio.wait([self._exchange])
-        if not self._exchange.cancelled():
-            self._exchange.result()
-
-    async def _forward(self, method: str) -> None:
-        try:
-            place, http = await self._goal()
-            answer = await http.request(
-                method,
-                self._url(place),
-                headers=self._request_headers(place),
-                data=_pieces(self._body) if self._body is not None else None,
-                allow_redirects=False,
-            )
-        except Exception as error:
-            self._give_up(error)
-        finally:
-            if self._body is not None:
-                self._body.drop()
-        try:
-            await self._received.wait()
-            await self._relay(place, answer)
-        finally:
-            answer.close()
-
-    async def _relay(self, place: PortPrefix, answer: aiohttp.ClientResponse) -> None:
-        given = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.raw_headers]
-        kind = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        plain = answer.headers.get("Content-Encoding", "identity") == "identity"
-        rewriter = HtmlRewriter(place) if kind == "text/html" and plain and not self._absolute else None
-        for name in list(self._headers):
-            self.clear_header(name)
-        self.set_status(answer.status, answer.reason or "")
-        for name, value in response_headers(place, given, self._own_cookie()):
-            if rewriter is None or name.lower() not in ("content-length", "etag", "accept-ranges"):
-                self.add_header(name, value)
-        # beside the application's own, if it has one: nobody else may put its pages into theirs
-        self.add_header("Content-Security-Policy", "frame-ancestors 'self'")
-        try:
-            await self.flush()
-            async for piece in answer.content.iter_any():
-                await self._send(rewriter.feed(piece) if rewriter is not None else piece)
-            if rewriter is not None:
-                await self._send(rewriter.end())
-        except (aiohttp.ClientError, asyncssh.Error, OSError):
-            # an answer that breaks off must not look like a complete one
-            self.detach().close()
-        except StreamClosedError:
-            pass
-
-    async def _send(self, piece: bytes) -> None:
-        if piece:
-            self.write(piece)
-            await self.flush()
-
-    async def _goal(self) -> tuple[PortPrefix, aiohttp.ClientSession]:
+    async def _find(self) -> aiohttp.ClientSession:
         """Find where the request goes."""
-        user, job, name, label, _ = self.path_args
-        task = self._task = TaskName.read(str(user), str(job), str(name))
-        self._label = str(label)
-        port, http = await self._ports.find(task, self._label)
+        port, http = await self._ports.find(self.task(), str(self.path_args[3]))
         scheme = self.request.headers.get("X-Forwarded-Proto", self.request.protocol).split(",")[0].strip()
         origin = f"{'https' if scheme == 'https' else 'http'}://{self.request.host}"
-        return PortPrefix(self._prefix(), origin, port, self._absolute), http
+        self._place = PortPrefix(self._prefix(), origin, port, self._absolute)
+        return http
+
+    def _clear_headers(self) -> None:
+        for name in list(self._headers):
+            self.clear_header(name)
 
     def _own_parts(self) -> list[str]:
         below = self.request.path.removeprefix(str(self.base_url).rstrip("/")).lstrip("/")
@@ -311,18 +241,18 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         parts = self._own_parts()
         return parts[_PARTS] if len(parts) > _PARTS else None
 
-    def _url(self, place: PortPrefix) -> URL:
+    def _url(self) -> URL:
         path = self.request.path if self._absolute else f"/{self._raw_rest() or ''}"
         query = request_query(self.request.query, without_token=self.token_authenticated)
-        return URL(f"{place.local}{path}" + (f"?{query}" if query else ""), encoded=True)
+        return URL(f"{self._place.local}{path}" + (f"?{query}" if query else ""), encoded=True)
 
-    def _request_headers(self, place: PortPrefix) -> list[tuple[str, str]]:
+    def _request_headers(self) -> list[tuple[str, str]]:
         given = self.request.headers
         if _wants_html(given.get("Accept", "")):
             # a page is read here, and packed again on its way out
             given = given.copy()
             given["Accept-Encoding"] = "identity"
-        pairs = request_headers(place, given.get_all(), self._own_cookie(), str(self.request.remote_ip))
+        pairs = request_headers(self._place, given.get_all(), self._own_cookie(), str(self.request.remote_ip))
         # tornado reads bytes as Latin-1, aiohttp writes UTF-8
         return [
             (name, value.encode("latin-1", "replace").decode("utf-8", "replace")) for name, value in pairs
@@ -334,17 +264,12 @@ class PortHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     def _give_up(self, error: Exception) -> NoReturn:
         """Return why there is nothing to hand on."""
-        if self._task is not None and isinstance(error, aiohttp.ClientError | asyncssh.Error | OSError):
-            self._ports.forget(self._task)
-        refusal = refusal_of(error, self._label, self._task.task if self._task is not None else "")
+        refusal = refusal_of(error, str(self.path_args[3]), str(self.path_args[2]))
         if refusal is None:
             raise error
+        if isinstance(error, aiohttp.ClientError | asyncssh.Error | OSError):
+            self._ports.forget(self.task())
         raise refusal from error
-
-
-async def _pieces(body: BodyPipe) -> AsyncIterator[bytes]:
-    async for piece in body:
-        yield piece
 
 
 def _wants_html(accept: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import time
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import aiohttp
 
@@ -12,25 +13,14 @@ from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.task_lookup import find_way
 from pai_scheduler.job.messages import Message
 
+from .base_handlers import RefusedError
 from .messages import msg
 from .port_channel import http_session
-from .task_doors import TaskDoors, TaskName
+from .task_connections import TaskConnections, TaskName
 
 #: Seconds for which a task is taken to have the ports that it had.
 _KNOWN_SECONDS = 10.0
 _MOST = 65535
-
-
-class NoPortError(Exception):
-    """A task has no such port; `message` says which it has."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
-
-
-class NotYoursError(Exception):
-    """Whose ports these are is not who this notebook server belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +61,34 @@ class _Known:
 class Ports:
     """Finds ports of this notebook server's own user, and speaks HTTP to them."""
 
-    def __init__(self, doors: TaskDoors) -> None:
-        self._doors = doors
+    def __init__(self, connections: TaskConnections) -> None:
+        self._connections = connections
         self._known: dict[TaskName, _Known] = {}
 
     async def find(self, task: TaskName, label: str) -> tuple[int, aiohttp.ClientSession]:
         """Find a port's number and the client for it.
 
-        NotYoursError, NoPortError, RemoteError where the task does not run; `ApiError`, `UnreachableError`.
+        RefusedError where it is not theirs or there is none, RemoteError where the task does not run;
+        `ApiError`, `UnreachableError`.
         """
-        # what is behind a port is shown as a page of this server: only its owner's own pages may be that
-        if task.user != await self._doors.owner():
-            raise NotYoursError(task.user)
+        await self.check_owner(task)
         known = self._known.get(task)
         if known is None or time.monotonic() - known.since > _KNOWN_SECONDS:
             known = await self._ask(task, known)
         port = known.ports.number(label)
         if port is None:
-            raise NoPortError(_no_port(task, label, known.ports))
+            raise RefusedError(HTTPStatus.NOT_FOUND, _no_port(task, label, known.ports))
         return port, known.http
+
+    async def check_owner(self, task: TaskName) -> None:
+        """Refuse tasks of others: what listens there is shown as pages of this server."""
+        if task.user != await self._connections.owner():
+            sentence = msg("The ports of {user}'s tasks are open to {user} only.", user=task.user)
+            raise RefusedError(HTTPStatus.FORBIDDEN, sentence)
 
     async def of(self, task: TaskName) -> TaskPorts:
         """Ask the scheduler which ports a running task has; RemoteError, `ApiError`, `UnreachableError`."""
-        async with self._doors.client() as client:
+        async with self._connections.client() as client:
             detail = await client.job(task.user, task.job)
             role = detail["taskRoles"].get(task.role)
             for status in role["taskStatuses"] if role is not None else ():
@@ -122,7 +117,9 @@ class Ports:
         if known is not None and known.ports.address == ports.address:
             known.ports, known.since = ports, time.monotonic()
             return known
-        made = self._known[task] = _Known(ports, http_session(self._doors.connection(task), ports.address))
+        made = self._known[task] = _Known(
+            ports, http_session(self._connections.connection(task), ports.address)
+        )
         if known is not None:
             await known.http.close()
         return made

@@ -9,31 +9,33 @@ from __future__ import annotations
 from http import HTTPStatus
 from urllib.parse import quote
 
+import aiohttp
+
 from pai_scheduler.job.messages import Message
 
 from .handlers import ForwardHandler
 from .messages import msg
 from .resources import RequestTarget
-from .storage_resources import CONTENTS, storage_target
-from .upstream import SchedulerAnswer
+from .storage_resources import CONTENTS, StorageTarget, storage_target
 
 
 class StorageHandler(ForwardHandler):
     """Forwards one request to the storage, and its answer, both while they come."""
 
+    _target: StorageTarget
+
     def find(self, method: str, path: str, query: str) -> RequestTarget:
         """Find where a request goes."""
-        self._goal = storage_target(method, path, query)
-        return self._goal
+        return storage_target(method, path, query)
 
     def unknown(self, path: str) -> Message:
         """Return a sentence that says that there can be nothing at a path."""
         return msg("“{path}” is no path of the storage.", path=path)
 
-    def dress(self, answer: SchedulerAnswer) -> None:
+    def dress(self, answer: aiohttp.ClientResponse) -> None:
         """Set the headers; those of contents make a download of them, in a page without rights."""
         super().dress(answer)
-        goal = self._goal
+        goal = self._target
         if goal.operation in CONTENTS and answer.status == HTTPStatus.OK:
             archive = goal.operation == "ARCHIVE"
             name = f"{goal.name or 'storage'}.zip" if archive else goal.name

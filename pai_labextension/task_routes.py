@@ -7,27 +7,32 @@ from .connect_handlers import CheckHandler, CodeServerHandler, DescribeHandler
 from .late_routes import RouteGroup, RouteSettings
 from .port_handlers import PortHandler
 from .ports import Ports
-from .task_doors import TaskDoors
-from .terminal_handlers import NAME_PATTERN, TASK_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
+from .task_connections import TaskConnections
+from .task_handlers import TASK_PATTERN
+from .terminal_handlers import NAME_PATTERN, TerminalHandler, TerminalsHandler, TerminalSocket
 
 
 def make_part(settings: RouteSettings) -> RouteGroup:
     """Make the routes, and the ways into tasks behind them."""
-    doors = TaskDoors(settings.api_url, settings.token)
-    ports = Ports(doors)
+    connections = TaskConnections(settings.api_url, settings.token)
+    ports = Ports(connections)
     terminals = rf"/pai/terminals/{TASK_PATTERN}"
     port = rf"{TASK_PATTERN}/([^/]+)(/.*)?"
-    connect = {"connect": Connect(doors, ports, settings.base_url)}
+    connect = {"connect": Connect(connections, ports, settings.base_url)}
 
     async def close() -> None:
         await ports.close()
-        await doors.close()
+        await connections.close()
 
     return RouteGroup(
         [
-            (rf"{terminals}/api/terminals", TerminalsHandler, {"doors": doors}),
-            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"doors": doors}),
-            (rf"{terminals}/terminals/websocket/({NAME_PATTERN})", TerminalSocket, {"doors": doors}),
+            (rf"{terminals}/api/terminals", TerminalsHandler, {"connections": connections}),
+            (rf"{terminals}/api/terminals/({NAME_PATTERN})", TerminalHandler, {"connections": connections}),
+            (
+                rf"{terminals}/terminals/websocket/({NAME_PATTERN})",
+                TerminalSocket,
+                {"connections": connections},
+            ),
             (rf"/pai/connect/{TASK_PATTERN}", DescribeHandler, connect),
             (rf"/pai/connect/{TASK_PATTERN}/check", CheckHandler, connect),
             (rf"/pai/connect/{TASK_PATTERN}/code-server", CodeServerHandler, connect),

@@ -14,48 +14,31 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-import asyncssh
 from jupyter_server.auth.decorator import authorized
-from jupyter_server.base.handlers import APIHandler, JupyterHandler
+from jupyter_server.base.handlers import APIHandler
 from jupyter_server.base.websocket import WebSocketMixin
-from jupyter_server.utils import ensure_async
 from tornado import web
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from pai_scheduler.client.rest import ApiError, UnreachableError
-from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.terminals import Terminal, Terminals
-from pai_scheduler.job.messages import Message, choose_locale
 
-from .handlers import AUTH_RESOURCE
-from .messages import msg
-from .task_doors import NoTaskError, TaskDoors, TaskName
+from .base_handlers import RefusedError
+from .task_connections import TaskConnections
+from .task_handlers import TASK_ERRORS, TaskHandler, reason_of
 
-#: The parts of an address that name a task.
-TASK_PATTERN = r"([^/]+)/([^/]+)/([^/]+)"
 #: What a terminal may be called.
 NAME_PATTERN = r"\w{1,64}"
 
 
-class _TaskTerminals(JupyterHandler):
-    auth_resource = AUTH_RESOURCE
-
-    def initialize(self, doors: TaskDoors) -> None:
+class _TaskTerminals(TaskHandler):
+    def initialize(self, connections: TaskConnections) -> None:
         """Take the ways into tasks."""
-        self._doors = doors
+        self._connections = connections
 
-    @property
-    def reader(self) -> str:
-        """Return the language of whoever asks."""
-        return choose_locale(self.request.headers.get("Accept-Language", ""))
-
-    def terminals(self, user: str, job: str, task: str) -> Terminals:
+    def terminals(self) -> Terminals:
         """Find the terminals of the task in the address."""
-        try:
-            return self._doors.terminals(TaskName.read(user, job, task))
-        except NoTaskError:
-            raise web.HTTPError(HTTPStatus.NOT_FOUND) from None
+        return self._connections.terminals(self.task())
 
     def note_activity(self) -> None:
         """Keep this server from being taken for idle while somebody types."""
@@ -67,25 +50,22 @@ class TerminalsHandler(_TaskTerminals, APIHandler):
 
     @web.authenticated
     @authorized
-    def get(self, user: str, job: str, task: str) -> None:
+    def get(self, *_names: str) -> None:
         """List those that are open."""
-        self.finish(json.dumps([_model(one) for one in self.terminals(user, job, task).list()]))
+        self.finish(json.dumps([_model(one) for one in self.terminals().list()]))
 
     @web.authenticated
     @authorized
-    async def post(self, user: str, job: str, task: str) -> None:
+    async def post(self, *_names: str) -> None:
         """Open one; with a `name` that is open already, give that one."""
         name = (self.get_json_body() or {}).get("name")
         if name is not None and not (isinstance(name, str) and re.fullmatch(NAME_PATTERN, name)):
             raise web.HTTPError(HTTPStatus.BAD_REQUEST, "name: letters, digits and _ only")
-        self._doors.locale = self.reader
+        self._connections.locale = self.locale_asked
         try:
-            terminal = await self.terminals(user, job, task).create(name)
-        except (RemoteError, ApiError, UnreachableError, asyncssh.Error, OSError) as error:
-            self.set_status(HTTPStatus.BAD_GATEWAY)
-            self.finish({"message": why(error, self.reader)})
-            return
-        self.finish(_model(terminal))
+            self.finish(_model(await self.terminals().create(name)))
+        except TASK_ERRORS as error:
+            raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error
 
 
 class TerminalHandler(_TaskTerminals, APIHandler):
@@ -93,20 +73,20 @@ class TerminalHandler(_TaskTerminals, APIHandler):
 
     @web.authenticated
     @authorized
-    def get(self, user: str, job: str, task: str, name: str) -> None:
+    def get(self, *names: str) -> None:
         """Tell that it is open."""
-        self.finish(_model(self._terminal(user, job, task, name)))
+        self.finish(_model(self._terminal(names[-1])))
 
     @web.authenticated
     @authorized
-    async def delete(self, user: str, job: str, task: str, name: str) -> None:
+    async def delete(self, *names: str) -> None:
         """Hang up."""
-        await self._terminal(user, job, task, name).close()
+        await self._terminal(names[-1]).close()
         self.set_status(HTTPStatus.NO_CONTENT)
         self.finish()
 
-    def _terminal(self, user: str, job: str, task: str, name: str) -> Terminal:
-        terminal = self.terminals(user, job, task).get(name)
+    def _terminal(self, name: str) -> Terminal:
+        terminal = self.terminals().get(name)
         if terminal is None:
             raise web.HTTPError(HTTPStatus.NOT_FOUND, f"There is no terminal {name}.")
         return terminal
@@ -118,18 +98,14 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
     _terminal: Terminal
     _viewing: asyncio.Task[None] | None = None
 
-    async def get(self, user: str, job: str, task: str, name: str) -> None:
+    async def get(self, *names: str) -> None:
         """Refuse, or become a WebSocket."""
-        person = self.current_user
-        if not person or not await ensure_async(
-            self.authorizer.is_authorized(self, person, "execute", self.auth_resource)
-        ):
-            raise web.HTTPError(HTTPStatus.FORBIDDEN)
-        terminal = self.terminals(user, job, task).get(name)
+        await self.check_permission("execute")
+        terminal = self.terminals().get(names[-1])
         if terminal is None:
             raise web.HTTPError(HTTPStatus.NOT_FOUND)
         self._terminal = terminal
-        await super().get(user, job, task, name)
+        await super().get(*names)
 
     def open(self, *args: Any, **kwargs: Any) -> None:
         """Begin to show what was, and what comes."""
@@ -157,7 +133,7 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
                 async for piece in pieces:
                     await self._send("stdout", piece)
             if self._terminal.farewell is not None:
-                await self._send("stdout", f"\r\n{self._terminal.farewell.in_locale(self.reader)}\r\n")
+                await self._send("stdout", f"\r\n{self._terminal.farewell.in_locale(self.locale_asked)}\r\n")
             await self._send("disconnect", 1)
             self.close()
         except (WebSocketClosedError, StreamClosedError):
@@ -166,21 +142,6 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
     async def _send(self, kind: str, content: object) -> None:
         # waits until the browser has taken it, so that a slow one is no burden
         await self.write_message(json.dumps([kind, content]))
-
-
-def why(error: Exception, locale: str) -> str:
-    """Return in a sentence why a task cannot be reached."""
-    if isinstance(error, RemoteError):
-        return error.message.in_locale(locale)
-    message: Message
-    if isinstance(error, ApiError):
-        message = msg("The scheduler refuses: {reason}", reason=error.message)
-    elif isinstance(error, UnreachableError):
-        message = msg("The scheduler does not answer: {reason}", reason=str(error))
-    else:
-        reason = str(error) or type(error).__name__
-        message = msg("The task cannot be reached: {reason}", reason=reason)
-    return message.in_locale(locale)
 
 
 def _model(terminal: Terminal) -> dict[str, str]:

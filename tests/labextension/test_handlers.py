@@ -158,8 +158,9 @@ class ReadOnly(Authorizer):
 async def test_the_servers_authorizer_decides(make_jupyter, scheduler):
     browser = await make_jupyter(scheduler.url, authorizer_class=ReadOnly)
     assert (await browser.get("pai/api/v1/nodes")).status_code == 200
-    refused = await browser.post("pai/api/v1/jobs", json={})
-    assert (refused.status_code, refused.json()["code"]) == (403, "ForbiddenUserError")
+    for method, path in (("POST", "jobs"), ("PUT", "virtual-clusters/a"), ("DELETE", "virtual-clusters/a")):
+        refused = await browser.request(method, f"pai/api/v1/{path}", json={})
+        assert (refused.status_code, refused.json()["code"]) == (403, "ForbiddenUserError")
     assert len(scheduler.asked) == 1
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
@@ -246,6 +247,20 @@ async def test_other_peoples_ports_are_closed_to_an_administrators_pages_too(mak
     answer = await browser.get(f"{PORT}/tell")
     assert answer.status_code == 403
     assert "open to alice only" in answer.json()["message"]
+    with pytest.raises(HTTPClientError) as error:
+        await socket(browser, f"{PORT}/echo")
+    assert error.value.code == 403
+
+
+class NobodyMay(Authorizer):
+    def is_authorized(self, _handler: Any, _user: Any, _action: str, resource: str) -> bool:
+        return resource != "pai"
+
+
+async def test_whom_the_server_does_not_allow_it_reaches_no_port(make_jupyter, cluster):
+    browser = await make_jupyter(cluster.url, "token-of-alice", authorizer_class=NobodyMay)
+    for method in ("GET", "HEAD", "POST", "DELETE", "PATCH", "PUT", "OPTIONS"):
+        assert (await browser.request(method, f"{PORT}/tell")).status_code == 403
     with pytest.raises(HTTPClientError) as error:
         await socket(browser, f"{PORT}/echo")
     assert error.value.code == 403

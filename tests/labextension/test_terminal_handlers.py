@@ -15,7 +15,7 @@ from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
-from pai_labextension.task_doors import TaskDoors, TaskName
+from pai_labextension.task_connections import TaskConnections, TaskName
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.job.messages import msg
 from tests.labextension.conftest import BROWSER_TOKEN
@@ -32,12 +32,12 @@ def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningSsh
     folder.mkdir()
     running = RunningSshd(folder)
 
-    async def open_task(_doors: TaskDoors, task: TaskName) -> asyncssh.SSHClientConnection:
+    async def open_task(_connections: TaskConnections, task: TaskName) -> asyncssh.SSHClientConnection:
         if task.job != "train":
             raise RemoteError(msg("Job {job} has several tasks: name one of {tasks}.", job="x", tasks="a-0"))
         return await running.connect()
 
-    monkeypatch.setattr(TaskDoors, "open", open_task)
+    monkeypatch.setattr(TaskConnections, "open", open_task)
     yield running
     running.close()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from pai_labextension.upstream import BodyPipe
+import pytest
+
+from pai_labextension.streaming_proxy import BodyPipe
 
 
 async def test_a_second_piece_waits_until_the_first_was_taken():
@@ -29,6 +31,14 @@ async def test_a_body_ends_where_its_sender_says():
     sender = asyncio.create_task(send())
     assert [piece async for piece in pipe] == [b"a", b"b"]
     await sender
+
+
+async def test_a_body_that_was_begun_is_not_sent_again_without_its_beginning():
+    pipe = BodyPipe()
+    await pipe.put(b"first")
+    assert await anext(aiter(pipe)) == b"first"
+    with pytest.raises(ConnectionError):
+        aiter(pipe)
 
 
 async def test_once_dropped_a_pipe_takes_everything_and_keeps_nobody_waiting():

@@ -50,8 +50,8 @@ class TaskName:
         return f"{self.role}-{self.index}"
 
 
-class TaskDoors:
-    """Opens tasks: what is kept open for each of them, and who we are."""
+class TaskConnections:
+    """The connections to tasks, what is kept open for each of them, and who we are."""
 
     def __init__(self, api_url: str, token: str) -> None:
         self._api_url, self._token = api_url, token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_labextension.task_doors import NoTaskError, TaskName
+from pai_labextension.task_connections import NoTaskError, TaskName
 
 
 def test_a_task_is_named_by_its_user_job_role_and_index():
