@@ -1,4 +1,4 @@
-"""Asks the name nodes of an HDFS, by the library `hdfs`: the one that serves, and again where that helps."""
+"""Asks the name nodes of an HDFS, over WebHDFS: the one that serves, and again where that helps."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import requests
 import urllib3
-from hdfs.client import Client, InsecureClient, _Request
-from hdfs.util import HdfsError
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.refusals import closing
 
-from .errors import Remote, first_line, refusal, remote, unavailable
+from .errors import first_line, refusal, remote, unavailable
 
 #: Seconds until a connection stands, and of silence in an answer.
 TIMEOUT = (5.0, 60.0)
@@ -27,6 +26,22 @@ TIMEOUT = (5.0, 60.0)
 _CONTROL = 16
 #: Seconds of the first pause before asking again, and of the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+
+#: Operations whose answer is the address of a data node, which is asked apart; OPEN's may be the contents.
+_ELSEWHERE = frozenset({"OPEN", "CREATE", "APPEND"})
+#: The methods of WebHDFS's operations; of all others GET.
+_METHODS = {
+    "MKDIRS": "PUT",
+    "CREATE": "PUT",
+    "RENAME": "PUT",
+    "SETOWNER": "PUT",
+    "SETPERMISSION": "PUT",
+    "SETTIMES": "PUT",
+    "APPEND": "POST",
+    "CONCAT": "POST",
+    "TRUNCATE": "POST",
+    "DELETE": "DELETE",
+}
 
 #: What goes wrong with a connection, at either end of the libraries.
 BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, OSError)
@@ -55,24 +70,6 @@ class NameNodeAnswer:
         return value
 
 
-class _WebHdfs(Client):
-    """The library's client, for paths that are checked and mean what they say."""
-
-    _locate = _Request("GET", stream=True, allow_redirects=False).to_method("OPEN")
-    _list_batch = _Request("GET").to_method("LISTSTATUS_BATCH")
-    _truncate = _Request("POST").to_method("TRUNCATE")
-    _concat = _Request("POST").to_method("CONCAT")
-    _check_access = _Request("GET").to_method("CHECKACCESS")
-
-    def resolve(self, hdfs_path: str) -> str:
-        """Leave a path as it is: the library would look for `#LATEST` in it."""
-        return hdfs_path
-
-
-class _SimpleClient(_WebHdfs, InsecureClient):
-    """Says who it is, and is believed."""
-
-
 class NameNodes:
     """The name nodes at `urls`, of which one serves; asked as `account`, or with its Kerberos ticket.
 
@@ -80,10 +77,10 @@ class NameNodes:
     """
 
     def __init__(self, urls: Sequence[str], account: str, *, kerberos: bool, patience: float) -> None:
-        self.urls = list(urls)
+        self.urls = [url.rstrip("/") for url in urls]
         self.account = account
         self._patience = patience
-        self._clients = [make_client(url, account, kerberos, _CONTROL) for url in urls]
+        self._session = make_session(account, kerberos, _CONTROL)
         self._serving = 0
         self._closed = False
         self._pool = ThreadPoolExecutor(_CONTROL, "hdfs-control")
@@ -92,67 +89,74 @@ class NameNodes:
         """Let go, when the calls that are on their way have come back."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown)
-        for client in self._clients:
-            client._session.close()
+        self._session.close()
 
     async def ask(
         self,
-        call: str,
+        operation: str,
         path: StoragePath,
         actor: str,
         parameters: Mapping[str, object] | None = None,
         *,
         at: str = "",
     ) -> NameNodeAnswer:
-        """Do a call of the library's client in the name of `actor`; StorageError.
+        """Have an operation of WebHDFS done in the name of `actor`; StorageError.
 
-        `at`: what the path is called instead, in HDFS's own way. A call may be carried out twice: see
+        `at`: what the path is called instead, in HDFS's own way. It may be carried out twice: see
         `uncertain`.
         """
-        given = dict(parameters or {})
+        given: dict[str, Any] = {"op": operation, **(parameters or {})}
         if actor and actor != self.account:
             given["doas"] = actor
-        name = at or name_of(path)
+        place = f"/webhdfs/v1{quote(at or name_of(path))}"
+        method = _METHODS.get(operation, "GET")
         loop = asyncio.get_running_loop()
         give_up, pause, uncertain = loop.time() + self._patience, _FIRST_PAUSE, False
         while True:
             asked = self._serving
-            method = partial(getattr(self._clients[asked], f"_{call}"), name, strict=False, **given)
+            request = partial(
+                self._session.request,
+                method,
+                self.urls[asked] + place,
+                given,
+                timeout=TIMEOUT,
+                stream=operation == "OPEN",
+                allow_redirects=operation not in _ELSEWHERE,
+            )
             try:
                 if self._closed:
                     raise closing(path)
-                response: requests.Response = await loop.run_in_executor(self._pool, method)
+                response = await loop.run_in_executor(self._pool, request)
                 if response.status_code < requests.codes.bad_request:
                     return NameNodeAnswer(response, uncertain)
                 answer = remote(response.status_code, response.content)
                 if not answer.may_pass:
                     raise Refused(refusal(path, answer, self.account), uncertain)
                 reason = answer.sentence or answer.name
-            except HdfsError as error:
-                reason = first_line(str(error))
-            except KeyError:
-                raise refusal(path, Remote(0, "", ""), self.account) from None
             except BROKEN as error:
                 reason = why(error)
                 uncertain = uncertain or not never_sent(error)
             if self._serving == asked:
-                self._serving = (asked + 1) % len(self._clients)
+                self._serving = (asked + 1) % len(self.urls)
             if loop.time() + pause > give_up:
                 raise Refused(unavailable(path, reason), uncertain)
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
 
-def make_client(url: str, account: str, kerberos: bool, connections: int) -> Any:
-    """Make a client of one server; UNSUPPORTED where Kerberos lacks its library."""
+def make_session(account: str, kerberos: bool, connections: int) -> requests.Session:
+    """Make a session that says who asks; UNSUPPORTED where Kerberos lacks its library."""
     session = requests.Session()
+    # HttpFS takes contents of no other type
+    session.headers["Content-Type"] = "application/octet-stream"
     adapter = requests.adapters.HTTPAdapter(pool_connections=4, pool_maxsize=connections, pool_block=True)
     for scheme in ("http://", "https://"):
         session.mount(scheme, adapter)
     if not kerberos:
-        return _SimpleClient(url, user=account, timeout=TIMEOUT, session=session)
+        session.params = {"user.name": account}
+        return session
     try:
-        from hdfs.ext.kerberos import KerberosClient
+        from requests_kerberos import OPTIONAL, HTTPKerberosAuth
     except ImportError as error:
         raise StorageError(
             Problem.UNSUPPORTED,
@@ -162,11 +166,8 @@ def make_client(url: str, account: str, kerberos: bool, connections: int) -> Any
                 reason=error,
             ),
         ) from error
-
-    class KerberizedClient(_WebHdfs, KerberosClient):
-        """Proves who it is with the ticket of this process's user."""
-
-    return KerberizedClient(url, timeout=TIMEOUT, session=session)
+    session.auth = HTTPKerberosAuth(mutual_authentication=OPTIONAL)
+    return session
 
 
 def name_of(path: StoragePath) -> str:

@@ -51,7 +51,7 @@ class HdfsStorage:
     ) -> None:
         self.root_uri = urls[0].rstrip("/")
         self._names = NameNodes(urls, account, kerberos=kerberos, patience=patience)
-        self._transfers = DataNodeTransfers(urls[0], account, kerberos=kerberos, patience=patience)
+        self._transfers = DataNodeTransfers(account, kerberos=kerberos, patience=patience)
         #: the group that new files below `/.pai-uploads` have; empty until that is known to be there
         self._uploads_group = ""
         #: the name node knows LISTSTATUS_BATCH (Hadoop 3); None: not tried yet
@@ -84,11 +84,11 @@ class HdfsStorage:
             return
         await self._make_uploads()
         fresh = UPLOADS / secrets.token_hex(16)
-        await self._names.ask("mkdirs", fresh, "", {"permission": f"{permission:o}"})
+        await self._names.ask("MKDIRS", fresh, "", {"permission": f"{permission:o}"})
         try:
             if owner or group:
                 given = {"owner": owner or None, "group": group or None}
-                await self._names.ask("set_owner", fresh, "", given)
+                await self._names.ask("SETOWNER", fresh, "", given)
             await self.set_permission(fresh, "", permission)
             await self.mkdirs(path.parent, "")
             with suppress(_Exists):
@@ -98,7 +98,7 @@ class HdfsStorage:
 
     async def status(self, path: StoragePath, actor: str) -> FileStatus:
         """Describe a file or folder."""
-        answer = await self._ask_below("get_file_status", path, actor)
+        answer = await self._ask_below("GETFILESTATUS", path, actor)
         return described(path, answer.json("FileStatus"))
 
     async def list(self, path: StoragePath, actor: str, after: str = "", limit: int | None = None) -> Listing:
@@ -147,7 +147,7 @@ class HdfsStorage:
 
                 async def locate(silent: str | None) -> requests.Response:
                     part = {"offset": offset + done, "length": wanted - done, "excludedatanodes": silent}
-                    return (await self._names.ask("locate", path, actor, part, at=_at(path, status))).response
+                    return (await self._names.ask("OPEN", path, actor, part, at=_at(path, status))).response
 
                 return await self._transfers.begin(path, locate)
 
@@ -179,7 +179,7 @@ class HdfsStorage:
 
         async def locate(silent: str | None) -> requests.Response:
             left_out = {"excludedatanodes": silent}
-            return (await self._names.ask("append", path, actor, left_out, at=_at(path, status))).response
+            return (await self._names.ask("APPEND", path, actor, left_out, at=_at(path, status))).response
 
         await self._transfers.send("POST", path, locate, pieces)
 
@@ -198,7 +198,7 @@ class HdfsStorage:
                     length=length,
                 ),
             )
-        answer = await self._names.ask("truncate", path, actor, {"newlength": length})
+        answer = await self._names.ask("TRUNCATE", path, actor, {"newlength": length})
         if answer.json("boolean"):
             return True
         for _ in range(_LOOKS):
@@ -216,14 +216,14 @@ class HdfsStorage:
             await self.check_access(path, actor, "-w-" if path == target else "r--")
         names = ",".join(map(name_of, sources))
         try:
-            await self._names.ask("concat", target, actor, {"sources": names})
+            await self._names.ask("CONCAT", target, actor, {"sources": names})
         except Refused as error:
             if not (error.uncertain and await self._find(sources[0], actor) is None):
                 raise
 
     async def check_access(self, path: StoragePath, actor: str, access: str) -> None:
         """Let HDFS say (DENIED) whether somebody has access (as `rw-`) to what is there."""
-        await self._ask_below("check_access", path, actor, {"fsaction": access})
+        await self._ask_below("CHECKACCESS", path, actor, {"fsaction": access})
 
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:
         """Make a folder, and those above it."""
@@ -232,7 +232,7 @@ class HdfsStorage:
             if there is not None and there.is_folder:
                 return
             await self.mkdirs(path.parent, actor)
-        await self._names.ask("mkdirs", path, actor, {"permission": f"{_FOLDER_MODE:o}"})
+        await self._names.ask("MKDIRS", path, actor, {"permission": f"{_FOLDER_MODE:o}"})
         if permission is not None:
             await self.set_permission(path, actor, permission)
 
@@ -245,7 +245,7 @@ class HdfsStorage:
         if overwrite:
             await self._place(source, target, actor, overwrite=True)
             return
-        answer = await self._names.ask("rename", source, actor, {"destination": name_of(target)})
+        answer = await self._names.ask("RENAME", source, actor, {"destination": name_of(target)})
         if answer.json("boolean"):
             return
         # this call of HDFS gives no reason
@@ -253,7 +253,7 @@ class HdfsStorage:
 
     async def delete(self, path: StoragePath, actor: str, *, recursive: bool = False) -> bool:
         """Remove; False where there was nothing."""
-        answer = await self._names.ask("delete", path, actor, {"recursive": str(recursive).lower()})
+        answer = await self._names.ask("DELETE", path, actor, {"recursive": str(recursive).lower()})
         return bool(answer.json("boolean")) or answer.uncertain
 
     async def copy(
@@ -267,18 +267,18 @@ class HdfsStorage:
 
     async def set_permission(self, path: StoragePath, actor: str, permission: int) -> None:
         """Change the nine bits."""
-        await self._names.ask("set_permission", path, actor, {"permission": f"{permission:o}"})
+        await self._names.ask("SETPERMISSION", path, actor, {"permission": f"{permission:o}"})
 
     async def set_times(
         self, path: StoragePath, actor: str, modified: int | None, accessed: int | None
     ) -> None:
         """Change when it was last changed and read (ms since the epoch; None: stays)."""
         times = {"modificationtime": modified, "accesstime": accessed}
-        await self._names.ask("set_times", path, actor, times)
+        await self._names.ask("SETTIMES", path, actor, times)
 
     async def summary(self, path: StoragePath, actor: str) -> Summary:
         """Count what is in a tree."""
-        told = (await self._ask_below("get_content_summary", path, actor)).json("ContentSummary")
+        told = (await self._ask_below("GETCONTENTSUMMARY", path, actor)).json("ContentSummary")
         return Summary(
             files=told["fileCount"],
             folders=told["directoryCount"],
@@ -293,7 +293,7 @@ class HdfsStorage:
         status = await self.status(path, actor)
         if status.is_folder:
             raise is_folder(path)
-        answer = await self._names.ask("get_file_checksum", path, actor, at=_at(path, status))
+        answer = await self._names.ask("GETFILECHECKSUM", path, actor, at=_at(path, status))
         told = answer.json("FileChecksum")
         # bytes of padding may follow
         return Checksum(told["algorithm"], told["bytes"][: 2 * told["length"]], told["length"])
@@ -323,14 +323,14 @@ class HdfsStorage:
 
         async def locate(silent: str | None) -> requests.Response:
             given = {"overwrite": "true", "permission": f"{mode:o}", "excludedatanodes": silent}
-            return (await self._names.ask("create", fresh, actor, given)).response
+            return (await self._names.ask("CREATE", fresh, actor, given)).response
 
         written = asyncio.get_running_loop().create_future()
         self._writing.add(written)
         try:
             await self._transfers.send("PUT", path, locate, pieces)
             if parent.group != self._uploads_group:
-                await self._names.ask("set_owner", fresh, "", {"group": parent.group})
+                await self._names.ask("SETOWNER", fresh, "", {"group": parent.group})
             if times_of is not None:
                 await self.set_times(fresh, "", times_of.modified, times_of.accessed)
             try:
@@ -361,7 +361,7 @@ class HdfsStorage:
         """Move to exactly this name, with a reason where that cannot be."""
         given = {"destination": name_of(target), "renameoptions": "OVERWRITE" if overwrite else "NONE"}
         try:
-            await self._names.ask("rename", source, actor, given)
+            await self._names.ask("RENAME", source, actor, given)
         except Refused as error:
             if error.problem is Problem.NOT_FOUND and error.uncertain and await self._find(target, actor):
                 return
@@ -406,7 +406,7 @@ class HdfsStorage:
         """List what comes after a name, at least some of it, and tell how many follow."""
         if self._batches is not False:
             try:
-                answer = await self._ask_below("list_batch", path, actor, {"startAfter": after or None})
+                answer = await self._ask_below("LISTSTATUS_BATCH", path, actor, {"startAfter": after or None})
             except StorageError as error:
                 if self._batches or error.problem is not Problem.INVALID:
                     raise
@@ -415,16 +415,16 @@ class HdfsStorage:
                 told = answer.json("DirectoryListing")
                 statuses = told["partialListing"]["FileStatuses"]["FileStatus"]
                 return listed(path, statuses), int(told["remainingEntries"])
-        answer = await self._ask_below("list_status", path, actor)
+        answer = await self._ask_below("LISTSTATUS", path, actor)
         self._batches = False
         return listed(path, answer.json("FileStatuses", "FileStatus"), after), 0
 
     async def _ask_below(
-        self, call: str, path: StoragePath, actor: str, parameters: Mapping[str, object] | None = None
+        self, operation: str, path: StoragePath, actor: str, parameters: Mapping[str, object] | None = None
     ) -> NameNodeAnswer:
         """Ask about something; below a file there is nothing."""
         try:
-            return await self._names.ask(call, path, actor, parameters)
+            return await self._names.ask(operation, path, actor, parameters)
         except StorageError as error:
             raise not_found(path) if error.problem is Problem.NOT_A_FOLDER else error from None
 
@@ -438,7 +438,7 @@ class HdfsStorage:
 
     async def _make_uploads(self) -> None:
         if not self._uploads_group:
-            await self._names.ask("mkdirs", UPLOADS, "")
+            await self._names.ask("MKDIRS", UPLOADS, "")
             await self.set_permission(UPLOADS, "", _UPLOADS_MODE)
             self._uploads_group = (await self.status(UPLOADS, "")).group
 

@@ -17,7 +17,7 @@ from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.refusals import closing
 
-from .client import BROKEN, make_client, never_sent, why
+from .client import BROKEN, TIMEOUT, make_session, never_sent, why
 from .errors import refusal, remote, unavailable
 
 #: Bytes that are read at a time.
@@ -36,9 +36,9 @@ Locate = Callable[[str | None], Awaitable[requests.Response]]
 class DataNodeTransfers:
     """Speaks with data nodes, in threads of its own: what goes through here keeps no control call waiting."""
 
-    def __init__(self, url: str, account: str, *, kerberos: bool, patience: float) -> None:
+    def __init__(self, account: str, *, kerberos: bool, patience: float) -> None:
         self._account, self._patience = account, patience
-        self._client: Any = make_client(url, account, kerberos, _UPLOADS + _DOWNLOADS)
+        self._session = make_session(account, kerberos, _UPLOADS + _DOWNLOADS)
         self._up = ThreadPoolExecutor(_UPLOADS, "hdfs-up")
         self._down = ThreadPoolExecutor(_READERS, "hdfs-down")
         self._uploads, self.downloads = asyncio.Semaphore(_UPLOADS), asyncio.Semaphore(_DOWNLOADS)
@@ -52,7 +52,7 @@ class DataNodeTransfers:
             feed.end()
         for pool in (self._up, self._down):
             await asyncio.to_thread(pool.shutdown)
-        self._client._session.close()
+        self._session.close()
 
     async def send(
         self, method: str, path: StoragePath, locate: Locate, pieces: AsyncIterator[bytes]
@@ -118,13 +118,12 @@ class DataNodeTransfers:
             return response
 
     async def _run(
-        self, pool: ThreadPoolExecutor, path: StoragePath, method: str, location: str, **given: object
+        self, pool: ThreadPoolExecutor, path: StoragePath, method: str, location: str, **given: Any
     ) -> requests.Response:
         if self._closed:
             raise closing(path)
-        request = partial(self._client._request, method, location, **given)
-        response: requests.Response = await asyncio.get_running_loop().run_in_executor(pool, request)
-        return response
+        request = partial(self._session.request, method, location, timeout=TIMEOUT, **given)
+        return await asyncio.get_running_loop().run_in_executor(pool, request)
 
     async def _load(self, path: StoragePath, response: requests.Response) -> None:
         if self._closed:

@@ -85,7 +85,7 @@ def test_of_hdfs_own_address_the_web_address_is_asked(tmp_path: Path) -> None:
 def test_kerberos_without_its_library_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "hdfs.ext.kerberos", None)
+    monkeypatch.setitem(sys.modules, "requests_kerberos", None)
     with pytest.raises(StorageError, match="requests-kerberos") as refused:
         choose_storage("http://namenode:9870", tmp_path, account="pai", kerberos=True)
     assert refused.value.problem is Problem.UNSUPPORTED
