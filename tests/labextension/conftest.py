@@ -1,4 +1,4 @@
-"""The scheduler's door (an HTTP server that notes what it is asked), a real Jupyter server before it, and a
+"""A played scheduler (an HTTP server that notes what it is asked), a real Jupyter server before it, and a
 real JupyterLab in a real browser.
 """
 
@@ -41,7 +41,7 @@ ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
 
 @dataclass
 class Asked:
-    """One request, as the scheduler's door saw it."""
+    """One request, as the played scheduler saw it."""
 
     method: str
     uri: str
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass
 class Scheduler:
-    """The scheduler's door: it notes what it is asked, and answers as a test wants it."""
+    """A played scheduler: it notes what it is asked, and answers as a test wants it."""
 
     asked: list[Asked] = field(default_factory=list)
     #: Set when a piece of a request's body has come, and when a connection was closed by the other side.
@@ -63,7 +63,7 @@ class Scheduler:
 
 
 @stream_request_body
-class _Door(RequestHandler):
+class _PlayedHandler(RequestHandler):
     def initialize(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
 
@@ -107,17 +107,17 @@ def real_scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
 
 @pytest.fixture
 async def scheduler() -> AsyncIterator[Scheduler]:
-    door = Scheduler()
+    played = Scheduler()
     # a path of the storage is answered as "webhdfs/…"
     routes = [
-        (rf"/services/pai/{path}", _Door, {"scheduler": door})
+        (rf"/services/pai/{path}", _PlayedHandler, {"scheduler": played})
         for path in (r"api/v1/(.*)", r"(webhdfs)/v1/.*")
     ]
     server = HTTPServer(Application(routes))
     sockets = bind_sockets(0, "127.0.0.1")
     server.add_sockets(sockets)
-    door.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"
-    yield door
+    played.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/services/pai"
+    yield played
     server.stop()
     await server.close_all_connections()
 

@@ -29,7 +29,7 @@ WEB = (
 
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler with an SSH gateway, in place of the door."""
+    """Run a scheduler with an SSH gateway, in place of the played one."""
     folder = tmp_path / "scheduler"
     folder.mkdir()
     running = RunningScheduler(folder, ssh=True)

@@ -105,7 +105,7 @@ async def raw_status(browser: httpx.AsyncClient, path: str) -> int:
     return status
 
 
-async def test_other_versions_and_other_doors_of_the_scheduler_are_not_reached(browser, scheduler):
+async def test_other_versions_and_other_paths_of_the_scheduler_are_not_reached(browser, scheduler):
     for path in ("pai/api/v2/nodes", "pai/api/nodes", "pai/nodes", "pai/api/v1"):
         assert (await browser.get(path)).status_code == 404
     assert scheduler.asked == []
@@ -167,12 +167,12 @@ async def test_the_servers_authorizer_decides(make_jupyter, scheduler):
 async def test_events_arrive_one_by_one_while_the_story_goes_on(browser, scheduler):
     more = asyncio.Event()
 
-    async def story(door):
-        door.set_header("Content-Type", "text/event-stream")
-        door.write("id: 1\ndata: {}\n\n")
-        await door.flush()
+    async def story(handler):
+        handler.set_header("Content-Type", "text/event-stream")
+        handler.write("id: 1\ndata: {}\n\n")
+        await handler.flush()
         await more.wait()
-        door.write("id: 2\ndata: {}\n\n")
+        handler.write("id: 2\ndata: {}\n\n")
 
     scheduler.answers["user/alice/jobs/train/events"] = story
     async with browser.stream("GET", "pai/api/v1/user/alice/jobs/train/events?follow=1") as answer:
@@ -184,10 +184,10 @@ async def test_events_arrive_one_by_one_while_the_story_goes_on(browser, schedul
 
 
 async def test_who_closes_a_followed_log_closes_it_at_the_scheduler_too(browser, scheduler):
-    async def silent_log(door):
-        door.set_header("Content-Type", "text/plain")
-        door.write("the only line\n")
-        await door.flush()
+    async def silent_log(handler):
+        handler.set_header("Content-Type", "text/plain")
+        handler.write("the only line\n")
+        await handler.flush()
         await scheduler.hung_up.wait()
 
     scheduler.answers[LOG] = silent_log
@@ -200,7 +200,7 @@ async def test_who_closes_a_followed_log_closes_it_at_the_scheduler_too(browser,
 async def test_who_leaves_before_the_answer_began_is_not_waited_for(browser, scheduler):
     asked = asyncio.Event()
 
-    async def slow(_door):
+    async def slow(_handler):
         asked.set()
         await scheduler.hung_up.wait()
 
@@ -214,11 +214,11 @@ async def test_who_leaves_before_the_answer_began_is_not_waited_for(browser, sch
 async def test_a_reader_that_pauses_makes_the_scheduler_pause(browser, scheduler):
     total, piece, sent = 2048, b"x" * 65536, 0
 
-    async def long_log(door):
+    async def long_log(handler):
         nonlocal sent
         for _ in range(total):
-            door.write(piece)
-            await door.flush()
+            handler.write(piece)
+            await handler.flush()
             sent += 1
 
     scheduler.answers[LOG] = long_log
@@ -250,9 +250,9 @@ async def test_a_body_that_the_scheduler_refuses_early_does_not_hang(browser, sc
         for _ in range(64):
             yield b"x" * 65536
 
-    def refuse(door):
-        door.set_status(413)
-        door.write({"code": "InvalidParametersError", "message": "too much"})
+    def refuse(handler):
+        handler.set_status(413)
+        handler.write({"code": "InvalidParametersError", "message": "too much"})
 
     scheduler.answers["jobs"] = refuse
     answer = await browser.post("pai/api/v1/jobs", content=body())
@@ -262,23 +262,23 @@ async def test_a_body_that_the_scheduler_refuses_early_does_not_hang(browser, sc
 async def test_the_schedulers_own_refusals_come_back_word_for_word(browser, scheduler):
     refusal = {"code": "NoJobError", "message": "no job “b”", "errors": []}
 
-    def refuse(door):
-        door.set_status(404)
-        door.write(refusal)
+    def refuse(handler):
+        handler.set_status(404)
+        handler.write(refusal)
 
     scheduler.answers["user/a/jobs/b"] = refuse
     answer = await browser.get("pai/api/v1/user/a/jobs/b")
     assert (answer.status_code, answer.json()) == (404, refusal)
 
 
-def page(door):
-    door.set_status(503)
-    door.set_header("Content-Type", "text/html")
-    door.write("<h1>Service Unavailable</h1>")
+def page(handler):
+    handler.set_status(503)
+    handler.set_header("Content-Type", "text/html")
+    handler.write("<h1>Service Unavailable</h1>")
 
 
-def login(door):
-    door.redirect("http://example.com/hub/login")
+def login(handler):
+    handler.redirect("http://example.com/hub/login")
 
 
 @pytest.mark.parametrize("proxy", [page, login])
@@ -316,10 +316,10 @@ async def test_without_a_token_of_the_users_own_nothing_is_asked(make_jupyter, s
 
 
 async def test_an_answer_that_breaks_off_does_not_look_complete(browser, scheduler):
-    async def broken(door):
-        door.write("the first line\n")
-        await door.flush()
-        door.detach().close()
+    async def broken(handler):
+        handler.write("the first line\n")
+        await handler.flush()
+        handler.detach().close()
 
     scheduler.answers[LOG] = broken
     with pytest.raises(httpx.RemoteProtocolError):

@@ -49,7 +49,7 @@ def jobs(scheduler) -> list[dict[str, Any]]:
             "virtualCluster": ["default"],
         }
     )
-    scheduler.answers["jobs"] = lambda door: door.write(json.dumps(listed))
+    scheduler.answers["jobs"] = lambda handler: handler.write(json.dumps(listed))
     reasons = {
         "couplet": "waiting for 2 × P100: 1 is free on node-a; first in the queue",
         "resnet-big": "waiting for 4 × P100; second in the queue, behind alice~couplet",
@@ -62,7 +62,7 @@ def jobs(scheduler) -> list[dict[str, Any]]:
 
 
 def say(answer: dict[str, Any]) -> Callable[[Any], None]:
-    return lambda door: door.write(answer)
+    return lambda handler: handler.write(answer)
 
 
 def job(name: str, state: str, gpus: int, created: int, exit_code: int | None = None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ BUSY = (
 
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
-    """Run a scheduler that knows the token of the notebook server; in place of the door."""
+    """Run a scheduler that knows the token of the notebook server; in place of the played one."""
     folder = tmp_path / "scheduler"
     folder.mkdir()
     running = RunningScheduler(folder, cluster=CLUSTER)

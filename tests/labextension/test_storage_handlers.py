@@ -34,10 +34,10 @@ async def test_a_request_reaches_the_storage_with_the_users_own_token(
 async def test_what_is_in_a_file_is_a_download_and_never_a_page(
     browser: httpx.AsyncClient, scheduler: Scheduler, path: str, expected: tuple[str, str]
 ) -> None:
-    def page(door: Any) -> None:
-        door.set_header("Content-Type", "text/html")
-        door.set_header("Content-Disposition", "inline")
-        door.write("<script>alert(1)</script>")
+    def page(handler: Any) -> None:
+        handler.set_header("Content-Type", "text/html")
+        handler.set_header("Content-Disposition", "inline")
+        handler.write("<script>alert(1)</script>")
 
     scheduler.answers["webhdfs"] = page
     answer = await browser.get(f"{STORAGE}/{path}")
@@ -53,7 +53,7 @@ async def test_what_is_in_a_file_is_a_download_and_never_a_page(
 async def test_a_redirect_is_not_handed_to_the_browser(
     browser: httpx.AsyncClient, scheduler: Scheduler
 ) -> None:
-    scheduler.answers["webhdfs"] = lambda door: door.redirect("http://10.0.0.1:9864/webhdfs/v1/a")
+    scheduler.answers["webhdfs"] = lambda handler: handler.redirect("http://10.0.0.1:9864/webhdfs/v1/a")
     answer = await browser.get(f"{STORAGE}/alice/a?op=OPEN")
     assert answer.status_code == 502
     assert "Location" not in answer.headers
@@ -62,9 +62,9 @@ async def test_a_redirect_is_not_handed_to_the_browser(
 async def test_what_the_storage_refuses_is_told_in_its_words(
     browser: httpx.AsyncClient, scheduler: Scheduler
 ) -> None:
-    def refuse(door: Any) -> None:
-        door.set_status(404)
-        door.write(
+    def refuse(handler: Any) -> None:
+        handler.set_status(404)
+        handler.write(
             {"RemoteException": {"exception": "FileNotFoundException", "message": "There is no file."}}
         )
 

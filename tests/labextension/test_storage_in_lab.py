@@ -21,7 +21,7 @@ PIECE = 8 * 2**20
 
 @pytest.fixture
 def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the door."""
+    """Ask a scheduler itself, in place of the played one."""
     return real_scheduler
 
 

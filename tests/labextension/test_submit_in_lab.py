@@ -15,7 +15,7 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 
 @pytest.fixture
 def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the door."""
+    """Ask a scheduler itself, in place of the played one."""
     return real_scheduler
 
 

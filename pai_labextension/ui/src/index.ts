@@ -136,7 +136,7 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
           const onNewJob = () => void commands.execute(CommandIDs.newJob);
           const onWatch = ({ name, username }: IJob) =>
             void commands.execute(CommandIDs.watchJob, { name, user: username });
-          const ports = new JobPorts(model, access.door);
+          const ports = new JobPorts(model, access.client);
           const doWith =
             (id: string) =>
             ({ name, username }: IJob) =>

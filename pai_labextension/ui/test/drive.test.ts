@@ -5,9 +5,9 @@ import { Contents, ServerConnection } from '@jupyterlab/services';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { LARGEST_OPENED } from '../src/storage/contents';
-import { mayPass, StorageDoor, StorageError } from '../src/storage/door';
+import { mayPass, StorageClient, StorageError } from '../src/storage/client';
 import { StorageDrive } from '../src/storage/drive';
-import { trans } from './door';
+import { trans } from './notebookServer';
 
 /** Answers by method, path and operation: a status and JSON. */
 type Answers = Record<string, [number, unknown]>;
@@ -52,7 +52,7 @@ describe('the drive', () => {
     await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const settings = ServerConnection.makeSettings({ baseUrl: `http://127.0.0.1:${port}/user/alice/`, token: 't' });
-    drive = new StorageDrive(new StorageDoor(settings, 'en', trans), trans);
+    drive = new StorageDrive(new StorageClient(settings, 'en', trans), trans);
     changes = [];
     drive.fileChanged.connect((_, change) => changes.push(change));
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { count, isActive, isOpen, key, waiting } from '../src/jobs';
-import { job } from './door';
+import { job } from './notebookServer';
 
 describe('jobs', () => {
   const jobs = [

@@ -2,42 +2,45 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Api } from '../src/api';
 import { JobsModel } from '../src/model';
-import { detail, Door, job, trans, user } from './door';
+import { detail, NotebookServer, job, trans, user } from './notebookServer';
 
 describe('JobsModel', () => {
-  let door: Door;
+  let server: NotebookServer;
   let model: JobsModel;
 
   beforeEach(async () => {
-    door = await Door.open();
-    door.answers['GET user'] = [200, user()];
-    door.answers['GET jobs'] = [200, []];
+    server = await NotebookServer.open();
+    server.answers['GET user'] = [200, user()];
+    server.answers['GET jobs'] = [200, []];
   });
 
   afterEach(async () => {
     model.dispose();
-    await door.close();
+    await server.close();
   });
 
   /** Make the model and wait for its first answer, good or bad. */
   async function heard(): Promise<void> {
-    model = new JobsModel(new Api(door.settings, 'en', trans));
+    model = new JobsModel(new Api(server.settings, 'en', trans));
     await new Promise<void>(resolve => model.changed.connect(() => resolve()));
   }
 
   it('asks by itself, and for the jobs of this person only', async () => {
-    door.answers['GET jobs'] = [200, [job()]];
+    server.answers['GET jobs'] = [200, [job()]];
     await heard();
     expect(model.jobs).toEqual([job()]);
-    expect(door.requests).toEqual(['GET user', 'GET jobs?username=alice']);
+    expect(server.requests).toEqual(['GET user', 'GET jobs?username=alice']);
   });
 
   it('knows why the first job waits, and of all of them when they are listed', async () => {
     const first = job({ name: 'first', state: 'WAITING', createdTime: 1 });
     const second = job({ name: 'second', state: 'WAITING', createdTime: 2 });
-    door.answers['GET jobs'] = [200, [second, first]];
-    door.answers['GET user/alice/jobs/first'] = [200, detail({ jobStatus: { waitingReason: '1 × P100 free of 2' } })];
-    door.answers['GET user/alice/jobs/second'] = [200, detail({ jobStatus: { waitingReason: 'second in the queue' } })];
+    server.answers['GET jobs'] = [200, [second, first]];
+    server.answers['GET user/alice/jobs/first'] = [200, detail({ jobStatus: { waitingReason: '1 × P100 free of 2' } })];
+    server.answers['GET user/alice/jobs/second'] = [
+      200,
+      detail({ jobStatus: { waitingReason: 'second in the queue' } })
+    ];
     await heard();
     expect(model.reason(first)).toBe('1 × P100 free of 2');
     expect(model.reason(second)).toBeUndefined();
@@ -48,27 +51,27 @@ describe('JobsModel', () => {
 
   it('keeps the list when a waiting job vanishes while it is asked about', async () => {
     const gone = job({ name: 'gone', state: 'WAITING' });
-    door.answers['GET jobs'] = [200, [gone]];
+    server.answers['GET jobs'] = [200, [gone]];
     await heard();
     expect(model.error).toBe('');
     expect(model.jobs).toEqual([gone]);
   });
 
   it('says why it knows nothing, keeps what it knew, and recovers', async () => {
-    door.answers['GET jobs'] = [200, [job()]];
+    server.answers['GET jobs'] = [200, [job()]];
     await heard();
-    door.answers['GET jobs'] = [502, { code: 'SchedulerUnreachable', message: 'The scheduler does not answer.' }];
+    server.answers['GET jobs'] = [502, { code: 'SchedulerUnreachable', message: 'The scheduler does not answer.' }];
     await model.refresh();
     expect(model.error).toBe('The scheduler does not answer.');
     expect(model.jobs).toEqual([job()]);
-    door.answers['GET jobs'] = [200, []];
+    server.answers['GET jobs'] = [200, []];
     await model.refresh();
     expect(model.error).toBe('');
     expect(model.jobs).toEqual([]);
   });
 
   it('knows the notebook server from other jobs', async () => {
-    model = new JobsModel(new Api(door.settings, 'en', trans), 'notebook_1');
+    model = new JobsModel(new Api(server.settings, 'en', trans), 'notebook_1');
     expect(model.isOwnServer(job({ name: 'notebook_1' }))).toBe(true);
     expect(model.isOwnServer(job())).toBe(false);
   });
@@ -79,10 +82,10 @@ describe('JobsModel', () => {
   });
 
   it('stops a job and shows what became of it', async () => {
-    door.answers['GET jobs'] = [200, [job()]];
-    door.answers['PUT user/alice/jobs/train/executionType'] = [202, {}];
+    server.answers['GET jobs'] = [200, [job()]];
+    server.answers['PUT user/alice/jobs/train/executionType'] = [202, {}];
     await heard();
-    door.answers['GET jobs'] = [200, [job({ state: 'STOPPED' })]];
+    server.answers['GET jobs'] = [200, [job({ state: 'STOPPED' })]];
     await model.stop(job());
     expect(model.jobs![0]!.state).toBe('STOPPED');
   });

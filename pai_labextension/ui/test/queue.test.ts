@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Api, IQueueEntry } from '../src/api';
 import { QueueModel } from '../src/queue';
-import { Door, trans, user, waits } from './door';
+import { NotebookServer, trans, user, waits } from './notebookServer';
 
 describe('QueueModel', () => {
-  let door: Door;
+  let server: NotebookServer;
   let model: QueueModel;
 
   const first = waits({ name: 'first', place: 1 });
@@ -14,15 +14,15 @@ describe('QueueModel', () => {
   const urgent = waits({ name: 'urgent', place: 4, priority: 10 });
 
   beforeEach(async () => {
-    door = await Door.open();
-    door.answers['GET user'] = [200, user()];
-    door.answers['GET queue'] = [200, { default: [first, others, second, urgent], vision: [] }];
-    model = new QueueModel(new Api(door.settings, 'en', trans));
+    server = await NotebookServer.open();
+    server.answers['GET user'] = [200, user()];
+    server.answers['GET queue'] = [200, { default: [first, others, second, urgent], vision: [] }];
+    model = new QueueModel(new Api(server.settings, 'en', trans));
   });
 
   afterEach(async () => {
     model.dispose();
-    await door.close();
+    await server.close();
   });
 
   /** Look at the queue, and wait for its first answer. */
@@ -35,10 +35,10 @@ describe('QueueModel', () => {
 
   it('asks nobody until somebody looks', async () => {
     await new Promise(resolve => setTimeout(resolve, 50));
-    expect(door.requests).toEqual([]);
+    expect(server.requests).toEqual([]);
     expect(model.queues).toBeNull();
     expect(await shown()).toHaveLength(4);
-    expect(door.requests).toEqual(['GET user', 'GET queue?limit=200&own=1']);
+    expect(server.requests).toEqual(['GET user', 'GET queue?limit=200&own=1']);
   });
 
   it('lets a person move their own jobs only, among those of one priority', async () => {
@@ -51,8 +51,8 @@ describe('QueueModel', () => {
   });
 
   it('lets an administrator move all, whose names they see', async () => {
-    door.answers['GET user'] = [200, user({ username: 'root', admin: true })];
-    door.answers['GET queue'] = [200, { default: [first, { ...others, name: 'theirs' }, second] }];
+    server.answers['GET user'] = [200, user({ username: 'root', admin: true })];
+    server.answers['GET queue'] = [200, { default: [first, { ...others, name: 'theirs' }, second] }];
     const [one, theirs, two] = await shown();
     expect(model.moves('default', one!)).toEqual({ up: undefined, down: 2 });
     expect(model.moves('default', theirs!)).toEqual({ up: 1, down: 3 });
@@ -61,33 +61,33 @@ describe('QueueModel', () => {
 
   it('moves a job and shows where it is then', async () => {
     const [, , two] = await shown();
-    door.answers['PUT user/alice/jobs/second/queue'] = [202, {}];
-    door.answers['GET queue'] = [200, { default: [second, others, first] }];
+    server.answers['PUT user/alice/jobs/second/queue'] = [202, {}];
+    server.answers['GET queue'] = [200, { default: [second, others, first] }];
     expect(await model.change(two!, { place: 1 })).toBe(true);
-    expect(door.asked.find(asked => asked.method === 'PUT')!.body).toBe('{"place":1}');
+    expect(server.asked.find(asked => asked.method === 'PUT')!.body).toBe('{"place":1}');
     expect(model.queues!.default![0]!.name).toBe('second');
   });
 
   it('gives a refusal in the words of the scheduler until something else is done', async () => {
     const [one] = await shown();
     const path = 'PUT user/alice/jobs/first/queue';
-    door.answers[path] = [400, { code: 'InvalidParametersError', message: 'priority must be a whole number.' }];
+    server.answers[path] = [400, { code: 'InvalidParametersError', message: 'priority must be a whole number.' }];
     expect(await model.change(one!, { priority: 101 })).toBe(false);
     expect(model.error).toBe('priority must be a whole number.');
     await model.refresh();
     expect(model.error).toBe('priority must be a whole number.');
-    door.answers[path] = [202, {}];
+    server.answers[path] = [202, {}];
     expect(await model.change(one!, { priority: 70 })).toBe(true);
     expect(model.error).toBe('');
   });
 
   it('says why it knows nothing, keeps what it knew, and recovers', async () => {
     await shown();
-    door.answers['GET queue'] = [502, { code: 'SchedulerUnreachable', message: 'The scheduler does not answer.' }];
+    server.answers['GET queue'] = [502, { code: 'SchedulerUnreachable', message: 'The scheduler does not answer.' }];
     await model.refresh();
     expect(model.error).toBe('The scheduler does not answer.');
     expect(model.queues!.default).toHaveLength(4);
-    door.answers['GET queue'] = [200, {}];
+    server.answers['GET queue'] = [200, {}];
     await model.refresh();
     expect(model.error).toBe('');
   });

@@ -4,21 +4,21 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { partName } from '../src/storage/paths';
 import { PIECE, sendFile } from '../src/storage/sending';
-import { broken, file, MemoryDoor, refused } from './storageDoor';
+import { broken, file, MemoryStorage, refused } from './memoryStorage';
 
 const TARGET = '/alice/model.bin';
 const large = file('model.bin', 2 * PIECE + 5);
 const part = `/alice/${partName('model.bin', large.size, large.lastModified)}`;
 
 describe('sendFile', () => {
-  let door: MemoryDoor;
+  let storage: MemoryStorage;
   let controller: AbortController;
   let sent: number[];
   let waits: number[];
 
   const send = (one = large) =>
     sendFile(
-      door,
+      storage,
       one,
       TARGET,
       bytes => sent.push(bytes),
@@ -27,14 +27,14 @@ describe('sendFile', () => {
     );
 
   const expectWhole = async (one = large) => {
-    const there = door.files.get(TARGET)!;
+    const there = storage.files.get(TARGET)!;
     expect(Buffer.compare(there.bytes, Buffer.from(await one.arrayBuffer()))).toBe(0);
     expect(there.modified).toBe(one.lastModified);
-    expect([...door.files.keys()]).toEqual([TARGET]);
+    expect([...storage.files.keys()]).toEqual([TARGET]);
   };
 
   beforeEach(() => {
-    door = new MemoryDoor();
+    storage = new MemoryStorage();
     controller = new AbortController();
     sent = [];
     waits = [];
@@ -44,29 +44,29 @@ describe('sendFile', () => {
     const small = file('model.bin', 10);
     await send(small);
     await expectWhole(small);
-    expect(door.calls).toEqual([`create ${TARGET}`, `setModified ${TARGET}`]);
+    expect(storage.calls).toEqual([`create ${TARGET}`, `setModified ${TARGET}`]);
   });
 
   it('sends a large one in pieces, under another name until it is whole', async () => {
-    door.after = (_, path) => expect(door.files.has(TARGET) ? path : part).toBe(part);
+    storage.after = (_, path) => expect(storage.files.has(TARGET) ? path : part).toBe(part);
     await send();
     await expectWhole();
-    expect(door.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
+    expect(storage.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
     expect(sent.at(-1)).toBe(large.size);
   });
 
   it('goes on with what is there', async () => {
     const begun = new Uint8Array(await large.slice(0, PIECE).arrayBuffer());
-    door.files.set(part, { bytes: begun, modified: 1 });
+    storage.files.set(part, { bytes: begun, modified: 1 });
     await send();
     await expectWhole();
-    expect(door.calls.filter(call => call.startsWith('append'))).toHaveLength(2);
+    expect(storage.calls.filter(call => call.startsWith('append'))).toHaveLength(2);
     expect(Math.min(...sent)).toBe(PIECE);
   });
 
   it('tries again where the connection breaks, and begins to count anew when it got on', async () => {
     let appends = 0;
-    door.before = call => {
+    storage.before = call => {
       // each piece needs seven tries: more in all than there may be in vain
       if (call === 'append' && ++appends % 7 !== 0) {
         throw broken();
@@ -78,56 +78,56 @@ describe('sendFile', () => {
   });
 
   it('gives up when it does not get on, and keeps what is there', async () => {
-    door.before = call => {
-      if (call === 'append' && (door.files.get(part)?.bytes.length ?? 0) > 0) {
+    storage.before = call => {
+      if (call === 'append' && (storage.files.get(part)?.bytes.length ?? 0) > 0) {
         throw broken();
       }
     };
     await expect(send()).rejects.toThrow('broke off');
-    expect(door.files.get(part)!.bytes.length).toBe(PIECE);
-    expect(door.files.has(TARGET)).toBe(false);
+    expect(storage.files.get(part)!.bytes.length).toBe(PIECE);
+    expect(storage.files.has(TARGET)).toBe(false);
   });
 
   it('notices that a piece came although its answer got lost', async () => {
     let lost = 0;
-    door.after = call => {
+    storage.after = call => {
       if (call === 'append' && lost++ === 0) {
         throw broken();
       }
     };
     await send();
     await expectWhole();
-    expect(door.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
+    expect(storage.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
   });
 
   it('notices that the file was put in place although the answer got lost', async () => {
     let lost = 0;
-    door.after = call => {
+    storage.after = call => {
       if (call === 'rename' && lost++ === 0) {
         throw broken();
       }
     };
     await send();
     await expectWhole();
-    expect(door.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
+    expect(storage.calls.filter(call => call.startsWith('append'))).toHaveLength(3);
   });
 
   it('begins anew where more came than there is', async () => {
     let late = 0;
-    door.after = (call, path) => {
+    storage.after = (call, path) => {
       if (call === 'append' && late++ === 0) {
         // what an earlier request had still under way
-        const { bytes, modified } = door.files.get(path)!;
-        door.files.set(path, { bytes: Buffer.concat([bytes, Buffer.from('late')]), modified });
+        const { bytes, modified } = storage.files.get(path)!;
+        storage.files.set(path, { bytes: Buffer.concat([bytes, Buffer.from('late')]), modified });
       }
     };
     await send();
     await expectWhole();
-    expect(door.calls).toContain(`remove ${part}`);
+    expect(storage.calls).toContain(`remove ${part}`);
   });
 
   it('does not try again what is refused', async () => {
-    door.before = call => {
+    storage.before = call => {
       if (call === 'append') {
         throw refused(403, 'You may not.');
       }
@@ -138,7 +138,7 @@ describe('sendFile', () => {
 
   it('tries again when the storage is not ready', async () => {
     let asked = 0;
-    door.before = () => {
+    storage.before = () => {
       if (asked++ === 0) {
         throw refused(503);
       }
@@ -150,7 +150,7 @@ describe('sendFile', () => {
   it('says that a file cannot be read any more', async () => {
     const gone = file('model.bin', 10);
     gone.slice = () => ({ arrayBuffer: () => Promise.reject(new Error('gone')) }) as unknown as Blob;
-    door.before = () => {
+    storage.before = () => {
       throw broken();
     };
     await expect(send(gone)).rejects.toMatchObject({ message: 'gone' });
@@ -158,12 +158,12 @@ describe('sendFile', () => {
   });
 
   it('ends when it is cancelled, and puts nothing in place', async () => {
-    door.before = call => {
+    storage.before = call => {
       if (call === 'append') {
         controller.abort();
       }
     };
     await expect(send()).rejects.toMatchObject({ name: 'AbortError' });
-    expect(door.files.has(TARGET)).toBe(false);
+    expect(storage.files.has(TARGET)).toBe(false);
   });
 });

@@ -2,7 +2,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
 import { stateLabel } from '../src/states';
-import { job } from './door';
+import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
 

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { IJob } from '../src/api';
 import { IJobsModel } from '../src/model';
 import { explanation, summary } from '../src/summary';
-import { job } from './door';
+import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
 

@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { chosenFiles } from '../src/storage/dropped';
 import { PIECE } from '../src/storage/sending';
 import { Conflict, Uploads } from '../src/storage/uploads';
-import { file, MemoryDoor, refused } from './storageDoor';
+import { file, MemoryStorage, refused } from './memoryStorage';
 
 describe('Uploads', () => {
-  let door: MemoryDoor;
+  let storage: MemoryStorage;
   let uploads: Uploads;
   let asked: (readonly string[])[];
   let answer: Conflict;
@@ -22,7 +22,7 @@ describe('Uploads', () => {
   };
 
   beforeEach(() => {
-    door = new MemoryDoor();
+    storage = new MemoryStorage();
     asked = [];
     answer = null;
     arrived = [];
@@ -31,7 +31,7 @@ describe('Uploads', () => {
       return answer;
     };
     uploads = new Uploads(
-      door,
+      storage,
       ask,
       () => 0,
       async () => undefined
@@ -46,8 +46,8 @@ describe('Uploads', () => {
     ];
     await uploads.add({ files, folders: ['data/empty'] }, '/alice');
     await over();
-    expect([...door.files.keys()].sort()).toEqual(['/alice/data/a', '/alice/data/inner/b']);
-    expect(door.folders.has('/alice/data/empty')).toBe(true);
+    expect([...storage.files.keys()].sort()).toEqual(['/alice/data/a', '/alice/data/inner/b']);
+    expect(storage.folders.has('/alice/data/empty')).toBe(true);
     expect(arrived.sort()).toEqual(['/alice/data/a', '/alice/data/empty', '/alice/data/inner/b']);
     expect(uploads.totals).toMatchObject({ files: 2, filesOver: 2, failed: 0, bytes: 7, bytesOver: 7 });
   });
@@ -55,7 +55,7 @@ describe('Uploads', () => {
   it('run three at a time', async () => {
     let most = 0;
     const release: (() => void)[] = [];
-    door.before = call => {
+    storage.before = call => {
       most = Math.max(most, uploads.items.filter(item => item.state === 'running').length);
       return call === 'create' ? new Promise(resolve => release.push(resolve)) : undefined;
     };
@@ -71,7 +71,7 @@ describe('Uploads', () => {
 
   it('leave out what is there already', async () => {
     const same = file('a', 3, 5);
-    door.files.set('/alice/a', { bytes: new Uint8Array(3), modified: 5 });
+    storage.files.set('/alice/a', { bytes: new Uint8Array(3), modified: 5 });
     await uploads.add(chosenFiles([same]), '/alice');
     expect(states()).toEqual(['same']);
     expect(asked).toEqual([]);
@@ -83,18 +83,18 @@ describe('Uploads', () => {
     ['keep', 9, ['done']],
     [null, 9, []]
   ] as const)('ask before they replace: %s', async (given, length, expected) => {
-    door.files.set('/alice/a', { bytes: new Uint8Array(9), modified: 5 });
+    storage.files.set('/alice/a', { bytes: new Uint8Array(9), modified: 5 });
     answer = given;
     await uploads.add(chosenFiles([file('a', 3), file('b', 1)]), '/alice');
     await over();
     expect(asked).toEqual([['/alice/a']]);
-    expect(door.files.get('/alice/a')!.bytes.length).toBe(length);
+    expect(storage.files.get('/alice/a')!.bytes.length).toBe(length);
     expect(states()).toEqual(expected);
   });
 
   it('ask once for many files of a folder, which is listed instead of asked file by file', async () => {
     const names = ['a', 'b', 'c', 'd', 'e'];
-    names.forEach(name => door.files.set(`/alice/${name}`, { bytes: new Uint8Array(9), modified: 5 }));
+    names.forEach(name => storage.files.set(`/alice/${name}`, { bytes: new Uint8Array(9), modified: 5 }));
     answer = 'keep';
     await uploads.add(chosenFiles(names.map(name => file(name, 1))), '/alice');
     expect(asked).toEqual([names.map(name => `/alice/${name}`)]);
@@ -102,7 +102,7 @@ describe('Uploads', () => {
 
   it('tell why one failed, go on with the others, and try it again when asked', async () => {
     let full = true;
-    door.before = (call, path) => {
+    storage.before = (call, path) => {
       if (full && call === 'create' && path === '/alice/a') {
         throw refused(507, 'The storage is full.');
       }
@@ -121,7 +121,7 @@ describe('Uploads', () => {
     const large = file('a', PIECE + 1);
     let begun: () => void = () => undefined;
     const appending = new Promise<void>(resolve => (begun = resolve));
-    door.after = call => {
+    storage.after = call => {
       if (call === 'append') {
         begun();
         uploads.cancel(uploads.items[0]!);
@@ -129,7 +129,7 @@ describe('Uploads', () => {
     };
     await uploads.add(chosenFiles([large]), '/alice');
     await appending;
-    while (door.files.size > 0) {
+    while (storage.files.size > 0) {
       await new Promise(resolve => setTimeout(resolve, 1));
     }
     expect(states()).toEqual(['cancelled']);

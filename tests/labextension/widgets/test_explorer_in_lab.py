@@ -18,7 +18,7 @@ CELL = "from pai_labextension import FileExplorer\nFileExplorer()"
 
 @pytest.fixture
 def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the door."""
+    """Ask a scheduler itself, in place of the played one."""
     return real_scheduler
 
 

@@ -8,12 +8,12 @@ import { ReadonlyPartialJSONObject, Token } from '@lumino/coreutils';
 import { isOpen } from '../jobs';
 import { IJobsModel } from '../model';
 import { chooseTask, tasksOf } from './choose';
-import { AccessDoor } from './door';
+import { AccessClient } from './client';
 import { RecentTasks } from './recent';
 import { ITask } from './tasks';
 
 export interface IAccess {
-  readonly door: AccessDoor;
+  readonly client: AccessClient;
   /**
    * Find the task that a command means: the one its arguments name, or the only one, or the one that the person
    * chooses (`title` and `accept` are words of the dialog); `null` where they choose none. Error: none runs.
@@ -25,7 +25,7 @@ export const IAccess = new Token<IAccess>('pai-labextension:IAccess', 'The ways 
 
 class Access implements IAccess {
   constructor(
-    readonly door: AccessDoor,
+    readonly client: AccessClient,
     private readonly jobs: IJobsModel,
     private readonly recent: RecentTasks,
     private readonly trans: TranslationBundle
@@ -37,7 +37,7 @@ class Access implements IAccess {
       if (typeof task === 'string') {
         return { user, job, task };
       }
-      const tasks = await this.door.tasks({ username: user, name: job });
+      const tasks = await this.client.tasks({ username: user, name: job });
       if (tasks.length === 0) {
         throw new Error(this.trans.__('No task of “%1” runs.', job));
       }
@@ -48,7 +48,7 @@ class Access implements IAccess {
       throw new Error(this.jobs.error);
     }
     const running = (this.jobs.jobs ?? []).filter(isOpen);
-    return chooseTask(await tasksOf(running, this.door), this.recent, title, accept, this.trans);
+    return chooseTask(await tasksOf(running, this.client), this.recent, title, accept, this.trans);
   }
 }
 
@@ -62,7 +62,7 @@ export const accessPlugin: JupyterFrontEndPlugin<IAccess> = {
   activate: (app, jobs: IJobsModel, state: IStateDB | null, someTranslator: ITranslator | null) => {
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
-    const door = new AccessDoor(app.serviceManager.serverSettings, translator.languageCode, trans);
-    return new Access(door, jobs, new RecentTasks(state), trans);
+    const client = new AccessClient(app.serviceManager.serverSettings, translator.languageCode, trans);
+    return new Access(client, jobs, new RecentTasks(state), trans);
   }
 };

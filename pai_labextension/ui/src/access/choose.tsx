@@ -5,7 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { IJob } from '../api';
-import { AccessDoor } from './door';
+import { AccessClient } from './client';
 import { RecentTasks } from './recent';
 import { IRunningTask, ITask, keyOf } from './tasks';
 
@@ -13,8 +13,8 @@ import { IRunningTask, ITask, keyOf } from './tasks';
 const ROWS = 10;
 
 /** Find the running tasks of these jobs; jobs that cannot be asked about have none, unless that is so of all. */
-export async function tasksOf(jobs: readonly IJob[], door: AccessDoor): Promise<IRunningTask[]> {
-  const answers = await Promise.allSettled(jobs.map(job => door.tasks(job)));
+export async function tasksOf(jobs: readonly IJob[], client: AccessClient): Promise<IRunningTask[]> {
+  const answers = await Promise.allSettled(jobs.map(job => client.tasks(job)));
   const failed = answers.find(answer => answer.status === 'rejected');
   if (failed && answers.every(answer => answer.status === 'rejected')) {
     throw failed.reason;

@@ -3,14 +3,14 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { AccessDoor, ICheck, IConnect, IPublicKey, KeyFormat } from './door';
+import { AccessClient, ICheck, IConnect, IPublicKey, KeyFormat } from './client';
 import { ITask } from './tasks';
 
 /** Asks for a task's address and its owner's keys; each part says by itself why it is not known. */
 export class ConnectModel implements IDisposable {
   constructor(
     readonly task: ITask,
-    private readonly door: AccessDoor
+    private readonly client: AccessClient
   ) {}
 
   get changed(): ISignal<this, void> {
@@ -58,7 +58,7 @@ export class ConnectModel implements IDisposable {
   /** Ask for the address again. */
   async refresh(): Promise<void> {
     try {
-      this._connect = await this.door.connect(this.task);
+      this._connect = await this.client.connect(this.task);
       this._error = '';
     } catch (error) {
       this._error = sentence(error);
@@ -72,7 +72,7 @@ export class ConnectModel implements IDisposable {
     this._isChecking = true;
     this.tell();
     try {
-      this._checked = await this.door.check(this.task);
+      this._checked = await this.client.check(this.task);
     } catch (error) {
       this._checked = { ok: false, message: sentence(error), milliseconds: 0 };
     }
@@ -82,17 +82,17 @@ export class ConnectModel implements IDisposable {
 
   /** Start code-server; give where it is. */
   codeServer(): Promise<string> {
-    return this.door.codeServer(this.task);
+    return this.client.codeServer(this.task);
   }
 
   /** Read the key of the job. */
   key(format: KeyFormat): Promise<Blob> {
-    return this.door.key(this.task, format);
+    return this.client.key(this.task, format);
   }
 
   /** Give the link to a port, as the notebook server told it. */
   link(url: string): string {
-    return this.door.link(url);
+    return this.client.link(url);
   }
 
   async refreshKeys(): Promise<void> {
@@ -101,19 +101,19 @@ export class ConnectModel implements IDisposable {
 
   /** Register a key; tell whether that was taken. */
   addKey(key: string): Promise<boolean> {
-    return this.withKeys(() => this.door.addPublicKey(this.task.user, key));
+    return this.withKeys(() => this.client.addPublicKey(this.task.user, key));
   }
 
   /** Forget a key; tell whether that was taken. */
   removeKey({ fingerprint }: IPublicKey): Promise<boolean> {
-    return this.withKeys(() => this.door.removePublicKey(this.task.user, fingerprint));
+    return this.withKeys(() => this.client.removePublicKey(this.task.user, fingerprint));
   }
 
   private async withKeys(change: () => Promise<void>): Promise<boolean> {
     let done = true;
     try {
       await change();
-      this._keys = await this.door.publicKeys(this.task.user);
+      this._keys = await this.client.publicKeys(this.task.user);
       this._keysError = '';
     } catch (error) {
       this._keysError = sentence(error);

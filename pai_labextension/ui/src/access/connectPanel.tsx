@@ -7,7 +7,7 @@ import * as React from 'react';
 
 import { TextButton } from '../buttons';
 import { ConnectModel } from './connectModel';
-import { IConnect } from './door';
+import { IConnect } from './client';
 import {
   CommandLineGuide,
   FilesGuide,

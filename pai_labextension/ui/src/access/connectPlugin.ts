@@ -34,7 +34,7 @@ export const connectPlugin: JupyterFrontEndPlugin<void> = {
       let widget = tracker.find(({ content }) => keyOf(content.model.task) === keyOf(task));
       if (!widget) {
         const onTerminal = () => void commands.execute('pai:open-terminal', { ...task });
-        const model = new ConnectModel(task, access.door);
+        const model = new ConnectModel(task, access.client);
         const content = new ConnectPanel({ model, trans, language, onTerminal });
         widget = new MainAreaWidget({ content });
         widget.id = `pai-connect-${keyOf(task)}`;

@@ -5,7 +5,7 @@ import * as React from 'react';
 
 import { TextButton } from '../buttons';
 import { ConnectModel } from './connectModel';
-import { IConnect } from './door';
+import { IConnect } from './client';
 import { CopyText, DownloadButton, Row, ValueTable } from './parts';
 import {
   addressOf,

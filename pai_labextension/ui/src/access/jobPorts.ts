@@ -6,7 +6,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { isOpen, key } from '../jobs';
 import { IJobsModel } from '../model';
-import { AccessDoor } from './door';
+import { AccessClient } from './client';
 import { IRunningTask } from './tasks';
 
 /** ms between two questions, and at most after failed ones. */
@@ -19,7 +19,7 @@ const JOBS = 20;
 export class JobPorts implements IDisposable {
   constructor(
     private readonly jobs: IJobsModel,
-    private readonly door: AccessDoor
+    private readonly client: AccessClient
   ) {
     this.poll = new Poll({
       name: 'pai-labextension:ports',
@@ -46,7 +46,7 @@ export class JobPorts implements IDisposable {
 
   /** Give the link to a port. */
   url(task: IRunningTask, label: string): string {
-    return this.door.portUrl(task, label);
+    return this.client.portUrl(task, label);
   }
 
   /** Say that the list came into view, or went. */
@@ -74,7 +74,7 @@ export class JobPorts implements IDisposable {
 
   private async ask(): Promise<void> {
     const { running } = this;
-    const answers = await Promise.allSettled(running.map(job => this.door.tasks(job)));
+    const answers = await Promise.allSettled(running.map(job => this.client.tasks(job)));
     // of a job that could not be asked about nothing is known: not asked again before its turn
     const found = answers.map(answer => (answer.status === 'fulfilled' ? answer.value : []));
     this.tasks = new Map(

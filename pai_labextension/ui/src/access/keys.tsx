@@ -7,7 +7,7 @@ import * as React from 'react';
 import { TextButton } from '../buttons';
 import { LocalTime } from '../times';
 import { ConnectModel } from './connectModel';
-import { IPublicKey } from './door';
+import { IPublicKey } from './client';
 
 interface IKeysProps {
   readonly model: ConnectModel;

@@ -5,7 +5,7 @@ import { launchIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { ConnectModel } from './connectModel';
-import { IConnect } from './door';
+import { IConnect } from './client';
 
 /** A link that opens in a tab of its own. */
 export function PortLink(props: { label: string; url: string; title: string }): React.ReactElement {

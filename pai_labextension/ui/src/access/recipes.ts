@@ -3,7 +3,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js';
 
-import { IConnect } from './door';
+import { IConnect } from './client';
 
 /** What would end a quoted value of `~/.ssh/config`, or begin an expansion in it. */
 const UNQUOTABLE = /["\\%$`\p{C}]/u;

@@ -61,7 +61,7 @@ export const terminalPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, shell } = app;
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
-    const terminals = new TaskTerminals(access.door.settings, access.door.language, trans);
+    const terminals = new TaskTerminals(access.client.settings, access.client.language, trans);
     const tracker = new WidgetTracker<ShellWidget>({ namespace: 'pai-terminals' });
     const settings = new TerminalSettings(registry, themes, tracker);
 

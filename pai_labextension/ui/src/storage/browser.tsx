@@ -59,7 +59,7 @@ export class StorageBrowser extends FileBrowser {
     this.addWidget(new UploadsPanel({ uploads, trans }));
     this.toolbar.addItem(
       'home',
-      button(homeIcon, trans.__('My own files'), async () => model.cd(await drive.door.home()))
+      button(homeIcon, trans.__('My own files'), async () => model.cd(await drive.client.home()))
     );
     this.toolbar.addItem(
       'new-folder',
@@ -111,7 +111,7 @@ export class StorageBrowser extends FileBrowser {
   async reveal(path: string): Promise<void> {
     await this.comeIntoView();
     await this.begun;
-    const { isFolder } = await this.options.drive.door.status(path);
+    const { isFolder } = await this.options.drive.client.status(path);
     if (!isFolder) {
       this.model.turnTo(nameOf(path));
     }
@@ -127,7 +127,7 @@ export class StorageBrowser extends FileBrowser {
     listing.onDrop = data => void this.upload(droppedFiles(data));
     // the options are not there before the listing is
     const pathOf = (item: Contents.IModel) => join(item.path.slice(DRIVE.length + 1));
-    const head = (item: Contents.IModel) => this.options.drive.door.read(pathOf(item), BEGINNING);
+    const head = (item: Contents.IModel) => this.options.drive.client.read(pathOf(item), BEGINNING);
     listing.mayOpen = item =>
       mayOpen(
         item,
@@ -136,7 +136,7 @@ export class StorageBrowser extends FileBrowser {
         () => showBeginning(item.name, head(item), this.options.trans)
       );
     listing.mayDelete = items =>
-      mayDelete(items, item => this.options.drive.door.summary(pathOf(item)), this.options.trans);
+      mayDelete(items, item => this.options.drive.client.summary(pathOf(item)), this.options.trans);
     listing.erase = items => this.erase(items);
     return listing;
   }
@@ -169,7 +169,7 @@ export class StorageBrowser extends FileBrowser {
   private async goHome(drive: StorageDrive): Promise<void> {
     await this.model.restore(this.id);
     if (this.model.folder === '/') {
-      const home = await drive.door.home().catch(() => '/');
+      const home = await drive.client.home().catch(() => '/');
       await this.model.cd(home);
     }
   }

@@ -2,7 +2,7 @@
 
 import { Contents } from '@jupyterlab/services';
 
-import { IFileInfo } from './door';
+import { IFileInfo } from './client';
 import { nameOf, partsOf } from './paths';
 
 /** Bytes of the largest file that is opened in the browser. */

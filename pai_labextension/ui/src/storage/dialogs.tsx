@@ -8,7 +8,7 @@ import * as React from 'react';
 
 import { LocalTime } from '../times';
 import { LARGEST_OPENED } from './contents';
-import { ISummary, StorageDoor } from './door';
+import { ISummary, StorageClient } from './client';
 import { fullUri, nameOf, variableUri } from './paths';
 import { bytesText } from './quantities';
 import { Conflict } from './uploads';
@@ -136,11 +136,11 @@ export async function showProperties(
   item: Contents.IModel,
   path: string,
   root: string,
-  door: StorageDoor,
+  client: StorageClient,
   trans: TranslationBundle,
   language: string
 ): Promise<void> {
-  const counted = item.type === 'directory' ? door.summary(path) : null;
+  const counted = item.type === 'directory' ? client.summary(path) : null;
   await showDialog({
     title: trans.__('Properties of “%1”', item.name || '/'),
     body: new PropertiesView(item, path, root, counted, trans, language),

@@ -5,7 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { decode, emptyNotebook, encode, FormatError, LARGEST_OPENED, modelOf, typeOf } from './contents';
-import { IFileInfo, StorageDoor } from './door';
+import { IFileInfo, StorageClient } from './client';
 import { isPart, join, nameOf, numbered, parentOf, partsOf } from './paths';
 import { bytesText } from './quantities';
 
@@ -16,14 +16,14 @@ export const MOST_LISTED = 100_000;
 
 export class StorageDrive implements Contents.IDrive {
   constructor(
-    readonly door: StorageDoor,
+    readonly client: StorageClient,
     private readonly trans: TranslationBundle
   ) {}
 
   readonly name = DRIVE;
 
   get serverSettings(): ServerConnection.ISettings {
-    return this.door.settings;
+    return this.client.settings;
   }
 
   get fileChanged(): ISignal<this, Contents.IChangedArgs> {
@@ -41,7 +41,7 @@ export class StorageDrive implements Contents.IDrive {
 
   async get(localPath: string, options: Contents.IFetchOptions = {}): Promise<Contents.IModel> {
     const path = join(localPath);
-    const info: IFileInfo = path === '/' ? root() : await this.door.status(path);
+    const info: IFileInfo = path === '/' ? root() : await this.client.status(path);
     if (options.content === false) {
       return modelOf(info);
     }
@@ -50,7 +50,7 @@ export class StorageDrive implements Contents.IDrive {
 
   async getDownloadUrl(localPath: string): Promise<string> {
     const path = join(localPath);
-    return this.door.downloadUrl(path, path === '/' || (await this.door.status(path)).isFolder);
+    return this.client.downloadUrl(path, path === '/' || (await this.client.status(path)).isFolder);
   }
 
   async newUntitled(options: Contents.ICreateOptions = {}): Promise<Contents.IModel> {
@@ -60,52 +60,52 @@ export class StorageDrive implements Contents.IDrive {
     const stem = isFolder ? this.trans.__('Untitled folder') : isNotebook ? 'Untitled' : 'untitled';
     const path = await this.free(join(options.path ?? '/', `${stem}${ending}`), isFolder);
     if (isFolder) {
-      await this.door.mkdirs(path);
+      await this.client.mkdirs(path);
     } else {
       const content = isNotebook ? emptyNotebook() : '';
-      await this.door.write(path, encode({ type: isNotebook ? 'notebook' : 'file', content }));
+      await this.client.write(path, encode({ type: isNotebook ? 'notebook' : 'file', content }));
     }
-    return this.tell('new', null, modelOf(await this.door.status(path)));
+    return this.tell('new', null, modelOf(await this.client.status(path)));
   }
 
   async delete(localPath: string): Promise<void> {
-    await this.door.remove(join(localPath));
+    await this.client.remove(join(localPath));
     this._fileChanged.emit({ type: 'delete', oldValue: { path: localPath }, newValue: null });
   }
 
   async rename(oldLocalPath: string, newLocalPath: string): Promise<Contents.IModel> {
     const target = join(newLocalPath);
     if (target !== join(oldLocalPath)) {
-      const there = await this.door.find(target);
+      const there = await this.client.find(target);
       if (there !== null) {
         const message = this.trans.__('“%1” is already there: choose another name.', nameOf(target));
         // JupyterLab then asks whether to replace it
         throw new ServerConnection.ResponseError(new Response(null, { status: 409 }), message);
       }
-      await this.door.rename(join(oldLocalPath), target, false);
+      await this.client.rename(join(oldLocalPath), target, false);
     }
-    return this.tell('rename', { path: oldLocalPath }, modelOf(await this.door.status(target)));
+    return this.tell('rename', { path: oldLocalPath }, modelOf(await this.client.status(target)));
   }
 
   async save(localPath: string, options: Partial<Contents.IModel> = {}): Promise<Contents.IModel> {
     const path = join(localPath);
     if (options.type === 'directory') {
-      await this.door.mkdirs(path);
+      await this.client.mkdirs(path);
     } else {
-      await this.door.write(path, encode(options));
+      await this.client.write(path, encode(options));
     }
-    return this.tell('save', null, modelOf(await this.door.status(path)));
+    return this.tell('save', null, modelOf(await this.client.status(path)));
   }
 
   async copy(localPath: string, toLocalDir: string): Promise<Contents.IModel> {
     const path = join(localPath);
-    const info = await this.door.status(path);
+    const info = await this.client.status(path);
     if (info.isFolder) {
       throw new Error(this.trans.__('“%1” is a folder: only files can be copied here.', nameOf(path)));
     }
     const target = await this.free(join(toLocalDir, nameOf(path)), false);
-    await this.door.copy(path, target);
-    return this.tell('new', null, modelOf(await this.door.status(target)));
+    await this.client.copy(path, target);
+    return this.tell('new', null, modelOf(await this.client.status(target)));
   }
 
   /** The storage keeps no checkpoints; JupyterLab wants to hear of one after each save. */
@@ -136,7 +136,7 @@ export class StorageDrive implements Contents.IDrive {
     const content: Contents.IModel[] = [];
     let after = '';
     for (;;) {
-      const page = await this.door.page(info.path, after);
+      const page = await this.client.page(info.path, after);
       for (const entry of page.entries) {
         if (!isPart(nameOf(entry.path))) {
           content.push(modelOf(entry));
@@ -164,7 +164,7 @@ export class StorageDrive implements Contents.IDrive {
     }
     const type = options.type ?? typeOf(info);
     try {
-      const { format, content } = decode(await this.door.read(info.path), type, options.format);
+      const { format, content } = decode(await this.client.read(info.path), type, options.format);
       return { ...modelOf(info), type, format, content };
     } catch (error) {
       if (error instanceof FormatError) {
@@ -181,7 +181,7 @@ export class StorageDrive implements Contents.IDrive {
   private async free(path: string, isFolder: boolean): Promise<string> {
     const folder = parentOf(path);
     let candidate = path;
-    for (let number = 1; (await this.door.find(candidate)) !== null; number++) {
+    for (let number = 1; (await this.client.find(candidate)) !== null; number++) {
       candidate = join(folder, numbered(nameOf(path), number, isFolder));
     }
     return candidate;

@@ -13,7 +13,7 @@ import { copyIcon, deleteIcon, downloadIcon, infoIcon } from '@jupyterlab/ui-com
 import { storageIcon } from '../icon';
 import { StorageBrowser } from './browser';
 import { askReplace, showProperties } from './dialogs';
-import { StorageDoor } from './door';
+import { StorageClient } from './client';
 import { DRIVE, StorageDrive } from './drive';
 import { StorageModel } from './model';
 import { fullUri, join, variableUri } from './paths';
@@ -51,10 +51,10 @@ export const storagePlugin: JupyterFrontEndPlugin<void> = {
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load(DOMAIN);
     const { contents, serverSettings } = app.serviceManager;
-    const door = new StorageDoor(serverSettings, translator.languageCode, trans);
-    const drive = new StorageDrive(door, trans);
+    const client = new StorageClient(serverSettings, translator.languageCode, trans);
+    const drive = new StorageDrive(client, trans);
     contents.addDrive(drive);
-    const uploads = new Uploads(door, paths => askReplace(paths, trans));
+    const uploads = new Uploads(client, paths => askReplace(paths, trans));
     window.addEventListener('beforeunload', event => {
       if (uploads.active) {
         event.preventDefault();
@@ -164,7 +164,7 @@ function addCommands(
       const [item] = selected();
       if (item) {
         try {
-          await showProperties(item, path(item), root, drive.door, trans, language);
+          await showProperties(item, path(item), root, drive.client, trans, language);
         } catch (error) {
           await showErrorMessage(trans.__('The properties could not be shown'), error as Error);
         }

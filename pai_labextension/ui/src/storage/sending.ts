@@ -1,6 +1,6 @@
 // Sends one file to the storage: in pieces, and on from where a connection broke or a page was reloaded.
 
-import { IFileInfo, IUploadDoor, mayPass } from './door';
+import { IFileInfo, IUploadClient, mayPass } from './client';
 import { join, nameOf, parentOf, partName } from './paths';
 
 /** Bytes of one request, and of the longest file that is sent whole in one. */
@@ -32,14 +32,14 @@ export function partOf(file: File, target: string): string {
  * @param onSent - is told how many bytes of the file are there
  */
 export async function sendFile(
-  door: IUploadDoor,
+  client: IUploadClient,
   file: File,
   target: string,
   onSent: (bytes: number) => void,
   signal: AbortSignal,
   wait: Wait = pause
 ): Promise<void> {
-  const sending = new Sending(door, file, target, onSent, signal);
+  const sending = new Sending(client, file, target, onSent, signal);
   let failures = 0;
   let furthest = 0;
   for (;;) {
@@ -64,7 +64,7 @@ export async function sendFile(
 
 class Sending {
   constructor(
-    private readonly door: IUploadDoor,
+    private readonly client: IUploadClient,
     private readonly file: File,
     private readonly target: string,
     private readonly onSent: (bytes: number) => void,
@@ -77,37 +77,37 @@ class Sending {
   there = 0;
 
   async whole(): Promise<void> {
-    await this.door.create(this.target, this.file, this.onSent, this.signal);
-    await this.door.setModified(this.target, this.file.lastModified);
+    await this.client.create(this.target, this.file, this.onSent, this.signal);
+    await this.client.setModified(this.target, this.file.lastModified);
   }
 
   async inPieces(): Promise<void> {
-    const begun = await this.door.find(this.part);
-    if (begun === null && this.there === this.file.size && isSame(await this.door.find(this.target), this.file)) {
+    const begun = await this.client.find(this.part);
+    if (begun === null && this.there === this.file.size && isSame(await this.client.find(this.target), this.file)) {
       return; // it was put in place, only the answer to that got lost
     }
     this.there = begun === null ? 0 : begun.length;
     if (begun === null || begun.length > this.file.size) {
       this.there = 0;
-      await this.door.create(this.part, new Blob(), () => undefined, this.signal);
+      await this.client.create(this.part, new Blob(), () => undefined, this.signal);
     }
     while (this.there < this.file.size) {
       this.onSent(this.there);
       const piece = this.file.slice(this.there, this.there + PIECE);
-      await this.door.append(this.part, piece, sent => this.onSent(this.there + sent), this.signal);
+      await this.client.append(this.part, piece, sent => this.onSent(this.there + sent), this.signal);
       this.there += piece.size;
     }
     this.onSent(this.there);
     // what a request that broke off had still under way may have come in between
-    const length = (await this.door.find(this.part))?.length;
+    const length = (await this.client.find(this.part))?.length;
     if (length !== this.file.size) {
-      await this.door.remove(this.part);
+      await this.client.remove(this.part);
       this.there = 0;
       throw new TypeError(`${this.part} has ${length} bytes`);
     }
-    await this.door.setModified(this.part, this.file.lastModified);
+    await this.client.setModified(this.part, this.file.lastModified);
     this.signal.throwIfAborted();
-    await this.door.rename(this.part, this.target, true);
+    await this.client.rename(this.part, this.target, true);
   }
 
   private readonly part: string;

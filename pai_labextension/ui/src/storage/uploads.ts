@@ -3,7 +3,7 @@
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { IFileInfo, IFolderPage, IUploadDoor } from './door';
+import { IFileInfo, IFolderPage, IUploadClient } from './client';
 import { IChosen } from './dropped';
 import { join, parentOf } from './paths';
 import { Speed } from './quantities';
@@ -32,7 +32,7 @@ export interface IUpload {
 }
 
 /** What the storage must be able to do for uploads. */
-export interface IUploadsDoor extends IUploadDoor {
+export interface IUploadsClient extends IUploadClient {
   page(path: string, after?: string): Promise<IFolderPage>;
 }
 
@@ -62,7 +62,7 @@ export class Uploads implements IDisposable {
    * @param now - the time in ms
    */
   constructor(
-    private readonly door: IUploadsDoor,
+    private readonly client: IUploadsClient,
     private readonly askReplace: (paths: readonly string[]) => Promise<Conflict>,
     private readonly now: () => number = () => performance.now(),
     private readonly wait?: Wait
@@ -123,7 +123,7 @@ export class Uploads implements IDisposable {
       kept = answer === 'keep' ? new Set(differing.map(({ target }) => target)) : kept;
     }
     for (const empty of chosen.folders) {
-      await this.door.mkdirs(join(folder, empty));
+      await this.client.mkdirs(join(folder, empty));
       this._arrived.emit(join(folder, empty));
     }
     if (!this.active) {
@@ -194,7 +194,7 @@ export class Uploads implements IDisposable {
     };
     item.state = 'running';
     try {
-      await sendFile(this.door, item.file, item.target, onSent, controller.signal, this.wait);
+      await sendFile(this.client, item.file, item.target, onSent, controller.signal, this.wait);
       if (item.state === 'running') {
         item.state = 'done';
         item.sent = item.file.size;
@@ -206,7 +206,7 @@ export class Uploads implements IDisposable {
         item.error = error;
       } else if (item.file.size > PIECE) {
         // who cancels wants nothing kept; whether that succeeds is of no account to them
-        await this.door.remove(partOf(item.file, item.target)).catch(() => undefined);
+        await this.client.remove(partOf(item.file, item.target)).catch(() => undefined);
       }
     }
     this.proceed();
@@ -240,7 +240,7 @@ export class Uploads implements IDisposable {
         continue;
       }
       for (const path of wanted) {
-        const info = await this.door.find(path);
+        const info = await this.client.find(path);
         if (info !== null) {
           found.set(path, info);
         }
@@ -251,11 +251,11 @@ export class Uploads implements IDisposable {
 
   private async listed(folder: string): Promise<IFileInfo[]> {
     const all: IFileInfo[] = [];
-    if ((await this.door.find(folder)) === null) {
+    if ((await this.client.find(folder)) === null) {
       return all;
     }
     for (let after = ''; ;) {
-      const page = await this.door.page(folder, after);
+      const page = await this.client.page(folder, after);
       all.push(...page.entries);
       const last = page.entries.at(-1);
       if (page.remaining === 0 || last === undefined) {

@@ -6,7 +6,7 @@ import { closeIcon, refreshIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IconButton, TextButton } from '../buttons';
-import { StorageError } from './door';
+import { StorageError } from './client';
 import { bytesText, durationText } from './quantities';
 import { UnreadableError } from './sending';
 import { IUpload, Uploads } from './uploads';

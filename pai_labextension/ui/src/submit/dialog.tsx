@@ -6,7 +6,7 @@ import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
 import { bytesText } from '../storage/quantities';
-import { CodeDoor, IErrand, IPlan, IProgress, ISubmitted, patterns } from './door';
+import { CodeClient, ISubmitRequest, IPlan, IProgress, ISubmitted, patterns } from './client';
 
 /** ms after the last key before the files are looked for. */
 const TYPING = 400;
@@ -20,13 +20,13 @@ const NAMED = 200;
  */
 export async function submitWithCode(
   path: string,
-  door: CodeDoor,
+  client: CodeClient,
   trans: TranslationBundle
 ): Promise<ISubmitted | null> {
   let problem = '';
-  let errand: IErrand = { path };
+  let request: ISubmitRequest = { path };
   for (;;) {
-    const chooser = new CodeChooser(errand, problem, door, trans);
+    const chooser = new CodeChooser(request, problem, client, trans);
     const answer = await new Dialog({
       title: trans.__('Submit to PAI with this folder’s code'),
       body: chooser,
@@ -35,8 +35,8 @@ export async function submitWithCode(
     if (!answer.button.accept) {
       return null;
     }
-    errand = chooser.getValue();
-    const result = await send(errand, door, trans);
+    request = chooser.getValue();
+    const result = await send(request, client, trans);
     if (typeof result !== 'string') {
       return result;
     }
@@ -46,7 +46,11 @@ export async function submitWithCode(
 }
 
 /** Submit behind a dialog that tells how far it is; gives why not as a string. */
-async function send(errand: IErrand, door: CodeDoor, trans: TranslationBundle): Promise<ISubmitted | null | string> {
+async function send(
+  request: ISubmitRequest,
+  client: CodeClient,
+  trans: TranslationBundle
+): Promise<ISubmitted | null | string> {
   const controller = new AbortController();
   const view = new ProgressView(trans);
   const dialog = new Dialog({
@@ -56,7 +60,7 @@ async function send(errand: IErrand, door: CodeDoor, trans: TranslationBundle): 
   });
   const closed = dialog.launch().then(() => controller.abort());
   try {
-    return await door.submit(errand, progress => view.tell(progress), controller.signal);
+    return await client.submit(request, progress => view.tell(progress), controller.signal);
   } catch (error) {
     return controller.signal.aborted ? null : (error as Error).message;
   } finally {
@@ -65,42 +69,42 @@ async function send(errand: IErrand, door: CodeDoor, trans: TranslationBundle): 
   }
 }
 
-class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<IErrand> {
+class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<ISubmitRequest> {
   constructor(
-    errand: IErrand,
+    request: ISubmitRequest,
     private problem: string,
-    private readonly door: CodeDoor,
+    private readonly client: CodeClient,
     private readonly trans: TranslationBundle
   ) {
     super();
     this.addClass('pai-Code');
-    this.errand = errand;
+    this.request = request;
     this.disposed.connect(() => this.looking.dispose());
     void this.look();
   }
 
-  getValue(): IErrand {
-    return this.errand;
+  getValue(): ISubmitRequest {
+    return this.request;
   }
 
   protected render(): React.ReactElement {
-    const { errand, plan, problem, trans } = this;
+    const { request, plan, problem, trans } = this;
     return (
       <>
         <PatternsInput
           label={trans.__('Files that go along (one pattern in a line)')}
-          value={errand.include ?? plan?.include ?? []}
+          value={request.include ?? plan?.include ?? []}
           onChange={include => this.change({ include })}
         />
         <PatternsInput
           label={trans.__('Except')}
-          value={errand.exclude ?? plan?.exclude ?? []}
+          value={request.exclude ?? plan?.exclude ?? []}
           onChange={exclude => this.change({ exclude })}
         />
         <label className="pai-Code-check">
           <input
             type="checkbox"
-            checked={errand.generateName ?? plan?.generateName ?? false}
+            checked={request.generateName ?? plan?.generateName ?? false}
             onChange={event => this.change({ generateName: event.target.checked })}
           />
           {trans.__('Append eight characters to the name, so that it is new')}
@@ -116,24 +120,24 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<IErrand> {
     );
   }
 
-  private change(changes: Partial<IErrand>): void {
-    this.errand = { ...this.errand, ...changes };
+  private change(changes: Partial<ISubmitRequest>): void {
+    this.request = { ...this.request, ...changes };
     this.update();
     void this.looking.invoke();
   }
 
   private async look(): Promise<void> {
-    const asked = this.errand;
+    const asked = this.request;
     try {
-      const plan = await this.door.plan(asked);
-      if (asked === this.errand) {
+      const plan = await this.client.plan(asked);
+      if (asked === this.request) {
         const { include, exclude, generateName } = plan;
         this.plan = plan;
-        this.errand = { include, exclude, generateName, ...asked };
+        this.request = { include, exclude, generateName, ...asked };
         this.problem = this.first ? this.problem : '';
       }
     } catch (error) {
-      if (asked === this.errand) {
+      if (asked === this.request) {
         this.problem = (error as Error).message;
       }
     }
@@ -142,7 +146,7 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<IErrand> {
   }
 
   private readonly looking = new Debouncer(() => this.look(), TYPING);
-  private errand: IErrand;
+  private request: ISubmitRequest;
   private plan: IPlan | null = null;
   private first = true;
 }

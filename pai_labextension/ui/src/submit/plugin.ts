@@ -9,7 +9,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { paiIcon } from '../icon';
 import { IJobsModel } from '../model';
 import { submitWithCode } from './dialog';
-import { CodeDoor } from './door';
+import { CodeClient } from './client';
 
 const COMMAND = 'pai:submit-with-code';
 /** JSON files of the notebook server; those of the storage are no files here. */
@@ -30,7 +30,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, serviceManager } = app;
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
-    const door = new CodeDoor(serviceManager.serverSettings, translator.languageCode, trans);
+    const client = new CodeClient(serviceManager.serverSettings, translator.languageCode, trans);
     commands.addCommand(COMMAND, {
       label: trans.__('Submit to PAI with this folder’s code'),
       icon: paiIcon,
@@ -42,7 +42,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
           return;
         }
         try {
-          const job = await submitWithCode(serviceManager.contents.localPath(path), door, trans);
+          const job = await submitWithCode(serviceManager.contents.localPath(path), client, trans);
           if (job !== null) {
             await jobs.refresh();
             await commands.execute('pai:show-jobs');

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { ConnectModel } from '../../src/access/connectModel';
-import { AccessDoor, IConnect } from '../../src/access/door';
-import { Door, trans } from '../door';
+import { AccessClient, IConnect } from '../../src/access/client';
+import { NotebookServer, trans } from '../notebookServer';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
 const CONNECT = '/user/alice/pai/connect/alice/train/worker-0';
@@ -20,22 +20,22 @@ const connect: IConnect = {
 };
 
 describe('what is known of a way in', () => {
-  let door: Door;
+  let server: NotebookServer;
   let model: ConnectModel;
 
   beforeEach(async () => {
-    door = await Door.open();
-    model = new ConnectModel(TASK, new AccessDoor(door.settings, 'zh_CN', trans));
+    server = await NotebookServer.open();
+    model = new ConnectModel(TASK, new AccessClient(server.settings, 'zh_CN', trans));
   });
 
-  afterEach(() => door.close());
+  afterEach(() => server.close());
 
   it('is the address, or why it is not known, and then the last one', async () => {
-    door.answers[`GET ${CONNECT}`] = [200, connect];
+    server.answers[`GET ${CONNECT}`] = [200, connect];
     await model.refresh();
     expect(model.connect).toMatchObject(TASK);
-    expect(door.asked[0]!.headers['accept-language']).toBe('zh-CN');
-    door.answers[`GET ${CONNECT}`] = [502, { message: '调度器没有响应' }];
+    expect(server.asked[0]!.headers['accept-language']).toBe('zh-CN');
+    server.answers[`GET ${CONNECT}`] = [502, { message: '调度器没有响应' }];
     await model.refresh();
     expect(model.error).toBe('调度器没有响应');
     expect(model.connect).toMatchObject(TASK);
@@ -44,27 +44,27 @@ describe('what is known of a way in', () => {
   it('is what came of trying it', async () => {
     const seen: boolean[] = [];
     model.changed.connect(() => seen.push(model.isChecking));
-    door.answers[`POST ${CONNECT}/check`] = [200, { ok: true, message: 'alice logged in', milliseconds: 12.4 }];
+    server.answers[`POST ${CONNECT}/check`] = [200, { ok: true, message: 'alice logged in', milliseconds: 12.4 }];
     await model.check();
     expect(model.checked).toEqual({ ok: true, message: 'alice logged in', milliseconds: 12.4 });
     expect(seen).toEqual([true, false]);
-    door.answers[`POST ${CONNECT}/check`] = [500, 'oops'];
+    server.answers[`POST ${CONNECT}/check`] = [500, 'oops'];
     await model.check();
     expect(model.checked).toMatchObject({ ok: false, message: '500 Internal Server Error' });
   });
 
   it('has the keys of the owner: added, removed, refused', async () => {
     const key = { fingerprint: 'SHA256:a/b+c', type: 'ssh-ed25519', comment: 'me@laptop', addedTime: 1 };
-    door.answers['GET user/alice/ssh-keys'] = [200, [key]];
-    door.answers['POST user/alice/ssh-keys'] = [201, key];
+    server.answers['GET user/alice/ssh-keys'] = [200, [key]];
+    server.answers['POST user/alice/ssh-keys'] = [201, key];
     expect(await model.addKey('ssh-ed25519 AAAA')).toBe(true);
     expect(model.keys).toEqual([key]);
-    expect(door.asked[0]!.body).toBe('{"key":"ssh-ed25519 AAAA"}');
-    door.answers['DELETE user/alice/ssh-keys/SHA256%3Aa%2Fb%2Bc'] = [204, ''];
-    door.answers['GET user/alice/ssh-keys'] = [200, []];
+    expect(server.asked[0]!.body).toBe('{"key":"ssh-ed25519 AAAA"}');
+    server.answers['DELETE user/alice/ssh-keys/SHA256%3Aa%2Fb%2Bc'] = [204, ''];
+    server.answers['GET user/alice/ssh-keys'] = [200, []];
     expect(await model.removeKey(key)).toBe(true);
     expect(model.keys).toEqual([]);
-    door.answers['POST user/alice/ssh-keys'] = [
+    server.answers['POST user/alice/ssh-keys'] = [
       400,
       { code: 'InvalidParametersError', message: 'This is a private key.' }
     ];
@@ -74,14 +74,14 @@ describe('what is known of a way in', () => {
   });
 
   it('has the key of the job as a file', async () => {
-    door.answers['GET user/alice/jobs/train/ssh/key'] = [200, '-----BEGIN OPENSSH PRIVATE KEY-----'];
+    server.answers['GET user/alice/jobs/train/ssh/key'] = [200, '-----BEGIN OPENSSH PRIVATE KEY-----'];
     expect(await (await model.key('ppk')).text()).toContain('BEGIN OPENSSH');
-    expect(door.asked[0]!.url).toContain('format=ppk');
+    expect(server.asked[0]!.url).toContain('format=ppk');
   });
 
   it('has links that are the notebook server’s', async () => {
-    door.answers[`POST ${CONNECT}/code-server`] = [200, { url: '/user/alice/pai/ports/alice/train/worker-0/8080/' }];
-    const { host } = new URL(door.settings.baseUrl);
+    server.answers[`POST ${CONNECT}/code-server`] = [200, { url: '/user/alice/pai/ports/alice/train/worker-0/8080/' }];
+    const { host } = new URL(server.settings.baseUrl);
     expect(await model.codeServer()).toBe(`http://${host}/user/alice/pai/ports/alice/train/worker-0/8080/`);
   });
 });

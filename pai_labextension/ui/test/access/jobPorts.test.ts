@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { AccessDoor } from '../../src/access/door';
+import { AccessClient } from '../../src/access/client';
 import { JobPorts } from '../../src/access/jobPorts';
 import { Api } from '../../src/api';
 import { JobsModel } from '../../src/model';
-import { detail, Door, job, trans, user } from '../door';
+import { detail, NotebookServer, job, trans, user } from '../notebookServer';
 
 function running(labels: string[]) {
   const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));
@@ -12,23 +12,23 @@ function running(labels: string[]) {
 }
 
 describe('the ports of the listed jobs', () => {
-  let door: Door;
+  let server: NotebookServer;
   let jobs: JobsModel;
   let ports: JobPorts;
 
   beforeEach(async () => {
-    door = await Door.open();
-    door.answers['GET user'] = [200, user()];
-    door.answers['GET jobs'] = [200, [job(), job({ name: 'over', state: 'SUCCEEDED' })]];
-    door.answers['GET user/alice/jobs/train'] = [200, running(['tensorboard'])];
-    jobs = new JobsModel(new Api(door.settings, 'en', trans));
-    ports = new JobPorts(jobs, new AccessDoor(door.settings, 'en', trans));
+    server = await NotebookServer.open();
+    server.answers['GET user'] = [200, user()];
+    server.answers['GET jobs'] = [200, [job(), job({ name: 'over', state: 'SUCCEEDED' })]];
+    server.answers['GET user/alice/jobs/train'] = [200, running(['tensorboard'])];
+    jobs = new JobsModel(new Api(server.settings, 'en', trans));
+    ports = new JobPorts(jobs, new AccessClient(server.settings, 'en', trans));
   });
 
   afterEach(async () => {
     ports.dispose();
     jobs.dispose();
-    await door.close();
+    await server.close();
   });
 
   function changed(): Promise<void> {
@@ -37,7 +37,7 @@ describe('the ports of the listed jobs', () => {
 
   it('are asked for when the list is in view, of jobs that run', async () => {
     await jobs.refresh();
-    expect(door.requests.some(request => request.includes('jobs/'))).toBe(false);
+    expect(server.requests.some(request => request.includes('jobs/'))).toBe(false);
     const heard = changed();
     ports.setShown(true);
     await heard;
@@ -45,7 +45,7 @@ describe('the ports of the listed jobs', () => {
     expect(task).toMatchObject({ task: 'worker-0', ports: ['tensorboard'] });
     expect(ports.url(task!, 'a b')).toMatch(/\/user\/alice\/pai\/ports\/alice\/train\/worker-0\/a%20b\/$/);
     expect(ports.of(job({ name: 'over' }))).toEqual([]);
-    expect(door.requests).not.toContain('GET user/alice/jobs/over');
+    expect(server.requests).not.toContain('GET user/alice/jobs/over');
   });
 
   it('are asked for at once when another job begins to run', async () => {
@@ -53,8 +53,8 @@ describe('the ports of the listed jobs', () => {
     const heard = changed();
     ports.setShown(true);
     await heard;
-    door.answers['GET jobs'] = [200, [job({ name: 'second' }), job()]];
-    door.answers['GET user/alice/jobs/second'] = [200, running(['jupyter'])];
+    server.answers['GET jobs'] = [200, [job({ name: 'second' }), job()]];
+    server.answers['GET user/alice/jobs/second'] = [200, running(['jupyter'])];
     const again = changed();
     await jobs.refresh();
     await again;

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 
 import { describe, expect, it } from 'vitest';
 
-import { IConnect } from '../../src/access/door';
+import { IConnect } from '../../src/access/client';
 import {
   addressOf,
   aliasOf,

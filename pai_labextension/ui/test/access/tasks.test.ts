@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { pathOf, runningTasks } from '../../src/access/tasks';
-import { detail, job } from '../door';
+import { detail, job } from '../notebookServer';
 
 const running = detail({
   taskRoles: {

@@ -4,23 +4,23 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { KeptConnection } from '../../src/access/connection';
 import { TaskTerminals } from '../../src/access/terminals';
-import { trans } from '../door';
-import { ShellDoor } from './shellDoor';
+import { trans } from '../notebookServer';
+import { TerminalServer } from './terminalServer';
 
 const TASK = { user: 'alice', job: 'train', task: 'worker-0' };
 
 describe('the shells of a task', () => {
-  let door: ShellDoor;
+  let server: TerminalServer;
   let terminals: TaskTerminals;
 
   beforeEach(async () => {
     // those of the notebook server itself are switched off; that is no matter of ours
     PageConfig.setOption('terminalsAvailable', 'false');
-    door = await ShellDoor.open();
-    terminals = new TaskTerminals(door.settings, 'en', trans);
+    server = await TerminalServer.open();
+    terminals = new TaskTerminals(server.settings, 'en', trans);
   });
 
-  afterEach(() => door.close());
+  afterEach(() => server.close());
 
   /** Start a shell; note all that it says. */
   async function started(): Promise<{ connection: KeptConnection; heard: () => string }> {
@@ -45,7 +45,7 @@ describe('the shells of a task', () => {
     expect(terminals.shells).toHaveLength(1);
     await terminals.shutdown({ task: TASK, name: '1' });
     await vi.waitFor(() => expect(terminals.shells).toEqual([]));
-    expect(door.said.size).toBe(0);
+    expect(server.said.size).toBe(0);
     expect(connection.isDisposed).toBe(true);
   });
 
@@ -54,28 +54,28 @@ describe('the shells of a task', () => {
     connection.send({ type: 'set_size', content: [24, 80, 1, 1] });
     connection.send({ type: 'stdin', content: ['kept'] });
     await vi.waitFor(() => expect(heard()).toBe('kept'));
-    door.sizes.length = 0;
+    server.sizes.length = 0;
     const cut = new Promise<void>(resolve => connection.connectionStatusChanged.connect(() => resolve()));
-    door.cut();
+    server.cut();
     await cut;
     connection.send({ type: 'stdin', content: [' and typed meanwhile'] });
     await vi.waitFor(() => expect(heard()).toMatch(/typed meanwhile$/));
     const [before, after] = heard().split('\x1bc');
     expect(before).toBe('kept');
     expect(after).toMatch(/^kept/);
-    expect(door.sizes).toEqual([[24, 80, 1, 1]]);
+    expect(server.sizes).toEqual([[24, 80, 1, 1]]);
   });
 
   it('tell when they end', async () => {
     const { connection } = await started();
     const ended = new Promise<void>(resolve => connection.disposed.connect(() => resolve()));
-    door.end('1');
+    server.end('1');
     await ended;
     expect(connection.isDisposed).toBe(true);
   });
 
   it('are refused in the words of the server', async () => {
-    door.refusal = 'Job train has ended.';
+    server.refusal = 'Job train has ended.';
     await expect(terminals.take(TASK).manager.startNew()).rejects.toThrow('Job train has ended.');
   });
 

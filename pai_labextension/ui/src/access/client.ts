@@ -17,7 +17,7 @@ export type { Check as ICheck, Connect as IConnect, PublicKeyInfo as IPublicKey 
 export type KeyFormat = 'openssh' | 'ppk' | 'public';
 
 /** Asks the notebook server in the person's name; every call rejects with `ApiError` or `AnswerError`. */
-export class AccessDoor {
+export class AccessClient {
   /**
    * @param settings - the notebook server
    * @param language - of the sentences that come back, as JupyterLab names it ("zh_CN")

@@ -19,15 +19,15 @@ export interface IAsked {
 /** What to answer: a status and JSON. */
 export type Answer = [status: number, body: unknown];
 
-export class Door {
+export class NotebookServer {
   readonly asked: IAsked[] = [];
   /** By method and path below `/pai/api/v1/`, without the query. */
   readonly answers: Record<string, Answer> = {};
 
-  static async open(): Promise<Door> {
-    const door = new Door();
-    await new Promise<void>(resolve => door.server.listen(0, '127.0.0.1', resolve));
-    return door;
+  static async open(): Promise<NotebookServer> {
+    const server = new NotebookServer();
+    await new Promise<void>(resolve => server.server.listen(0, '127.0.0.1', resolve));
+    return server;
   }
 
   get settings(): ServerConnection.ISettings {

@@ -16,7 +16,7 @@ export type {
 } from '../generated/types.gen';
 
 /** A job file of the file browser; what is left out is as the folder's settings say. */
-export interface IErrand {
+export interface ISubmitRequest {
   readonly path: string;
   readonly include?: readonly string[];
   readonly exclude?: readonly string[];
@@ -24,21 +24,25 @@ export interface IErrand {
 }
 
 /** Every call rejects with an Error whose message is for people. */
-export class CodeDoor {
+export class CodeClient {
   constructor(
     private readonly settings: ServerConnection.ISettings,
     private readonly language: string,
     private readonly trans: TranslationBundle
   ) {}
 
-  async plan(errand: IErrand): Promise<IPlan> {
-    const response = await this.post('pai/code-plan', errand);
+  async plan(request: ISubmitRequest): Promise<IPlan> {
+    const response = await this.post('pai/code-plan', request);
     return parsed(vCodePlan, json(await response.text()), this.trans);
   }
 
   /** Upload and submit; `onProgress` is told how far the code is. */
-  async submit(errand: IErrand, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted> {
-    const response = await this.post('pai/submit-with-code', errand, signal);
+  async submit(
+    request: ISubmitRequest,
+    onProgress: (progress: IProgress) => void,
+    signal: AbortSignal
+  ): Promise<ISubmitted> {
+    const response = await this.post('pai/submit-with-code', request, signal);
     for await (const line of linesOf(response.body!)) {
       const { progress, error, job } = parsed(vSubmitLine, json(line), this.trans);
       if (progress) {
@@ -52,7 +56,7 @@ export class CodeDoor {
     throw new Error('the connection broke off');
   }
 
-  private async post(path: string, body: IErrand, signal?: AbortSignal): Promise<Response> {
+  private async post(path: string, body: ISubmitRequest, signal?: AbortSignal): Promise<Response> {
     const headers = { 'Accept-Language': this.language.replace('_', '-'), 'Content-Type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body), ...(signal ? { signal } : {}) };
     const url = URLExt.join(this.settings.baseUrl, path);

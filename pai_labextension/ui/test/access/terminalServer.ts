@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 
 const PATH = '/user/alice/pai/terminals/alice/train/worker-0/';
 
-export class ShellDoor {
+export class TerminalServer {
   /** What each shell has said, by its name; replayed to whoever comes. */
   readonly said = new Map<string, string>();
   /** The sizes that shells were given. */
@@ -16,11 +16,11 @@ export class ShellDoor {
   /** What is refused from now on, and why. */
   refusal = '';
 
-  static async open(): Promise<ShellDoor> {
-    const door = new ShellDoor();
-    await new Promise<void>(resolve => door.server.listen(0, '127.0.0.1', resolve));
-    door.sockets.on('connection', (socket, request) => door.attend(socket, request.url!));
-    return door;
+  static async open(): Promise<TerminalServer> {
+    const server = new TerminalServer();
+    await new Promise<void>(resolve => server.server.listen(0, '127.0.0.1', resolve));
+    server.sockets.on('connection', (socket, request) => server.attend(socket, request.url!));
+    return server;
   }
 
   get settings(): ServerConnection.ISettings {

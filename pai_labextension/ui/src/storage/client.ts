@@ -50,7 +50,7 @@ export class StorageError extends ServerConnection.ResponseError {
 }
 
 /** What the uploader needs of the storage. Every call rejects with `StorageError`, or `TypeError` if nobody answers. */
-export interface IUploadDoor {
+export interface IUploadClient {
   find(path: string): Promise<IFileInfo | null>;
   mkdirs(path: string): Promise<void>;
   create(path: string, contents: Blob, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void>;
@@ -63,7 +63,7 @@ export interface IUploadDoor {
 type Query = Record<string, string | number | boolean>;
 
 /** Reads and changes the storage in the person's name. Paths begin with a slash. */
-export class StorageDoor implements IUploadDoor {
+export class StorageClient implements IUploadClient {
   /**
    * @param settings - the notebook server
    * @param language - of the sentences the scheduler writes, as JupyterLab names it ("zh_CN")

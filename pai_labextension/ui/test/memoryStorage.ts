@@ -1,10 +1,10 @@
 // The storage in memory, with faults where a test wants them.
 
-import { IFileInfo, IFolderPage, StorageError } from '../src/storage/door';
+import { IFileInfo, IFolderPage, StorageError } from '../src/storage/client';
 import { join, nameOf, parentOf } from '../src/storage/paths';
-import { IUploadsDoor } from '../src/storage/uploads';
+import { IUploadsClient } from '../src/storage/uploads';
 
-export class MemoryDoor implements IUploadsDoor {
+export class MemoryStorage implements IUploadsClient {
   readonly files = new Map<string, { bytes: Uint8Array; modified: number }>();
   readonly folders = new Set<string>(['/', '/alice']);
   readonly calls: string[] = [];
