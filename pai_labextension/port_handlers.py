@@ -2,6 +2,10 @@
 
 `…/pai/ports-absolute/…` does the same for applications that were started with their whole prefix as base
 URL: the path reaches them as it is.
+
+Not jupyter-server-proxy's handlers: those read whole bodies and answers into memory, pass the notebook
+server's token and the Hub's cookies on, and do not ask where a request comes from; installed, they open
+every port of the notebook server.
 """
 
 from __future__ import annotations
