@@ -7,7 +7,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import aiodocker
 
 from pai_scheduler.core.events import EndCause, Ended, HeldAfterFailure, Notice, Progress, Started
-from pai_scheduler.engine.disk_meter import filled_the_disk, is_beyond, size_of
+from pai_scheduler.engine.disk_meter import is_beyond, size_of
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.notices import log_lost, log_shortened, process_killed
 from pai_scheduler.engine.protocol import Launch
@@ -30,11 +29,9 @@ from .hold import HoldReport
 from .image_errors import ImageError
 from .logs import LogFollower
 from .runtime import has_its_own
+from .verdict import UNSEEN_EXIT, Observations, judge, read_time
 
 _KILL_AGAIN_SECONDS = 10.0
-#: What Docker records where it was not there to see how a container ended.
-_UNSEEN_EXIT = 255
-_KILLED_EXIT = 137
 #: How Docker's init ends, and what it says, where there is no shell to start.
 _NOT_FOUND, _INIT_FAILED = 127, b"[FATAL tini"
 _WITNESS_SECONDS = 2.0
@@ -226,7 +223,7 @@ class DockerTask:
         container = str(found["Id"])
         self._know(container)
         self._around.emit(
-            Started(self.ref, _ms(found["State"]["StartedAt"]), self._address(found), container)
+            Started(self.ref, read_time(found["State"]["StartedAt"]), self._address(found), container)
         )
         if not found["State"]["Running"]:
             self.container_died(container)
@@ -237,7 +234,7 @@ class DockerTask:
         if found["State"]["OOMKilled"]:  # while nobody listened
             self._note_oom()
         watching = [
-            asyncio.create_task(self._hold(_ms(found["State"]["StartedAt"]))),
+            asyncio.create_task(self._hold(read_time(found["State"]["StartedAt"]))),
             asyncio.create_task(self._watch_disk(found)),
             asyncio.create_task(self._watch_memory()),
         ]
@@ -255,7 +252,7 @@ class DockerTask:
                 if isinstance(result, Exception):
                     _log.error("task %s is not watched as it should be", self.ref.name, exc_info=result)
             log.close()
-        if ended is not None and ended["State"]["ExitCode"] == _UNSEEN_EXIT:
+        if ended is not None and ended["State"]["ExitCode"] == UNSEEN_EXIT:
             await self._wait_for_witness()
         self._judge(ended)
 
@@ -296,7 +293,7 @@ class DockerTask:
             self._died, self._seen_exit = False, None  # what was heard was old: it was started meanwhile
 
     async def _wait_for_witness(self) -> None:
-        """Return the event of the end time to arrive: this exit code may be the command's own."""
+        """Wait a moment for the event of the end: this exit code may be the command's own."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_WITNESS_SECONDS):
                 while self._seen_exit is None:
@@ -331,46 +328,26 @@ class DockerTask:
             self.container_died(container)
 
     def _judge(self, found: dict[str, Any] | None) -> None:
-        """Return how the container ended."""
-        code, when, oom = self._seen_exit, _now(), self._oom_heard.is_set()
-        if found is not None:
-            state = found["State"]
-            code, oom = int(state["ExitCode"]), oom or bool(state["OOMKilled"])
-            # Docker notes a start a moment after it, so a short task may seem to end before
-            when = max(_ms(state["FinishedAt"]), _ms(state["StartedAt"]))
-        if self._signalled:  # whatever the clock was set to meanwhile
-            when = max(when, self._killed_at or 0, self._disk_full_at or 0)
-        if oom and not (code and self._killed_at is None and self._disk_full_at is None):
-            self._say_killed(when)
-        if self._held is not None:  # what ended later was the hold
-            code, oom = self._held.exit_code, self._held.cause is EndCause.OOM
-        killed_at = self._killed_at if self._killed_at is not None and self._killed_at <= when else None
-        if self._disk_full_at is not None and self._disk_full_at <= min(when, killed_at or when):
-            self._end(EndCause.DISK, _KILLED_EXIT, self._wrote_too_much(found), when)
-        elif killed_at is not None:
-            self._end(EndCause.KILLED, code, None, when)
-        elif code is None:
-            reason = msg("The container was removed by somebody else while it ran.")
-            self._end(EndCause.LOST, None, reason)
-        elif code and oom:
-            self._end(EndCause.OOM, code, None, when)
-        elif code == _UNSEEN_EXIT and self._seen_exit is None and self._held is None:
-            reason = msg("The machine or its Docker Engine went down while the task ran.")
-            self._end(EndCause.LOST, None, reason, when)
-        else:
-            self._end(EndCause.EXITED, code, self._no_shell() if code == _NOT_FOUND else None, when)
-
-    def _wrote_too_much(self, found: dict[str, Any] | None) -> Message | None:
-        if self._no_room:
-            return filled_the_disk()
-        limit = storage_gb(found) if found is not None else None
-        if limit is None:
-            return None
-        return msg(
-            "The task wrote more than its {storage} GB to its disk, and was ended. Ask for more with "
-            "storageGB, or write less.",
-            storage=limit,
+        """Report how the container ended."""
+        verdict = judge(
+            Observations(
+                exit_code=self._seen_exit,
+                oom=self._oom_heard.is_set(),
+                signalled=self._signalled,
+                killed_at=self._killed_at,
+                disk_full_at=self._disk_full_at,
+                no_room=self._no_room,
+                held=self._held,
+            ),
+            found,
+            _now(),
         )
+        if verdict.process_killed:
+            self._say_killed(verdict.time)
+        reason = verdict.reason
+        if verdict.cause is EndCause.EXITED and verdict.exit_code == _NOT_FOUND:
+            reason = self._no_shell()
+        self._end(verdict.cause, verdict.exit_code, reason, verdict.time)
 
     def _no_shell(self) -> Message | None:
         if TaskLog(self._log_folder).read("stderr", 0, len(_INIT_FAILED)) != _INIT_FAILED:
@@ -411,7 +388,7 @@ class DockerTask:
         return str(network.get("IPAddress") or (network.get("IPAMConfig") or {}).get("IPv4Address") or "")
 
     async def _unless_killed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something that may take long; return it up when the task is to end."""
+        """Await what may take long; ContainerNotCreatedError as soon as the task is to end."""
         doing = asyncio.create_task(work)
         killed = asyncio.create_task(self._until_killed())
         try:
@@ -438,8 +415,3 @@ def gpus_of(found: dict[str, Any]) -> tuple[str, ...]:
 
 def _now() -> int:
     return time.time_ns() // 10**6
-
-
-def _ms(text: str) -> int:
-    """Read one of Docker's times (RFC 3339), as ms since the epoch."""
-    return int(datetime.fromisoformat(text).timestamp() * 1000)
