@@ -15,7 +15,7 @@ from pai_scheduler.server.main import main
 from pai_scheduler.server.startup import open_store
 from tests.scheduler.store.damage import cut, overwrite
 from tests.scheduler.store.first_version import JOBS, make_first_version
-from tests.scheduler.store.test_store import add
+from tests.scheduler.store.stored_jobs import add
 from tests.testbed.scheduler import PROGRAM, RunningScheduler, clean_environ, hello_job
 
 Do = Callable[..., tuple[int, str]]

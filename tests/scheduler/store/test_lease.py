@@ -10,7 +10,7 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store import lease as lease_module
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
-from tests.scheduler.store.test_store import make_job
+from tests.scheduler.store.stored_jobs import make_job
 
 MakeLease = Callable[..., "Tried"]
 

@@ -16,7 +16,7 @@ from pai_scheduler.core.model import SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.store import JobPosition, Store
-from tests.scheduler.store.test_store import Configs, give_attempt, make_job, tell
+from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell
 
 #: those that grow with every job
 _LARGE = ("jobs", "attempts", "tasks", "story")

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
-from tests.scheduler.store.test_store import add, make_job
+from tests.scheduler.store.stored_jobs import add, make_job
 from tests.testbed.postgres import Postgres
 
 

@@ -13,7 +13,7 @@ from pai_scheduler.ssh.keys.job_keys import KeyPair
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.conftest import OpenStore
-from tests.scheduler.store.test_store import add
+from tests.scheduler.store.stored_jobs import add
 
 
 def key(number: int, comment: str = "") -> PublicKey:

@@ -10,7 +10,7 @@ import pytest
 from pai_scheduler.store.sqlite_file import check, copy, identify
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.damage import cut, overwrite
-from tests.scheduler.store.test_store import add
+from tests.scheduler.store.stored_jobs import add
 
 
 @pytest.fixture

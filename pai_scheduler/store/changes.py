@@ -1,0 +1,102 @@
+"""Puts what the core decided into the tables, on one connection, in whoever's transaction that is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from pai_scheduler.core.events import Notice
+from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import ACCESS, Job, JobEvent
+from pai_scheduler.job.task import TaskRef
+
+from . import rows
+from .tables import attempts, forgotten, jobs, story, tasks, virtual_clusters
+
+_INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+_NOTICES = frozenset(notice.value for notice in Notice)
+#: what never changes of a job; written again, its indexes would be too
+_FIXED = frozenset({"id", "user_name", "name", "virtual_cluster", "created"})
+
+
+def write_outcome(
+    connection: sa.Connection, outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]
+) -> list[TaskRef]:
+    """Write all changes; `configs` has the job JSON of the new jobs by id. Gives the deleted jobs' tasks."""
+    _write_jobs(connection, outcome.jobs.values(), configs)
+    changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
+    upsert(connection, attempts, changed)
+    upsert(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
+    if entries := _untold(connection, _of_known_jobs(connection, outcome.story)):
+        connection.execute(story.insert(), [rows.story_row(entry) for entry in entries])
+    changed = [rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()]
+    upsert(connection, virtual_clusters, changed)
+    return _delete(connection, outcome.deleted)
+
+
+def upsert(connection: sa.Connection, table: sa.Table, changed: list[dict[str, Any]]) -> None:
+    """Insert rows, or replace those that have the same keys."""
+    if not changed:
+        return
+    make: Any = _INSERTS[connection.dialect.name]
+    insert = make(table)
+    keys = [column.name for column in table.primary_key]
+    others = {name: insert.excluded[name] for name in changed[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=others), changed)
+
+
+def _write_jobs(
+    connection: sa.Connection, changed: Iterable[Job], configs: Mapping[str, Mapping[str, Any]]
+) -> None:
+    new, old = [], []
+    for job in changed:
+        if job.id in configs:
+            config = json.dumps(configs[job.id], ensure_ascii=False, separators=(",", ":"))
+            new.append({**rows.job_row(job), "config": config})
+        else:
+            changing = {key: value for key, value in rows.job_row(job).items() if key not in _FIXED}
+            old.append({"_id": job.id, **changing})
+    if new:
+        connection.execute(jobs.insert(), new)
+    if old:
+        connection.execute(jobs.update().where(jobs.c.id == sa.bindparam("_id")), old)
+
+
+def _of_known_jobs(connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobEvent]:
+    """Leave out what is told of jobs that are deleted: who was in a task may leave it after that."""
+    late = {entry.job_id for entry in entries if entry.type == ACCESS}
+    if not late:
+        return list(entries)
+    there = set(connection.execute(sa.select(jobs.c.id).where(jobs.c.id.in_(late))).scalars())
+    return [entry for entry in entries if entry.type != ACCESS or entry.job_id in there]
+
+
+def _untold(connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobEvent]:
+    """Leave out what was noticed of a task before: an engine that was started again notices it again."""
+    fresh: dict[object, JobEvent] = {}
+    for number, entry in enumerate(entries):
+        if entry.type not in _NOTICES:
+            fresh[number] = entry
+            continue
+        values = (entry.job_id, entry.type, entry.attempt, entry.role, entry.index)
+        columns = (story.c.job_id, story.c.type, story.c.attempt, story.c.role, story.c.idx)
+        same = (column == value for column, value in zip(columns, values, strict=True))
+        if connection.execute(sa.select(story.c.id).where(*same)).first() is None:
+            fresh.setdefault(values, entry)
+    return list(fresh.values())
+
+
+def _delete(connection: sa.Connection, deleted: Collection[str]) -> list[TaskRef]:
+    if not deleted:
+        return []
+    columns = (tasks.c.job_id, tasks.c.attempt, tasks.c.role, tasks.c.idx)
+    gone = sa.select(*columns).where(tasks.c.job_id.in_(deleted))
+    refs = [TaskRef(*row) for row in connection.execute(gone)]
+    connection.execute(forgotten.insert().from_select([column.name for column in columns], gone))
+    connection.execute(jobs.delete().where(jobs.c.id.in_(deleted)))
+    return refs
