@@ -1,46 +1,24 @@
-"""Copies files and folders out of a task: only what changed, and on from where a connection broke.
-
-A task is not trusted: nothing is written through a symbolic link here, and nothing outside of the folder.
-"""
+"""Copies files and folders out of a task, which is not trusted: what is written where, see `receiving`."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import posixpath
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import cast
 
 import asyncssh
 from asyncssh import SFTPClient
 
-from pai_scheduler.client.storage.placing import open_part, place_below, put_in_place, write_at
-from pai_scheduler.client.storage.transfer import (
-    LeftOut,
-    LocalFileError,
-    Meter,
-    Tell,
-    TransferResult,
-    part_name,
-    side_by_side,
-)
+from pai_scheduler.client.storage.local_tree import changed
+from pai_scheduler.client.storage.placing import write_at
+from pai_scheduler.client.storage.receiving import RemoteFile, receive, receive_tree
+from pai_scheduler.client.storage.transfer import LeftOut, Tell, TransferResult, side_by_side
 from pai_scheduler.job.messages import msg
 
 from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, offsets
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Something in a folder of a task; `name`: its path below the folder. `modified` in seconds."""
-
-    path: str
-    name: str
-    folder: bool
-    length: int
-    modified: int
-    mode: int
 
 
 async def download(files: SFTPClient, remote: str, local: Path, tell: Tell | None = None) -> TransferResult:
@@ -48,36 +26,21 @@ async def download(files: SFTPClient, remote: str, local: Path, tell: Tell | Non
 
     RemoteFileError where `remote` cannot be read; of single files in a folder the outcome tells.
     """
-    found = await attributes(files, remote)
+    source, found = _Task(files), await attributes(files, remote)
     if found is None:
         raise RemoteFileError(msg("There is no {path} in the task.", path=remote))
     if not is_folder(found):
         if not is_file(found):
             raise RemoteFileError(msg("{path} in the task is no file.", path=remote))
         one = _found(remote, posixpath.basename(remote), found)
-        download = _Download(files, Meter(1, one.length, tell))
-        await download.one((one, local))
-        return download.outcome
+        return await receive(source, [(one, local)], tell)
     left_out: list[LeftOut] = []
-    wanted: list[tuple[_Found, Path]] = []
-    await asyncio.to_thread(local.mkdir, parents=True, exist_ok=True)
-    async for each in _walk(files, remote, "", left_out):
-        try:
-            place = await asyncio.to_thread(place_below, local, each.name, is_folder=each.folder)
-        except LocalFileError as error:
-            left_out.append(LeftOut(each.path, error.message, failed=True))
-            continue
-        if not each.folder:
-            wanted.append((each, place))
-    download = _Download(files, Meter(len(wanted), sum(each.length for each, _ in wanted), tell))
-    download.outcome.left_out += left_out
-    await side_by_side(wanted, download.one)
-    return download.outcome
+    return await receive_tree(source, _walk(files, remote, "", left_out), local, left_out, tell)
 
 
 async def _walk(
     files: SFTPClient, folder: str, prefix: str, left_out: list[LeftOut]
-) -> AsyncIterator[_Found]:
+) -> AsyncIterator[RemoteFile]:
     """Return what is in a folder, each folder before what is in it. A link to a file counts as a file."""
     try:
         with about(folder):
@@ -113,81 +76,39 @@ async def _walk(
             left_out.append(LeftOut(path, reason, failed=False))
 
 
-def _found(path: str, name: str, attrs: asyncssh.SFTPAttrs) -> _Found:
+def _found(path: str, name: str, attrs: asyncssh.SFTPAttrs) -> RemoteFile:
     mode = attrs.permissions if attrs.permissions is not None else 0o644
-    return _Found(path, name, is_folder(attrs), attrs.size or 0, attrs.mtime or 0, mode & 0o777)
+    modified = (attrs.mtime or 0) * 1000
+    return RemoteFile(path, name, is_folder(attrs), attrs.size or 0, modified, mode & 0o777)
 
 
-class _Download:
-    def __init__(self, files: SFTPClient, meter: Meter) -> None:
-        self._files, self._meter = files, meter
-        self.outcome = TransferResult()
+class _Task:
+    exact = 1000
 
-    async def one(self, pair: tuple[_Found, Path]) -> None:
-        """Download a file; what is wrong with it alone stands in the outcome."""
-        found, local = pair
-        try:
-            if await asyncio.to_thread(_is_same, local, found):
-                self.outcome.same += 1
-                return
-            await self._get(found, local)
-            self.outcome.files += 1
-            self.outcome.length += found.length
-        except (LocalFileError, RemoteFileError) as error:
-            self.outcome.left_out.append(LeftOut(found.path, error.message, failed=True))
-        finally:
-            self._meter.done(found.path, found.length)
+    def __init__(self, files: SFTPClient) -> None:
+        self._files = files
 
-    async def _get(self, found: _Found, local: Path) -> None:
-        part = local.with_name(part_name(local.name, found.length, found.modified * 1000))
-        descriptor = await asyncio.to_thread(open_part, part)
-        try:
-            with about(found.path):
-                await self._fetch(descriptor, found, local)
-                now = await self._files.stat(found.path)
-            if (now.size, now.mtime) != (found.length, found.modified):
-                part.unlink()
-                raise _changed(found)
-        finally:
-            os.close(descriptor)
-        await asyncio.to_thread(put_in_place, part, local, found.modified * 1000, found.mode)
-
-    async def _fetch(self, descriptor: int, found: _Found, local: Path) -> None:
-        begin = min(os.fstat(descriptor).st_size, found.length)
+    async def fetch(self, file: RemoteFile, descriptor: int, local: Path, at: Callable[[int], None]) -> None:
+        begin = min(os.fstat(descriptor).st_size, file.length)
         os.ftruncate(descriptor, begin)
-        async with await self._files.open(found.path, asyncssh.FXF_READ, encoding=None) as handle:
-            pieces = offsets(begin, found.length)
-            done = pieces.start
+        with about(file.path):
+            async with await self._files.open(file.path, asyncssh.FXF_READ, encoding=None) as handle:
+                pieces = offsets(begin, file.length)
+                done = pieces.start
 
-            async def piece(offset: int) -> None:
-                nonlocal done
-                wanted = min(PIECE, found.length - offset)
-                data = cast(bytes, await handle.read(wanted, offset))
-                if len(data) != wanted:
-                    raise _changed(found)
-                await asyncio.to_thread(write_at, descriptor, data, offset, local)
-                done += wanted
-                self._meter.at(found.path, done)
+                async def piece(offset: int) -> None:
+                    nonlocal done
+                    wanted = min(PIECE, file.length - offset)
+                    data = cast(bytes, await handle.read(wanted, offset))
+                    if len(data) != wanted:
+                        raise changed(file.path)
+                    await asyncio.to_thread(write_at, descriptor, data, offset, local)
+                    done += wanted
+                    at(done)
 
-            await side_by_side(pieces, piece, PIECES)
+                await side_by_side(pieces, piece, PIECES)
 
-
-def _is_same(local: Path, found: _Found) -> bool:
-    """Return whether a file is here already; its mode is set then, which may be all that has changed."""
-    try:
-        status = local.lstat()
-    except OSError:
-        return False
-    if local.is_symlink() or not local.is_file():
-        return False
-    if (status.st_size, int(status.st_mtime)) != (found.length, found.modified):
-        return False
-    if status.st_mode & 0o777 != found.mode:
-        local.chmod(found.mode)
-    return True
-
-
-def _changed(found: _Found) -> LocalFileError:
-    return LocalFileError(
-        msg("{path} has changed while it was being copied: copy it again.", path=found.path)
-    )
+    async def is_unchanged(self, file: RemoteFile) -> bool:
+        with about(file.path):
+            now = await self._files.stat(file.path)
+        return (now.size, (now.mtime or 0) * 1000) == (file.length, file.modified)

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager, contextmanager
 import asyncssh
 from asyncssh import SFTPClient
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.client.storage.transfer import OneFileError
+from pai_scheduler.job.messages import msg
 
 from .connection import RemoteError
 
@@ -20,12 +21,8 @@ UNSURE = PIECE * PIECES
 _LOST = (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection, asyncssh.DisconnectError, OSError)
 
 
-class RemoteFileError(Exception):
-    """One file or folder of a task cannot be read or written; `message` says which, and why."""
-
-    def __init__(self, message: Message) -> None:
-        super().__init__(str(message))
-        self.message = message
+class RemoteFileError(OneFileError):
+    """One file or folder of a task cannot be read or written."""
 
 
 @asynccontextmanager

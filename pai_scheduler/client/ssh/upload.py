@@ -8,24 +8,34 @@ from __future__ import annotations
 import asyncio
 import os
 import posixpath
-import stat
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import BinaryIO
 
 import asyncssh
 from asyncssh import SFTPClient
 
-from pai_scheduler.client.storage.local_tree import LocalFile, look_at, look_through
+from pai_scheduler.client.storage.local_tree import (
+    LocalFile,
+    changed,
+    is_unchanged,
+    look_at,
+    look_through,
+    open_unchanged,
+    unreadable,
+)
 from pai_scheduler.client.storage.transfer import (
+    FileOutcome,
     LeftOut,
-    LocalFileError,
-    Meter,
+    OneFileError,
+    Tally,
     Tell,
     TransferResult,
     part_name,
     side_by_side,
 )
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.messages import msg
 
 from .sftp import PIECE, PIECES, RemoteFileError, about, attributes, is_file, is_folder, make_folder, offsets
 
@@ -41,86 +51,72 @@ async def upload(files: SFTPClient, local: Path, remote: str, tell: Tell | None 
         there = await attributes(files, folder or ".")
         if there is None or not is_folder(there):
             raise RemoteFileError(msg("There is no folder {path} in the task.", path=folder))
-        upload = _Upload(files, folder, Meter(1, file.length, tell))
-        await upload.one(file)
-        return upload.outcome
+        return await _send(files, [file], folder, [], tell)
     tree = await asyncio.to_thread(look_through, local)
     await make_folder(files, remote, await asyncio.to_thread(_mode, local))
-    upload = _Upload(files, remote, Meter(len(tree.files), sum(file.length for file in tree.files), tell))
-    upload.outcome.left_out += tree.left_out
+    left_out = list(tree.left_out)
     # those above first
     for name in tree.folders:
         try:
-            await make_folder(
-                files, posixpath.join(remote, name), await asyncio.to_thread(_mode, local / name)
-            )
-        except (RemoteFileError, OSError) as error:
-            reason = error.message if isinstance(error, RemoteFileError) else _unreadable(local / name, error)
-            upload.outcome.left_out.append(LeftOut(str(local / name), reason, failed=True))
-    await side_by_side(tree.files, upload.one)
-    return upload.outcome
+            mode = await asyncio.to_thread(_mode, local / name)
+            await make_folder(files, posixpath.join(remote, name), mode)
+        except OneFileError as error:
+            left_out.append(LeftOut(str(local / name), error.message, failed=True))
+        except OSError as error:
+            left_out.append(LeftOut(str(local / name), unreadable(local / name, error).message, failed=True))
+    return await _send(files, tree.files, remote, left_out, tell)
+
+
+async def _send(
+    files: SFTPClient, sent: Sequence[LocalFile], folder: str, left_out: list[LeftOut], tell: Tell | None
+) -> TransferResult:
+    tally = Tally(len(sent), sum(file.length for file in sent), tell)
+    tally.result.left_out += left_out
+    upload = _Upload(files, folder, tally)
+    await side_by_side(
+        sent, lambda file: tally.count(file.name, str(file.path), file.length, upload.one(file))
+    )
+    return tally.result
 
 
 class _Upload:
-    def __init__(self, files: SFTPClient, folder: str, meter: Meter) -> None:
-        self._files, self._folder, self._meter = files, folder, meter
-        self.outcome = TransferResult()
+    def __init__(self, files: SFTPClient, folder: str, tally: Tally) -> None:
+        self._files, self._folder, self._tally = files, folder, tally
 
-    async def one(self, file: LocalFile) -> None:
-        """Upload a file; what is wrong with it alone stands in the outcome."""
-        target = posixpath.join(self._folder, file.name)
-        try:
-            if await self._put(file, target):
-                self.outcome.files += 1
-                self.outcome.length += file.length
-            else:
-                self.outcome.same += 1
-        except (LocalFileError, RemoteFileError) as error:
-            self.outcome.left_out.append(LeftOut(str(file.path), error.message, failed=True))
-        finally:
-            self._meter.done(file.name, file.length)
-
-    async def _put(self, file: LocalFile, target: str) -> bool:
-        """Send a file; False: it is there already."""
+    async def one(self, found: LocalFile) -> FileOutcome:
+        """Send a file as it is by now."""
+        target = posixpath.join(self._folder, found.name)
         there = await attributes(self._files, target)
-        descriptor, status = await asyncio.to_thread(_open, file.path)
-        try:
-            mode, modified = status.st_mode & 0o777, int(status.st_mtime)
+        file, stream = await asyncio.to_thread(_opened, found)
+        modified = file.modified // 1000
+        with stream:
             if there is not None and not is_file(there):
                 raise RemoteFileError(msg("{path} in the task is no file.", path=target))
-            if there is not None and (there.size, there.mtime) == (status.st_size, modified):
-                if there.permissions is not None and there.permissions & 0o777 != mode:
+            if there is not None and (there.size, there.mtime) == (file.length, modified):
+                if there.permissions is not None and there.permissions & 0o777 != file.mode:
                     with about(target):
-                        await self._files.chmod(target, mode)
-                return False
-            part = posixpath.join(
-                posixpath.dirname(target),
-                part_name(posixpath.basename(target), status.st_size, status.st_mtime_ns // 1_000_000),
-            )
+                        await self._files.chmod(target, file.mode)
+                return "same"
+            folder, name = posixpath.split(target)
+            part = posixpath.join(folder, part_name(name, file.length, file.modified))
             with about(part):
-                await self._send(descriptor, file, part, status.st_size)
-            after = os.fstat(descriptor)
-            if (after.st_size, after.st_mtime_ns) != (status.st_size, status.st_mtime_ns):
-                with about(part):
+                await self._send(stream.fileno(), file, part)
+                if not is_unchanged(stream, file):
                     await self._files.remove(part)
-                raise LocalFileError(
-                    msg("{path} has changed while it was being copied: copy it again.", path=str(file.path))
-                )
-        finally:
-            os.close(descriptor)
+                    raise changed(str(file.path))
         with about(target):
-            attrs = asyncssh.SFTPAttrs(permissions=mode, atime=int(status.st_atime), mtime=modified)
+            attrs = asyncssh.SFTPAttrs(permissions=file.mode, atime=modified, mtime=modified)
             await self._files.setstat(part, attrs)
             await self._files.posix_rename(part, target)
-        return True
+        return "moved"
 
-    async def _send(self, descriptor: int, file: LocalFile, part: str, length: int) -> None:
+    async def _send(self, descriptor: int, file: LocalFile, part: str) -> None:
         there = await attributes(self._files, part)
         begin = there.size or 0 if there is not None else 0
         flags = asyncssh.FXF_WRITE | asyncssh.FXF_CREAT
         private = asyncssh.SFTPAttrs(permissions=0o600)
         async with await self._files.open(part, flags, private, encoding=None) as handle:
-            pieces = offsets(begin, length)
+            pieces = offsets(begin, file.length)
             done = pieces.start
 
             async def piece(offset: int) -> None:
@@ -128,27 +124,15 @@ class _Upload:
                 data = await asyncio.to_thread(os.pread, descriptor, PIECE, offset)
                 await handle.write(data, offset)
                 done += len(data)
-                self._meter.at(file.name, done)
+                self._tally.at(file.name, done)
 
             await side_by_side(pieces, piece, PIECES)
 
 
-def _open(path: Path) -> tuple[int, os.stat_result]:
-    try:
-        # what has become a pipe since it was looked at must not hold us up
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except OSError as error:
-        raise LocalFileError(_unreadable(path, error)) from None
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise LocalFileError(msg("{file} is no ordinary file: it is left out.", file=str(path)))
-    return descriptor, status
+def _opened(found: LocalFile) -> tuple[LocalFile, BinaryIO]:
+    file = replace(look_at(found.path), name=found.name)
+    return file, open_unchanged(file)
 
 
 def _mode(folder: Path) -> int:
     return folder.stat().st_mode & 0o777
-
-
-def _unreadable(path: Path, error: OSError) -> Message:
-    return msg("{file} cannot be read: {reason}.", file=str(path), reason=error.strerror or str(error))

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pai_scheduler.job.messages import msg
 
@@ -15,13 +16,16 @@ from .transfer import LeftOut, LocalFileError
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file; `name`: its path below the folder, with `/`; `length` in bytes, `modified` in ms."""
+    """A file; `name`: its path below the folder, with `/`; `length` in bytes, `modified` in ms.
+
+    `mode`: nine bits, as of chmod.
+    """
 
     path: Path
     name: str
     length: int
     modified: int
-    executable: bool = False
+    mode: int = 0o644
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +42,43 @@ def look_at(path: Path) -> LocalFile:
     try:
         return _file(path, path.name, path.stat())
     except OSError as error:
-        raise LocalFileError(
-            msg("{file} cannot be read: {reason}.", file=str(path), reason=error.strerror)
-        ) from None
+        raise unreadable(path, error) from None
+
+
+def open_unchanged(file: LocalFile) -> BinaryIO:
+    """Open a file that must be as it was when it was looked at; LocalFileError."""
+    try:
+        # what has become a pipe since must not hold us up
+        stream = os.fdopen(os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb")
+    except OSError as error:
+        raise unreadable(file.path, error) from None
+    if not is_unchanged(stream, file):
+        stream.close()
+        raise changed(str(file.path))
+    return stream
+
+
+def is_unchanged(stream: BinaryIO, file: LocalFile) -> bool:
+    """Return whether an open file is still as it was when it was looked at."""
+    status = os.fstat(stream.fileno())
+    return (status.st_size, status.st_mtime_ns // 1_000_000) == (file.length, file.modified)
+
+
+def check_unchanged(file: LocalFile) -> None:
+    """Raise LocalFileError where a file is not as it was when it was looked at."""
+    open_unchanged(file).close()
+
+
+def changed(path: str) -> LocalFileError:
+    """Return the error that says that a file did not stay as it was."""
+    return LocalFileError(msg("{path} has changed while it was being copied: copy it again.", path=path))
+
+
+def unreadable(path: Path, error: OSError) -> LocalFileError:
+    """Return the error that says that a file here cannot be read."""
+    return LocalFileError(
+        msg("{file} cannot be read: {reason}.", file=str(path), reason=error.strerror or str(error))
+    )
 
 
 def look_through(root: Path, enters: Callable[[str], bool] = lambda _name: True) -> LocalTree:
@@ -58,8 +96,7 @@ def look_through(root: Path, enters: Callable[[str], bool] = lambda _name: True)
             with os.scandir(folder) as listed:
                 entries = sorted(listed, key=lambda entry: entry.name)
         except OSError as error:
-            reason = msg("{file} cannot be read: {reason}.", file=str(folder), reason=error.strerror)
-            left_out.append(LeftOut(str(folder), reason, failed=True))
+            left_out.append(LeftOut(str(folder), unreadable(folder, error).message, failed=True))
             return
         for entry in entries:
             name = prefix + entry.name
@@ -73,7 +110,7 @@ def look_through(root: Path, enters: Callable[[str], bool] = lambda _name: True)
             except LocalFileError as error:
                 left_out.append(LeftOut(entry.path, error.message, failed=False))
             except OSError as error:
-                reason = msg("{file} cannot be read: {reason}.", file=entry.path, reason=error.strerror)
+                reason = unreadable(folder / entry.name, error).message
                 # a link that leads nowhere is no loss
                 left_out.append(LeftOut(entry.path, reason, failed=not entry.is_symlink()))
 
@@ -88,5 +125,5 @@ def _file(path: Path, name: str, status: os.stat_result) -> LocalFile:
         )
     if not stat.S_ISREG(status.st_mode):
         raise LocalFileError(msg("{file} is no ordinary file: it is left out.", file=str(path)))
-    executable = bool(status.st_mode & stat.S_IXUSR)
-    return LocalFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000, executable)
+    mode = stat.S_IMODE(status.st_mode) & 0o777
+    return LocalFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000, mode)

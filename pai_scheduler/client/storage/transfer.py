@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.job.messages import Message
@@ -55,6 +55,10 @@ class LeftOut:
         return self.reason.in_locale(locale)
 
 
+#: What became of a file: it was sent or fetched, was there already, or was copied within the storage.
+FileOutcome = Literal["moved", "same", "copied"]
+
+
 @dataclass(slots=True)
 class TransferResult:
     """What came of a transfer: files that were moved (`length`: their bytes), were there already, or were
@@ -72,22 +76,27 @@ class TransferResult:
         return not any(item.failed for item in self.left_out)
 
 
-class LocalFileError(Exception):
-    """A file on this side cannot be read or written as it should; `message` is for people."""
+class OneFileError(Exception):
+    """One file or folder cannot be transferred, others may; `message` says which, and why."""
 
     def __init__(self, message: Message) -> None:
         super().__init__(str(message))
         self.message = message
 
 
-class Meter:
-    """Adds up what several transfers have moved, and tells it."""
+class LocalFileError(OneFileError):
+    """A file on this side cannot be read or written as it should."""
+
+
+class Tally:
+    """Counts what becomes of the files of a transfer, and tells how far it is."""
 
     def __init__(self, files: int, length: int, tell: Tell | None) -> None:
         self._files, self._length, self._tell = files, length, tell
         self._files_done = 0
         self._moved: dict[str, int] = {}
         self._sum = 0
+        self.result = TransferResult()
 
     def at(self, name: str, offset: int) -> None:
         """Note that `offset` bytes of a file are over; a broken one may fall back."""
@@ -95,11 +104,27 @@ class Meter:
         self._moved[name] = offset
         self._say(name)
 
-    def done(self, name: str, length: int) -> None:
-        """Note that a file of `length` bytes is over, or given up."""
-        self._sum += length - self._moved.pop(name, 0)
-        self._files_done += 1
-        self._say(name)
+    async def count(self, name: str, path: str, length: int, work: Awaitable[FileOutcome]) -> None:
+        """Transfer a file by `work`; what is wrong with it alone stands in the result, by its `path`."""
+        try:
+            match await work:
+                case "moved":
+                    self.result.files += 1
+                    self.result.length += length
+                case "same":
+                    self.result.same += 1
+                case "copied":
+                    self.result.copied += 1
+        except FilesError as error:
+            if error.concerns_all:
+                raise
+            self.result.left_out.append(LeftOut(path, error, failed=True))
+        except OneFileError as error:
+            self.result.left_out.append(LeftOut(path, error.message, failed=True))
+        finally:
+            self._sum += length - self._moved.pop(name, 0)
+            self._files_done += 1
+            self._say(name)
 
     def _say(self, name: str) -> None:
         if self._tell is not None:

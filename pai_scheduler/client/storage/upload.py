@@ -7,26 +7,25 @@ is put there when it is whole; the browser does the same, so that one may go on 
 from __future__ import annotations
 
 import asyncio
-import os
+import stat
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.job.messages import msg
 
 from .client import FilesClient
 from .errors import FilesError
-from .local_tree import LocalFile, look_at, look_through
+from .local_tree import LocalFile, changed, check_unchanged, look_at, look_through, open_unchanged
 from .models import FileInfo
 from .transfer import (
     PIECE,
+    FileOutcome,
     LeftOut,
-    LocalFileError,
-    Meter,
+    Tally,
     Tell,
     TransferResult,
     Trials,
@@ -89,10 +88,12 @@ async def upload_files(
     `twins`: by name, the path in the storage of a file that is the same; it is copied there.
     """
     there = await present(client, folder, [file.name for file in files])
-    meter = Meter(len(files), sum(file.length for file in files), tell)
-    upload = _Upload(client, folder.rstrip("/"), there, twins or {}, meter)
-    await side_by_side(files, upload.one)
-    return upload.outcome
+    tally = Tally(len(files), sum(file.length for file in files), tell)
+    upload = _Upload(client, folder.rstrip("/"), there, twins or {}, tally)
+    await side_by_side(
+        files, lambda file: tally.count(file.name, str(file.path), file.length, upload.one(file))
+    )
+    return tally.result
 
 
 async def present(client: FilesClient, folder: str, names: Sequence[str]) -> Mapping[str, FileInfo]:
@@ -145,32 +146,19 @@ class _Upload:
         folder: str,
         there: Mapping[str, FileInfo],
         twins: Mapping[str, str],
-        meter: Meter,
+        tally: Tally,
     ) -> None:
         self._client, self._folder, self._there, self._twins = client, folder, there, twins
-        self._meter = meter
-        self.outcome = TransferResult()
+        self._tally = tally
 
-    async def one(self, file: LocalFile) -> None:
-        """Upload a file; what is wrong with it alone stands in the outcome."""
-        try:
-            if is_same(self._there.get(file.name), file):
-                self.outcome.same += 1
-                return
-            if file.name in self._twins and await self._copied(self._twins[file.name], file):
-                self.outcome.copied += 1
-                return
-            await (self._whole if file.length <= SMALL else self._in_parts)(file)
-            self.outcome.files += 1
-            self.outcome.length += file.length
-        except FilesError as error:
-            if error.concerns_all:
-                raise
-            self.outcome.left_out.append(LeftOut(str(file.path), error, failed=True))
-        except LocalFileError as error:
-            self.outcome.left_out.append(LeftOut(str(file.path), error.message, failed=True))
-        finally:
-            self._meter.done(file.name, file.length)
+    async def one(self, file: LocalFile) -> FileOutcome:
+        """Upload a file."""
+        if is_same(self._there.get(file.name), file):
+            return "same"
+        if file.name in self._twins and await self._copied(self._twins[file.name], file):
+            return "copied"
+        await (self._whole if file.length <= SMALL else self._in_parts)(file)
+        return "moved"
 
     async def _copied(self, twin: str, file: LocalFile) -> bool:
         try:
@@ -263,51 +251,26 @@ class _Upload:
                     wanted=file.length,
                 ),
             )
-        await asyncio.to_thread(_check, file)
+        await asyncio.to_thread(check_unchanged, file)
         await self._client.set_times(part, file.modified)
         await self._client.rename(part, target, overwrite=True)
 
     async def _pieces(self, file: LocalFile, offset: int, count: int) -> AsyncGenerator[bytes, None]:
-        with await asyncio.to_thread(_open, file) as stream:
+        with await asyncio.to_thread(open_unchanged, file) as stream:
             stream.seek(offset)
             end = offset + count
             while offset < end:
                 piece = await asyncio.to_thread(stream.read, min(PIECE, end - offset))
                 if not piece:
-                    raise _changed(file)
+                    raise changed(str(file.path))
                 yield piece
                 offset += len(piece)
-                self._meter.at(file.name, offset)
+                self._tally.at(file.name, offset)
 
 
 def _permission(file: LocalFile) -> int | None:
     """Let a program stay one; otherwise it is for the storage to say."""
-    return 0o755 if file.executable else None
-
-
-def _open(file: LocalFile) -> BinaryIO:
-    """Open a file that must be as it was when it was looked at."""
-    try:
-        stream = file.path.open("rb")
-    except OSError as error:
-        raise LocalFileError(
-            msg("{file} cannot be read: {reason}.", file=str(file.path), reason=error.strerror)
-        ) from None
-    status = os.fstat(stream.fileno())
-    if (status.st_size, status.st_mtime_ns // 1_000_000) != (file.length, file.modified):
-        stream.close()
-        raise _changed(file)
-    return stream
-
-
-def _check(file: LocalFile) -> None:
-    _open(file).close()
-
-
-def _changed(file: LocalFile) -> LocalFileError:
-    return LocalFileError(
-        msg("{file} has changed while it was being uploaded: upload it again.", file=str(file.path))
-    )
+    return 0o755 if file.mode & stat.S_IXUSR else None
 
 
 def _without_contents(folders: Sequence[str], files: Sequence[LocalFile]) -> list[str]:

@@ -9,7 +9,9 @@ import pytest
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import (
-    Meter,
+    FileOutcome,
+    LocalFileError,
+    Tally,
     TransferProgress,
     Trials,
     fingerprint,
@@ -17,6 +19,7 @@ from pai_scheduler.client.storage.transfer import (
     part_name,
     side_by_side,
 )
+from pai_scheduler.job.messages import msg
 
 
 def test_a_part_is_named_after_the_file_and_its_state() -> None:
@@ -34,18 +37,39 @@ def test_only_parts_of_a_file_are_taken_for_such() -> None:
         assert not is_part_of(other, "a")
 
 
-def test_progress_adds_up_what_moved_and_may_fall_back() -> None:
+async def test_progress_adds_up_what_moved_and_may_fall_back() -> None:
     told: list[TransferProgress] = []
-    meter = Meter(2, 30, told.append)
-    meter.at("a", 8)
-    meter.at("b", 5)
-    meter.at("a", 2)
-    meter.done("a", 10)
-    meter.done("b", 20)
+    tally = Tally(2, 30, told.append)
+    tally.at("a", 8)
+    tally.at("b", 5)
+    tally.at("a", 2)
+    await tally.count("a", "/a", 10, became("moved"))
+    await tally.count("b", "/b", 20, became("same"))
     assert [(one.files_done, one.bytes_done, one.current) for one in told] == [
         *((0, 8, "a"), (0, 13, "b"), (0, 7, "a")),
         *((1, 15, "a"), (2, 30, "b")),
     ]
+    assert (tally.result.files, tally.result.length, tally.result.same) == (1, 10, 1)
+
+
+async def test_what_is_wrong_with_one_file_stands_in_the_result_and_what_concerns_all_ends_it() -> None:
+    tally = Tally(3, 30, None)
+    for error in (FilesError(403, "AccessControlException", "never"), LocalFileError(msg("gone"))):
+        await tally.count("a", "/a", 10, became("moved", error))
+    assert [(left.path, left.in_locale("en")) for left in tally.result.left_out] == [
+        ("/a", "never"),
+        ("/a", "gone"),
+    ]
+    assert not tally.result.complete
+    with pytest.raises(FilesError, match="full"):
+        await tally.count("a", "/a", 10, became("moved", FilesError(507, "DSQuotaExceededException", "full")))
+
+
+async def became(outcome: FileOutcome, error: Exception | None = None) -> FileOutcome:
+    """Transfer a file."""
+    if error is not None:
+        raise error
+    return outcome
 
 
 async def test_what_does_not_get_on_is_given_up_and_what_does_is_not() -> None:
