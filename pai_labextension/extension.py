@@ -11,7 +11,7 @@ from jupyter_server.serverapp import ServerApp
 from tornado.routing import PathMatches, Rule
 from traitlets import Unicode, default
 
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 
 from .late_routes import LateRoutes, RouteSettings
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from pai_scheduler.api.openapi import as_yaml
+
 from . import calls, cluster_file, command_lines, environment, exits, job_fields, limits, metrics
 
 DOCS = Path(__file__).parent.parent
@@ -27,6 +29,7 @@ def pages() -> Mapping[str, str]:
         "users/virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
         "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
+        "users/openapi.yaml": _openapi(),
         "users/api.md": _page("api.md", "en", calls.facts),
         "users/cli.md": _page("cli.md", "en", command_lines.facts),
     }
@@ -37,6 +40,11 @@ def cell(text: object) -> str:
     parts = str(text).replace("|", "\\|").replace("\n", " ").split("`")
     # every second part stands between backquotes, where < is what it is
     return "`".join(part if number % 2 else part.replace("<", "&lt;") for number, part in enumerate(parts))
+
+
+def _openapi() -> str:
+    note = "# Made by `make docs` from what the handlers and pai_scheduler/rest/models.py declare.\n"
+    return note + as_yaml().decode()
 
 
 def _page(template: str, locale: str, facts: Facts) -> str:

@@ -111,7 +111,8 @@ def ending(say: Language, detail: JobDetail, last_lines: str) -> str:
         )
     told = [
         status["appExitDiagnostics"],
-        *(status["appExitMessages"].get(k) for k in ("container", "runtime")),
+        status["appExitMessages"]["container"],
+        status["appExitMessages"]["runtime"],
     ]
     parts += [escape(text) for text in dict.fromkeys(text for text in told if text)]
     if last_lines and status["state"] == "FAILED":

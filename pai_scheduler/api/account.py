@@ -7,10 +7,12 @@ from importlib.metadata import version
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
+from pai_scheduler.rest.models import Login, LoginInfo, ServiceHealth, ServiceInfo, Token, UserInfo
 from pai_scheduler.security.principal import Principal
 
-from .base_handlers import ApiHandler, Route
+from .base_handlers import ApiHandler, Route, routes
 from .body import read_object
+from .operations import NO_API, Answer, Body, Refusal, operation
 
 
 class AboutHandler(ApiHandler):
@@ -18,17 +20,23 @@ class AboutHandler(ApiHandler):
 
     anonymous = True
 
+    @operation(
+        "GET /",
+        "about",
+        "account",
+        "What answers here",
+        {200: Answer("The service and its version.", ServiceInfo)},
+    )
     async def get(self) -> None:
         """Show."""
-        self.answer(
-            {
-                "name": "PAI for Jupyter",
-                "version": version("pai-for-jupyter"),
-                "engine": self.service.engine_name,
-                "frontDoor": self.service.front_door_url,
-                "ssh": self.context.ssh,
-            }
-        )
+        answer: ServiceInfo = {
+            "name": "PAI for Jupyter",
+            "version": version("pai-for-jupyter"),
+            "engine": self.service.engine_name,
+            "frontDoor": self.service.front_door_url,
+            "ssh": self.context.ssh,
+        }
+        self.answer(answer)
 
 
 class HealthHandler(ApiHandler):
@@ -36,9 +44,18 @@ class HealthHandler(ApiHandler):
 
     anonymous = True
 
+    @operation(
+        "GET /healthz",
+        "health",
+        "account",
+        "Whether this process answers",
+        {200: Answer("It does.", ServiceHealth)},
+        speaks=False,
+    )
     async def get(self) -> None:
         """Show."""
-        self.answer({"status": "ok"})
+        answer: ServiceHealth = {"status": "ok"}
+        self.answer(answer)
 
 
 class AuthnHandler(ApiHandler):
@@ -46,15 +63,21 @@ class AuthnHandler(ApiHandler):
 
     anonymous = True
 
+    @operation(
+        "GET /authn/info",
+        "loginInfo",
+        "account",
+        "How a program gets a token",
+        {200: Answer("The address to send name and password to.", LoginInfo)},
+    )
     async def get(self) -> None:
         """Show."""
-        self.answer(
-            {
-                "authn_type": "basic",
-                "loginURI": f"{self.context.prefix}api/v1/token",
-                "loginURIMethod": "post",
-            }
-        )
+        answer: LoginInfo = {
+            "authn_type": "basic",
+            "loginURI": f"{self.context.prefix}api/v1/token",
+            "loginURIMethod": "post",
+        }
+        self.answer(answer)
 
 
 class TokenHandler(ApiHandler):
@@ -62,6 +85,22 @@ class TokenHandler(ApiHandler):
 
     anonymous = True
 
+    @operation(
+        "POST /token",
+        "login",
+        "account",
+        "Log in by name and password",
+        {200: Answer("The token is good.", Token)},
+        description="The password is one of the user's tokens, and is what comes back.",
+        body=Body(Login),
+        refusals=[
+            Refusal(
+                400,
+                ["InvalidParametersError", "NoUserError", "IncorrectPasswordError"],
+                "The body is wrong, there is no such user, or it is not a token of theirs.",
+            )
+        ],
+    )
     async def post(self) -> None:
         """Check it and return it back. `expiration` is not read: a token expires when its issuer says."""
         body = read_object(self.request)
@@ -75,7 +114,8 @@ class TokenHandler(ApiHandler):
         )
         if principal is None:
             raise await self._refusal(name)
-        self.answer({"user": name, "token": token, "admin": principal.admin, "hasGitHubPAT": False})
+        answer: Token = {"user": name, "token": token, "admin": principal.admin, "hasGitHubPAT": False}
+        self.answer(answer)
 
     async def _owner(self, name: str, token: str) -> Principal | None:
         principal = await self.context.authenticator.identify(token)
@@ -100,6 +140,9 @@ class _ShowingHandler(ApiHandler):
 class MeHandler(_ShowingHandler):
     """`/user`: whose token this is."""
 
+    @operation(
+        "GET /user", "whoami", "account", "Whose token this is", {200: Answer("The caller.", UserInfo)}
+    )
     async def get(self) -> None:
         """Show."""
         self.show(self.principal)
@@ -108,6 +151,18 @@ class MeHandler(_ShowingHandler):
 class UserHandler(_ShowingHandler):
     """`/user/:u`."""
 
+    @operation(
+        "GET /user/{user}",
+        "user",
+        "account",
+        "A user",
+        {200: Answer("The user.", UserInfo)},
+        description="Oneself, or for administrators anybody.",
+        refusals=[
+            Refusal(400, ["InvalidParametersError", "NoUserError"], "There is no such user."),
+            NO_API,
+        ],
+    )
     async def get(self, name: str) -> None:
         """Show oneself, or as admin anybody."""
         if name == self.principal.name:
@@ -125,11 +180,4 @@ def _no_user(name: str) -> RequestError:
     return RequestError(400, "NoUserError", msg("User {name} is not known.", name=name))
 
 
-ROUTES: list[Route] = [
-    (r"", AboutHandler),
-    (r"/healthz", HealthHandler),
-    (r"/authn/info", AuthnHandler),
-    (r"/token", TokenHandler),
-    (r"/user", MeHandler),
-    (r"/user/([^/]+)", UserHandler),
-]
+ROUTES: list[Route] = routes(AboutHandler, HealthHandler, AuthnHandler, TokenHandler, MeHandler, UserHandler)

@@ -22,6 +22,7 @@ from pai_scheduler.security.throttle import GuessThrottle
 from pai_scheduler.service.service import Principal, Service
 
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized
+from .operations import operations_of
 from .present import Presenter
 from .streams import Streams
 from .transfers import TransferLimit
@@ -287,3 +288,10 @@ def bad_query(name: str, message: Message) -> RequestError:
 
 
 Route = tuple[str, type[ApiHandler]]
+
+
+def routes(*handlers: type[ApiHandler]) -> list[Route]:
+    """List the addresses of handlers, as their methods declare them."""
+    return list(
+        dict.fromkeys((one.pattern, handler) for handler in handlers for one in operations_of(handler))
+    )

@@ -9,18 +9,35 @@ from typing import Any
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtual_cluster
+from pai_scheduler.rest.models import (
+    Done,
+    NodeInfo,
+    VirtualClusterInfo,
+    VirtualClusterShare,
+    VirtualClusterSwitch,
+)
 from pai_scheduler.service.service import WantedShare
 
-from .base_handlers import ApiHandler, Route
+from .base_handlers import ApiHandler, Route, routes
 from .body import read_object
+from .operations import FULL, NO_API, NO_VIRTUAL_CLUSTER, Answer, Body, Refusal, operation
 
 _PER_CENT = re.compile(r"100(?:\.0{1,9})?|[0-9]{1,2}(?:\.[0-9]{1,9})?")
+#: what setting one answers
+_SET = {201: Answer("It is durable.", Done)}
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}")
 
 
 class NodesHandler(ApiHandler):
     """`/nodes`."""
 
+    @operation(
+        "GET /nodes",
+        "nodes",
+        "cluster",
+        "List the machines, and what is taken of them",
+        {200: Answer("The machines.", list[NodeInfo])},
+    )
     async def get(self) -> None:
         """List."""
         self.answer([self.presenter.node(use, self.principal) for use in self.service.nodes()])
@@ -31,6 +48,13 @@ class VirtualClustersHandler(ApiHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /virtual-clusters",
+        "virtualClusters",
+        "cluster",
+        "List the virtual clusters by name",
+        {200: Answer("The virtual clusters.", dict[str, VirtualClusterInfo])},
+    )
     async def get(self) -> None:
         """List, by name."""
         self.answer(
@@ -43,6 +67,14 @@ class VirtualClusterHandler(ApiHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /virtual-clusters/{virtualCluster}",
+        "virtualCluster",
+        "cluster",
+        "A virtual cluster",
+        {200: Answer("The virtual cluster.", VirtualClusterInfo)},
+        refusals=[NO_VIRTUAL_CLUSTER],
+    )
     async def get(self, name: str) -> None:
         """Show."""
         uses = {use.name: use for use in await self.service.virtual_clusters()}
@@ -50,6 +82,28 @@ class VirtualClusterHandler(ApiHandler):
             raise no_virtual_cluster(name, sorted(uses))
         self.answer(self.presenter.virtual_cluster(uses[name]))
 
+    @operation(
+        "PUT /virtual-clusters/{virtualCluster}",
+        "setVirtualCluster",
+        "cluster",
+        "Make or change a virtual cluster",
+        _SET,
+        description="For administrators. What a cluster needs more comes out of what no cluster has, then of "
+        "`default`; what it needs less goes to `default`, which itself cannot be set. What is not said stays "
+        "as it is; a new cluster may use all of the machines and is open to everybody.",
+        body=Body(VirtualClusterShare),
+        refusals=[
+            Refusal(
+                403,
+                ["ForbiddenUserError", "NoEnoughQuotaError"],
+                "The caller is no administrator, it is `default`, or there is not enough quota.",
+            ),
+            NO_API,
+            Refusal(
+                409, ["ConflictVcError"], "A cluster has this name in other letters (`Vision`, `vision`)."
+            ),
+        ],
+    )
     async def put(self, name: str) -> None:
         """Make or change it."""
         body = read_object(self.request)
@@ -71,6 +125,23 @@ class VirtualClusterHandler(ApiHandler):
         done = "create" if new else "update"
         self.answer({"message": f"{done} vc: {name} to capacity: {wanted.capacity:g} successfully"}, 201)
 
+    @operation(
+        "DELETE /virtual-clusters/{virtualCluster}",
+        "deleteVirtualCluster",
+        "cluster",
+        "Delete a virtual cluster",
+        _SET,
+        description="For administrators. Its share goes to `default`.",
+        refusals=[
+            Refusal(
+                403,
+                ["ForbiddenUserError", "RemoveRunningVcError"],
+                "The caller is no administrator, it is `default`, or some of its jobs have not ended.",
+            ),
+            NO_VIRTUAL_CLUSTER,
+            FULL,
+        ],
+    )
     async def delete(self, name: str) -> None:
         """Delete it."""
         await self.service.delete_virtual_cluster(self.principal, name)
@@ -80,6 +151,17 @@ class VirtualClusterHandler(ApiHandler):
 class VirtualClusterStatusHandler(ApiHandler):
     """`/virtual-clusters/:vc/status`."""
 
+    @operation(
+        "PUT /virtual-clusters/{virtualCluster}/status",
+        "setVirtualClusterStatus",
+        "cluster",
+        "Stop or start a virtual cluster",
+        _SET,
+        description="For administrators. In a stopped one what runs goes on, what waits waits, and "
+        "submissions are refused. `default` cannot be stopped.",
+        body=Body(VirtualClusterSwitch),
+        refusals=[NO_VIRTUAL_CLUSTER],
+    )
     async def put(self, name: str) -> None:
         """Stop or start it."""
         status = read_object(self.request).get("vcStatus")
@@ -113,9 +195,6 @@ def _wrong(path: str, message: Message) -> RequestError:
     return invalid_parameters(message, [SpecError(path, message)])
 
 
-ROUTES: list[Route] = [
-    (r"/nodes", NodesHandler),
-    (r"/virtual-clusters", VirtualClustersHandler),
-    (r"/virtual-clusters/([^/]+)", VirtualClusterHandler),
-    (r"/virtual-clusters/([^/]+)/status", VirtualClusterStatusHandler),
-]
+ROUTES: list[Route] = routes(
+    NodesHandler, VirtualClustersHandler, VirtualClusterHandler, VirtualClusterStatusHandler
+)

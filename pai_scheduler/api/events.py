@@ -12,18 +12,60 @@ from pai_scheduler.rest.errors import invalid_parameters
 from pai_scheduler.rest.models import JobEvent
 from pai_scheduler.service.service import Story
 
-from .base_handlers import Route, bad_query
+from .base_handlers import Route, bad_query, routes
 from .listing import ListHandler, stored
+from .operations import (
+    AFTER,
+    FOLLOW,
+    LAST_EVENT_ID,
+    LIMIT,
+    NEXT_PAGE,
+    NO_JOB,
+    TOO_MANY_STREAMS,
+    Answer,
+    operation,
+)
 from .paging import PageRequest, asked_page, whole_number
 from .stream import StreamHandler
 
 #: Seconds between signs of life, below the idle limits of common proxies.
 HEARTBEAT_SECONDS = 15.0
 
+_FOLLOWING = [FOLLOW, LAST_EVENT_ID, LIMIT, AFTER]
+_LISTED = Answer(
+    "The events; followed, as server-sent events with `id:` and one event as JSON in `data:`.",
+    list[JobEvent],
+    {"text/event-stream": {}},
+    NEXT_PAGE,
+)
+
 
 class EventsHandler(StreamHandler, ListHandler):
     """`/events` and `…/:j/events`; `follow=1`: as it happens, resumed by `Last-Event-ID`."""
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/events",
+        "jobEvents",
+        "watching",
+        "What has happened to a job, oldest first",
+        {
+            200: _LISTED,
+            204: Answer("Followed from the last event on: the job has ended, there is no more."),
+        },
+        description="Followed, it goes on as it happens, until the job has ended.",
+        parameters=_FOLLOWING,
+        refusals=[NO_JOB, TOO_MANY_STREAMS],
+    )
+    @operation(
+        "GET /events",
+        "events",
+        "watching",
+        "What has happened to all jobs that one may see, oldest first",
+        {200: _LISTED},
+        description="Each event has `user` and `job`. Followed, it never ends.",
+        parameters=_FOLLOWING,
+        refusals=[TOO_MANY_STREAMS],
+    )
     async def get(self, user: str | None = None, name: str | None = None) -> None:
         """List, or follow."""
         page = asked_page(self, whole_number)
@@ -101,7 +143,4 @@ async def _next(stories: AsyncIterator[Story]) -> Story:
     return await anext(stories)
 
 
-ROUTES: list[Route] = [
-    (r"/events", EventsHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/events", EventsHandler),
-]
+ROUTES: list[Route] = routes(EventsHandler)

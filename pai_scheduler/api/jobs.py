@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,16 +13,64 @@ from pai_scheduler.core.model import Job
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
-from pai_scheduler.rest.models import JobSummary
+from pai_scheduler.rest.models import (
+    AttemptInfo,
+    Done,
+    Execution,
+    JobDetail,
+    JobSummary,
+    Validation,
+)
 from pai_scheduler.service.service import JobPosition
 
-from .base_handlers import ApiHandler, Route
+from .base_handlers import ApiHandler, Route, routes
 from .body import read_body, read_object
 from .listing import ListHandler, stored
+from .operations import (
+    AFTER,
+    CONFLICT,
+    FULL,
+    JOB,
+    LIMIT,
+    NEXT_PAGE,
+    NO_API,
+    NO_JOB,
+    NO_VIRTUAL_CLUSTER,
+    TOO_MANY_JOBS,
+    Answer,
+    Body,
+    Header,
+    Refusal,
+    operation,
+    query,
+)
 from .paging import asked_page, whole_number, word
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
+
+_LISTED = {200: Answer("The jobs.", list[JobSummary], headers=NEXT_PAGE)}
+_DONE = {202: Answer("It is durable.", Done)}
+#: what a call has that submits
+_SUBMISSION: Mapping[str, Any] = {
+    "answers": {
+        202: Answer(
+            "The job is accepted, durably.",
+            Done,
+            headers={
+                "Location": Header("Where the job is found", required=True),
+                "X-Warning": Header(
+                    "A field that has no effect, or a URI that the user may not read or write; once for each"
+                ),
+            },
+        )
+    },
+    "body": Body(
+        JOB,
+        {"type": "object", "description": "The same with nested keys; numbers are strings and null is empty"},
+    ),
+    "refusals": [NO_VIRTUAL_CLUSTER, CONFLICT, TOO_MANY_JOBS],
+}
 
 
 class _SubmitHandler(ApiHandler):
@@ -62,10 +111,20 @@ class JobsHandler(_ListingHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /jobs",
+        "jobs",
+        "jobs",
+        "List jobs, newest first",
+        _LISTED,
+        description="One's own; an administrator's list holds everybody's.",
+        parameters=[query("username", str, "Only those of this user"), LIMIT, AFTER],
+    )
     async def get(self) -> None:
         """List."""
         await self.list_jobs(self.query_text("username") or None)
 
+    @operation("POST /jobs", "submit", "jobs", "Submit a job", **_SUBMISSION)
     async def post(self) -> None:
         """Submit for oneself."""
         await self.submit(self.principal.name, read_object(self.request))
@@ -76,10 +135,20 @@ class UserJobsHandler(_ListingHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /user/{user}/jobs",
+        "userJobs",
+        "jobs",
+        "List a user's jobs, newest first",
+        _LISTED,
+        parameters=[LIMIT, AFTER],
+        refusals=[NO_API],
+    )
     async def get(self, user: str) -> None:
         """List."""
         await self.list_jobs(user)
 
+    @operation("POST /user/{user}/jobs", "submitFor", "jobs", "Submit a job for a user", **_SUBMISSION)
     async def post(self, user: str) -> None:
         """Submit for `user`."""
         await self.submit(user, read_object(self.request))
@@ -90,12 +159,28 @@ class JobHandler(_SubmitHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /user/{user}/jobs/{job}",
+        "job",
+        "jobs",
+        "A job with its last attempt",
+        {200: Answer("The job.", JobDetail)},
+        refusals=[NO_JOB],
+    )
     async def get(self, user: str, name: str) -> None:
         """Show."""
         job = await self.service.job(self.principal, user, name)
         reason, place = self.service.waiting_reason(job), self.service.queue_place(job)
         self.answer(self.presenter.detail(job, reason, place))
 
+    @operation(
+        "PUT /user/{user}/jobs/{job}",
+        "submitAs",
+        "jobs",
+        "Submit a job under the name in the address",
+        description="A name that is taken is refused, as everywhere.",
+        **_SUBMISSION,
+    )
     async def put(self, user: str, name: str) -> None:
         """Submit under the name in the address."""
         config = read_object(self.request)
@@ -104,6 +189,15 @@ class JobHandler(_SubmitHandler):
             raise invalid_parameters(message, [SpecError("$.jobName", message)])
         await self.submit(user, config)
 
+    @operation(
+        "DELETE /user/{user}/jobs/{job}",
+        "delete",
+        "jobs",
+        "Delete a job and its logs",
+        _DONE,
+        description="A running job is stopped first.",
+        refusals=[NO_JOB, FULL],
+    )
     async def delete(self, user: str, name: str) -> None:
         """Forget a job and its logs."""
         await self.service.delete_job(self.principal, user, name)
@@ -115,6 +209,15 @@ class ConfigHandler(ApiHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/config",
+        "config",
+        "jobs",
+        "The job as it was submitted",
+        {200: Answer("The job.", JOB, {"application/yaml": JOB})},
+        description="As YAML where `Accept` puts that before JSON.",
+        refusals=[Refusal(404, ["NoJobConfigError", "NoApiError"], "There is no such job.")],
+    )
     async def get(self, user: str, name: str) -> None:
         """Return it as JSON, or as YAML where the caller prefers that."""
         try:
@@ -134,6 +237,16 @@ class ConfigHandler(ApiHandler):
 class ExecutionTypeHandler(ApiHandler):
     """`…/executionType`: stop a job."""
 
+    @operation(
+        "PUT /user/{user}/jobs/{job}/executionType",
+        "execute",
+        "jobs",
+        "Stop a job",
+        _DONE,
+        description="Stopping an ended job, and starting one that has not ended, changes nothing.",
+        body=Body(Execution),
+        refusals=[NO_JOB, CONFLICT],
+    )
     async def put(self, user: str, name: str) -> None:
         """Stop; what has ended cannot be started again under its name."""
         value = read_object(self.request).get("value")
@@ -158,6 +271,14 @@ class ExecutionTypeHandler(ApiHandler):
 class AttemptsHandler(ApiHandler):
     """`…/attempts`: every try, oldest first."""
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/attempts",
+        "attempts",
+        "watching",
+        "Every try at running the job, oldest first",
+        {200: Answer("The attempts.", list[AttemptInfo])},
+        refusals=[NO_JOB],
+    )
     async def get(self, user: str, name: str) -> None:
         """List."""
         job = await self.service.job(self.principal, user, name)
@@ -168,6 +289,15 @@ class AttemptsHandler(ApiHandler):
 class ValidateHandler(ApiHandler):
     """`/validate`: what submitting this would do."""
 
+    @operation(
+        "POST /validate",
+        "validate",
+        "jobs",
+        "What submitting a job would do",
+        {200: Answer("What it would do.", Validation)},
+        description="Any JSON is answered; what keeps it from being a job stands in `errors`.",
+        body=Body({"anyOf": [JOB, True]}, {"type": "object"}),
+    )
     async def post(self) -> None:
         """Check."""
         forecast = await self.service.validate(self.principal, read_body(self.request))
@@ -198,12 +328,12 @@ def _prefers_yaml(accept: str) -> bool:
     return as_yaml > weights.get(_JSON, 0.0)
 
 
-ROUTES: list[Route] = [
-    (r"/jobs", JobsHandler),
-    (r"/user/([^/]+)/jobs", UserJobsHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)", JobHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/config", ConfigHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/executionType", ExecutionTypeHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/attempts", AttemptsHandler),
-    (r"/validate", ValidateHandler),
-]
+ROUTES: list[Route] = routes(
+    JobsHandler,
+    UserJobsHandler,
+    JobHandler,
+    ConfigHandler,
+    ExecutionTypeHandler,
+    AttemptsHandler,
+    ValidateHandler,
+)

@@ -10,8 +10,22 @@ from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import log_removed
+from pai_scheduler.rest.models import Count
 
-from .base_handlers import Route
+from .base_handlers import Route, routes
+from .operations import (
+    ATTEMPT,
+    FLAG,
+    FOLLOW,
+    NO_JOB,
+    TEXT,
+    TOO_MANY_STREAMS,
+    Answer,
+    Header,
+    Refusal,
+    operation,
+    query,
+)
 from .stream import StreamHandler
 
 #: Bytes read and sent at once: a log of any length passes through without being held.
@@ -42,6 +56,51 @@ class LogHandler(StreamHandler):
     line. `timestamps=1`: before each line when it began; the first line of the answer has it in any case.
     """
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/taskRoles/{role}/tasks/{index}/logs/{stream}",
+        "log",
+        "watching",
+        "What a task has written",
+        {
+            200: Answer(
+                "The bytes; followed, until the task has ended. A log that grew too long keeps its "
+                "beginning and its newest part, each byte at its offset; one line stands for what was "
+                "removed between them.",
+                others={"text/plain": TEXT},
+                headers={
+                    "X-Log-Offset": Header(
+                        "Where the answer begins", {"type": "integer", "minimum": 0}, required=True
+                    ),
+                    "X-Log-Removed": Header(
+                        "Where a part was left out of this answer, `from-to`: from which offset, and at "
+                        "which one it goes on",
+                        {"type": "string", "pattern": "^[0-9]+-[0-9]+$"},
+                    ),
+                    "X-Log-Notice": Header(
+                        "Length in bytes of the line that stands for it", {"type": "integer", "minimum": 1}
+                    ),
+                },
+            )
+        },
+        parameters=[
+            ATTEMPT,
+            query("offset", int, "Byte to begin at; negative, from the end", 0),
+            query("limit", Count, "Bytes at most"),
+            FOLLOW,
+            query(
+                "timestamps",
+                FLAG,
+                "Before each line when it began (UTC, ms; 25 bytes with the space after it), before the "
+                "first one of the answer in any case. Offsets and the limit count the bytes without these.",
+                "0",
+            ),
+        ],
+        refusals=[
+            NO_JOB,
+            Refusal(410, ["LogRemovedError"], "The log was removed some time after the end of its task."),
+            TOO_MANY_STREAMS,
+        ],
+    )
     async def get(self, user: str, name: str, role: str, index: str, stream: str) -> None:
         """Return bytes from `offset` (negative: from the end), at most `limit`; `follow=1`: until the end."""
         offset, limit = self.query_int("offset", 0) or 0, self.query_int("limit", least=0)
@@ -158,9 +217,4 @@ def _length(reading: _Reading) -> int:
     return length + len(reading.notice)
 
 
-ROUTES: list[Route] = [
-    (
-        r"/user/([^/]+)/jobs/([^/]+)/taskRoles/([^/]+)/tasks/([0-9]{1,9})/logs/(stdout|stderr|all)",
-        LogHandler,
-    ),
-]
+ROUTES: list[Route] = routes(LogHandler)

@@ -10,10 +10,12 @@ from prometheus_client.exposition import choose_encoder
 from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring.recorder import Recording
 from pai_scheduler.rest.errors import forbidden
+from pai_scheduler.rest.models import Count, TaskMetrics
 from pai_scheduler.service.health import Status
 
 from .auth import bearer_token
-from .base_handlers import ApiHandler, Route
+from .base_handlers import ApiHandler, Route, routes
+from .operations import ATTEMPT, NO_JOB, Answer, operation, query
 
 #: Series that count bytes; the others are shares and MB, of which more digits say nothing.
 _WHOLE = frozenset({"netRxBytes", "netTxBytes"})
@@ -56,6 +58,22 @@ class MetricsHandler(_WatchedHandler):
 class TaskMetricsHandler(ApiHandler):
     """`…/taskRoles/:R/tasks/:I/metrics`: what a task has used over time."""
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/taskRoles/{role}/tasks/{index}/metrics",
+        "taskMetrics",
+        "watching",
+        "What a task has used over time",
+        {
+            200: Answer(
+                "The points of each series, the oldest first; the older ones are further apart.", TaskMetrics
+            )
+        },
+        parameters=[
+            ATTEMPT,
+            query("after", Count, "Only points later than this (ms since the epoch)", 0),
+        ],
+        refusals=[NO_JOB],
+    )
     async def get(self, user: str, name: str, role: str, index: str) -> None:
         """Show; `after` (ms since the epoch) leaves out what was asked for before."""
         attempt, after = self.query_int("attempt", least=0), self.query_int("after", 0, least=0)
@@ -73,12 +91,7 @@ def _usage(recording: Recording) -> Mapping[str, Any]:
     }
 
 
-ROUTES: list[Route] = [
-    (
-        r"/user/([^/]+)/jobs/([^/]+)/taskRoles/([^/]+)/tasks/([0-9]{1,9})/metrics",
-        TaskMetricsHandler,
-    ),
-]
+ROUTES: list[Route] = routes(TaskMetricsHandler)
 #: beside the API, not below it
 INNER_ROUTES: list[Route] = [
     (r"readyz", ReadyHandler),

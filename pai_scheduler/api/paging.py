@@ -18,11 +18,10 @@ from tornado.httputil import HTTPServerRequest
 from pai_scheduler.job.messages import msg
 
 from .base_handlers import ApiHandler, bad_query
+from .operations import LARGEST_PAGE
 
 Position = TypeVar("Position")
 
-#: Entries of one page at most: a page is made before its first byte is sent.
-LARGEST_PAGE = 10_000
 #: What a database takes as a whole number.
 _LARGEST_NUMBER = 2**63
 

@@ -291,7 +291,7 @@ def _state(state: State) -> models.JobState:
     return cast(models.JobState, str(state))
 
 
-def _execution_type(job: Job) -> str:
+def _execution_type(job: Job) -> models.ExecutionType:
     stopped = job.verdict is not None and job.verdict.exit_row == STOPPED_BY_USER
     return "STOP" if stopped else "START"
 

@@ -6,22 +6,36 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import conflict, invalid_parameters
-from pai_scheduler.rest.models import QueueEntry
+from pai_scheduler.rest.models import LAST_PLACE, Done, QueueEntry, Reordering
 from pai_scheduler.service.service import QueuedJob, QueuePosition
 
-from .base_handlers import ApiHandler, HandlerContext, Route, to_json
+from .base_handlers import ApiHandler, HandlerContext, Route, routes, to_json
 from .body import read_object
 from .listing import SLICE, ListHandler, Slice, joined, take
+from .operations import (
+    AFTER,
+    CONFLICT,
+    FLAG,
+    LARGEST_PAGE,
+    NEXT_PAGE,
+    NO_JOB,
+    NO_VIRTUAL_CLUSTER,
+    Answer,
+    Body,
+    operation,
+    query,
+)
 from .paging import asked_page, link_to_next, whole_number, word
 
 #: Of so many jobs of one's own is said why they wait: each takes a search through the cluster.
 _EXPLAINED = 20
-_LAST_PLACE = 2**31 - 1
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,10}")
 
 
@@ -33,6 +47,30 @@ class QueueHandler(ListHandler):
         super().initialize(context)
         self._unexplained = _EXPLAINED
 
+    @operation(
+        "GET /queue",
+        "queue",
+        "cluster",
+        "List the waiting jobs of each virtual cluster, first come first",
+        {
+            200: Answer(
+                "The queues by virtual cluster; on a later page, a queue that had no more is empty.",
+                dict[str, list[QueueEntry]],
+                headers=NEXT_PAGE,
+            )
+        },
+        parameters=[
+            query("virtualCluster", str, "Only that of this virtual cluster"),
+            query(
+                "limit",
+                Annotated[int, Meta(ge=1, le=LARGEST_PAGE)],
+                "A page, of so many places of each virtual cluster; without it all",
+            ),
+            AFTER,
+            query("own", FLAG, "The first page ends with as many of one's own jobs that come later", "0"),
+        ],
+        refusals=[NO_VIRTUAL_CLUSTER],
+    )
     async def get(self) -> None:
         """List, first come first: so many of each virtual cluster, or all."""
         names = self.service.queues(self.query_text("virtualCluster") or None)
@@ -107,10 +145,26 @@ class QueueHandler(ListHandler):
 class JobQueueHandler(ApiHandler):
     """`…/queue`: a job's priority, and its place among those of its priority."""
 
+    @operation(
+        "PUT /user/{user}/jobs/{job}/queue",
+        "reorder",
+        "jobs",
+        "Give a job another priority, or another place among those of its priority",
+        {202: Answer("It is durable.", Done)},
+        description="An owner moves a job among their own, an administrator among all. A place beyond the "
+        "last is the last. The priority counts whenever the job waits; only a waiting job has a place.",
+        body=Body(
+            Annotated[
+                Reordering,
+                Meta(extra_json_schema={"anyOf": [{"required": ["priority"]}, {"required": ["place"]}]}),
+            ]
+        ),
+        refusals=[NO_JOB, CONFLICT],
+    )
     async def put(self, user: str, name: str) -> None:
         """Move it."""
         body = read_object(self.request)
-        priority, place = _number(body, "priority", 0, 100), _number(body, "place", 1, _LAST_PLACE)
+        priority, place = _number(body, "priority", 0, 100), _number(body, "place", 1, LAST_PLACE)
         if priority is None and place is None:
             message = msg("Say which priority (0–100) or which place (from 1) the job shall have.")
             raise invalid_parameters(message, [SpecError("$", message)])
@@ -161,7 +215,4 @@ def _number(body: Mapping[str, Any], key: str, least: int, most: int) -> int | N
     return value
 
 
-ROUTES: list[Route] = [
-    (r"/queue", QueueHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/queue", JobQueueHandler),
-]
+ROUTES: list[Route] = routes(QueueHandler, JobQueueHandler)

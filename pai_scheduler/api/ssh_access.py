@@ -15,11 +15,13 @@ from pai_scheduler.ssh.keys.key_files import key_folder, key_name
 from pai_scheduler.ssh.keys.login_name import LoginName
 
 from .auth import unauthorized
-from .base_handlers import ApiHandler, Route
+from .base_handlers import ApiHandler, Route, routes
+from .operations import TEXT, Answer, Refusal, operation, query
 from .webhdfs.download import attachment
 
 #: forms of a key, and what the names of their files end in
 _FORMS = {"openssh": "", "ppk": ".ppk", "public": ".pub"}
+_MISSING = ["NoJobSshInfoError", "NoJobError", "NoApiError"]
 #: in whose name a job is looked for whose link somebody holds
 _WHOEVER = Principal("", admin=True)
 
@@ -29,6 +31,19 @@ class SshHandler(ApiHandler):
 
     public_in_openpai = True
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/ssh",
+        "ssh",
+        "jobs",
+        "How to reach a job's running tasks by SSH",
+        {200: Answer("The running tasks, and the key that opens them.", SshInfo)},
+        description="Through the SSH gateway, or where the administrator publishes the ports of tasks, "
+        "directly. A notebook server that runs may also be called by its name in JupyterHub, or `notebook`. "
+        "The link to the key is good for ten minutes and needs no token; it is empty for who reads without "
+        "one.",
+        parameters=[query("task", str, "Only the task that is called so (`worker-0`); no other is asked")],
+        refusals=[Refusal(404, _MISSING, "Nothing of the job runs, or there is no such job.")],
+    )
     async def get(self, user: str, name: str) -> None:
         """List the running tasks, or the one that `task` names; refused where none of them runs."""
         ssh_authorization = self.service.ssh_authorization
@@ -101,6 +116,26 @@ class SshKeyHandler(ApiHandler):
             )
         )
 
+    @operation(
+        "GET /user/{user}/jobs/{job}/ssh/key",
+        "sshKey",
+        "jobs",
+        "The key that opens a job's tasks, as a file",
+        {200: Answer("The key.", others={"text/plain": TEXT})},
+        description="Good until the job ends. With a token, or with what a link of `…/ssh` says.",
+        token_optional=True,
+        parameters=[
+            query(
+                "format",
+                {"enum": [*_FORMS]},
+                "openssh; ppk: for PuTTY and WinSCP; public: the public key",
+                "openssh",
+            ),
+            query("expires", str, "Of a link: until when it is good, in seconds since the epoch"),
+            query("signature", str, "Of a link: what makes it good without a token"),
+        ],
+        refusals=[Refusal(404, _MISSING, "The job has ended, or there is no such job.")],
+    )
     async def get(self, user: str, name: str) -> None:
         """Return the key as a file."""
         form = self.query_text("format") or "openssh"
@@ -130,7 +165,4 @@ def _no_ssh(message: Message) -> RequestError:
     return RequestError(404, "NoJobSshInfoError", message)
 
 
-ROUTES: list[Route] = [
-    (r"/user/([^/]+)/jobs/([^/]+)/ssh", SshHandler),
-    (r"/user/([^/]+)/jobs/([^/]+)/ssh/key", SshKeyHandler),
-]
+ROUTES: list[Route] = routes(SshHandler, SshKeyHandler)

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import httpx
 
+from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.log_position import LogPart, LogPosition
 from pai_scheduler.rest.models import (
-    DEFAULT_URL,
     AttemptInfo,
     FieldError,
     JobDetail,

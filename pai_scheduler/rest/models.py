@@ -1,52 +1,184 @@
-"""The JSON of REST API version 1 as types: the API writes them, the client reads them.
+"""The JSON of REST API version 1 as types: the API writes them, the client reads them, and the OpenAPI
+document, the pages and the front end's types are made of them.
 
-Names and meanings: job-contract.md, section 4. Times are ms since the epoch.
+A field is declared here and nowhere else: its name, its type, its limits, what it means. What is said of all
+fields alike: times are ms since the epoch (`Time`). More of their meaning: job-contract.md, section 4.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-#: Where a scheduler of this machine is, unless it was told otherwise.
-DEFAULT_URL = "http://127.0.0.1:9186"
+from msgspec import Meta
 
+#: The last place of a queue that can be asked for.
+LAST_PLACE = 2**31 - 1
+
+
+def about(text: str, **limits: Any) -> Meta:
+    """Make what is said of a field: its meaning, and the limits that are part of its type (`ge=0`)."""
+    return Meta(description=text, **limits)
+
+
+Count = Annotated[int, Meta(ge=0)]
+Text = Annotated[str, Meta(min_length=1)]
+Time = Annotated[int, about("ms since the epoch")]
+TimeOrNone = Annotated[int | None, about("ms since the epoch")]
+PerCent = Annotated[float, Meta(ge=0, le=100)]
+PerCentOrText = PerCent | Annotated[str, Meta(pattern="^(100([.]0{1,9})?|[0-9]{1,2}([.][0-9]{1,9})?)$")]
+Priority = Annotated[int, Meta(ge=0, le=100)]
+JobPriority = Annotated[Priority, about("Higher comes first among the waiting jobs of the virtual cluster")]
+Place = Annotated[int, Meta(ge=1)]
+QueuePlace = Annotated[
+    Place | None, about("Place in the queue of the virtual cluster; null where the job is not in line")
+]
+ExecutionType = Literal["START", "STOP"]
 JobState = Literal["WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
+#: a newer scheduler may have more, of which a client says nothing
+SubState = Annotated[
+    str,
+    Meta(
+        extra_json_schema={
+            "enum": ["QUEUED", "STARTING", "RETRY_WAIT", "RUNNING", "ENDING", "DEBUG_HELD", "ENDED"]
+        }
+    ),
+]
+
+# ── refusals, and what is done ──────────────────────────────────────────────────────────────────────────────
 
 
 class FieldError(TypedDict):
-    """One thing wrong in a job: where (`$.taskRoles[0].name`) and a sentence about it."""
+    """One thing that is wrong in a request."""
 
-    path: str
-    message: str
+    path: Annotated[str, Meta(examples=["$.taskRoles[0].name"])]
+    message: Text
+
+
+class Error(TypedDict):
+    """Why something was refused."""
+
+    code: Annotated[str, about("For programs")]
+    message: Annotated[Text, about("For people: what was wrong, where, and what to do")]
+    errors: NotRequired[list[FieldError]]
+
+
+class Done(TypedDict):
+    """That something was done."""
+
+    message: Annotated[str, Meta(examples=["update job mnist successfully"])]
+
+
+# ── who asks, and what answers ──────────────────────────────────────────────────────────────────────────────
+
+
+class SshGateway(TypedDict):
+    """The SSH gateway."""
+
+    host: Annotated[str | None, about("null: the host of this API")]
+    port: Annotated[int, Meta(ge=1, le=65535)]
+    hostKey: Annotated[str, about("The key by which it is known", examples=["ssh-ed25519 AAAA…"])]
+
+
+class ServiceInfo(TypedDict):
+    """What answers here."""
+
+    name: str
+    version: str
+    engine: Annotated[str, about("What runs the tasks: process, docker")]
+    frontDoor: Annotated[str | None, about("The Hub as tasks reach it; null: as browsers do")]
+    ssh: Annotated[SshGateway | None, about("The SSH gateway; null: there is none")]
+
+
+class ServiceHealth(TypedDict):
+    """That a process answers."""
+
+    status: Literal["ok"]
+
+
+class LoginInfo(TypedDict):
+    """How a program gets a token."""
+
+    authn_type: Literal["basic"]
+    loginURI: str
+    loginURIMethod: Literal["post"]
+
+
+class Login(TypedDict):
+    """A name and a password, for a token."""
+
+    username: Text
+    password: Annotated[Text, about("One of the user's tokens")]
+    expiration: NotRequired[Annotated[Any, about("Not read; a token expires when its issuer says")]]
+
+
+class Token(TypedDict):
+    """A token, and whose it is."""
+
+    user: str
+    token: str
+    admin: bool
+    hasGitHubPAT: Literal[False]
+
+
+class UserInfo(TypedDict):
+    """A user."""
+
+    username: str
+    email: str
+    grouplist: list[str]
+    extension: dict[str, Any]
+    admin: bool
+    virtualCluster: list[str]
+
+
+class PublicKeyLine(TypedDict):
+    """A public key to register."""
+
+    key: Annotated[
+        str,
+        about("One line of OpenSSH's, from a file that ends in .pub", examples=["ssh-ed25519 AAAA… laptop"]),
+    ]
+
+
+class PublicKeyInfo(TypedDict):
+    """A public key that a user registered: it opens every task of theirs."""
+
+    fingerprint: Annotated[str, Meta(examples=["SHA256:…"])]
+    type: Annotated[str, Meta(examples=["ssh-ed25519"])]
+    comment: str
+    addedTime: Time
+
+
+# ── jobs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class RetryDetails(TypedDict):
     """How often a job was tried again, by who caused it."""
 
-    user: int
-    platform: int
-    resource: int
+    user: Count
+    platform: Count
+    resource: Count
 
 
 class JobSummary(TypedDict):
-    """An item of the job list. `queuePlace`: from 1, within its virtual cluster; None: it is not in line."""
+    """An item of the job list."""
 
     name: str
     username: str
     state: JobState
-    subState: str
-    executionType: str
-    retries: int
+    subState: SubState
+    executionType: ExecutionType
+    retries: Count
     retryDetails: RetryDetails
-    createdTime: int
-    completedTime: int | None
+    createdTime: Time
+    completedTime: TimeOrNone
     appExitCode: int | None
     virtualCluster: str
-    totalGpuNumber: int
-    totalTaskNumber: int
-    totalTaskRoleNumber: int
-    priority: int
-    queuePlace: int | None
+    totalGpuNumber: Count
+    totalTaskNumber: Annotated[int, Meta(ge=1)]
+    totalTaskRoleNumber: Annotated[int, Meta(ge=1)]
+    priority: JobPriority
+    queuePlace: QueuePlace
 
 
 class ExitSpec(TypedDict):
@@ -62,54 +194,68 @@ class ExitSpec(TypedDict):
     reaction: str
 
 
+class ExitMessages(TypedDict):
+    """What is known of an end, by who says it."""
+
+    container: str | None
+    runtime: str | None
+    launcher: str | None
+
+
 class JobStatus(TypedDict):
-    """The state of a job; `waitingReason` is a sentence for a person, empty when the job does not wait."""
+    """The state of a job."""
 
     username: str
     virtualCluster: str
     state: JobState
-    subState: str
-    executionType: str
-    retries: int
+    subState: SubState
+    executionType: ExecutionType
+    retries: Count
     retryDetails: RetryDetails
-    createdTime: int
-    completedTime: int | None
+    createdTime: Time
+    completedTime: TimeOrNone
     appId: str
-    appProgress: float
+    appProgress: Annotated[float, Meta(ge=0, le=1)]
     appTrackingUrl: str
-    appLaunchedTime: int | None
-    appCompletedTime: int | None
-    appExitCode: int | None
+    appLaunchedTime: TimeOrNone
+    appCompletedTime: TimeOrNone
+    appExitCode: Annotated[int | None, about("The real exit code of the user's command")]
     appExitSpec: ExitSpec | None
     appExitDiagnostics: str
-    appExitMessages: dict[str, str | None]
+    appExitMessages: ExitMessages
     appExitTriggerMessage: str
     appExitTriggerTaskRoleName: str
     appExitTriggerTaskIndex: int | None
     appExitType: str
-    waitingReason: str
-    priority: int
-    queuePlace: int | None
+    waitingReason: Annotated[str, about("Why it waits now, or for what its end does; empty otherwise")]
+    priority: JobPriority
+    queuePlace: QueuePlace
 
 
 class TaskStatus(TypedDict):
-    """The state of a task. `containerGpus` is a bit map of GPU indices; `node` only in attempts."""
+    """The state of a task."""
 
-    taskIndex: int
+    taskIndex: Count
     taskState: JobState
-    containerId: str
+    containerId: Annotated[str, about("PAI_CONTAINER_ID of the task; empty before it has started")]
     containerIp: str
-    containerPorts: dict[str, str]
-    containerGpus: int
-    containerLog: str
+    containerPorts: Annotated[dict[str, str], about('By label: "p1,p2"')]
+    containerGpus: Annotated[Count, about("Bit map of the GPUs' numbers")]
+    containerLog: Annotated[str, about("Address of the log")]
     containerExitCode: int | None
-    node: NotRequired[str]
+    node: NotRequired[Annotated[str, about("Only in attempts")]]
+
+
+class TaskRoleName(TypedDict):
+    """What is said of a role beside its tasks."""
+
+    name: str
 
 
 class TaskRoleStatus(TypedDict):
     """The tasks of a role."""
 
-    taskRoleStatus: dict[Literal["name"], str]
+    taskRoleStatus: TaskRoleName
     taskStatuses: list[TaskStatus]
 
 
@@ -125,17 +271,17 @@ class Trigger(TypedDict):
     """The task whose exit decided an attempt."""
 
     taskRole: str
-    taskIndex: int
+    taskIndex: Count
 
 
 class AttemptInfo(TypedDict):
     """One attempt of a job."""
 
-    attempt: int
+    attempt: Count
     state: JobState
-    createdTime: int
-    launchedTime: int | None
-    completedTime: int | None
+    createdTime: Time
+    launchedTime: TimeOrNone
+    completedTime: TimeOrNone
     exitCode: int | None
     exitSpec: ExitSpec | None
     trigger: Trigger | None
@@ -143,97 +289,181 @@ class AttemptInfo(TypedDict):
     taskRoles: dict[str, TaskRoleStatus]
 
 
-class JobEvent(TypedDict):
-    """An entry of a job's story; `user` and `job` only in `/events`."""
+class Execution(TypedDict):
+    """Whether a job shall run."""
 
-    id: int
-    time: int
+    value: ExecutionType
+
+
+class JobLimits(TypedDict):
+    """What order and limits a job would have."""
+
+    priority: Annotated[Priority, about("Higher comes first within its virtual cluster")]
+    queuePlace: Annotated[Place, about("Its place in the queue if it had to wait")]
+    maxRunSeconds: Annotated[int | None, about("It is stopped after running this long; null: no limit")]
+    gpusPerUser: Annotated[
+        int | None, about("GPUs that one user may hold in its virtual cluster; null: no limit")
+    ]
+    gpusHeld: Annotated[Count, about("GPUs that the user holds there now")]
+
+
+class Validation(TypedDict):
+    """What submitting a job would do."""
+
+    errors: list[FieldError]
+    fits: Literal["now", "later", "never"]
+    reason: Annotated[str, about("Why not now")]
+    borrows: Annotated[bool, about("Whether it would run on what other virtual clusters do not use")]
+    limits: Annotated[JobLimits | None, about("Its order and limits; null where the job is not valid")]
+
+
+# ── what happens, and what is used ──────────────────────────────────────────────────────────────────────────
+
+
+class JobEvent(TypedDict):
+    """Something that happened to a job."""
+
+    id: Annotated[int, about("Increasing", ge=1)]
+    time: Time
     type: str
     attempt: int | None
     taskRole: str | None
     taskIndex: int | None
     message: str
     data: dict[str, Any]
-    user: NotRequired[str]
-    job: NotRequired[str]
+    user: NotRequired[Annotated[str, about("Only in /events")]]
+    job: NotRequired[Annotated[str, about("Only in /events")]]
+
+
+Points = Annotated[
+    list[tuple[int, float]],
+    about(
+        "Pairs of ms since the epoch and a value; empty: not known. Per cent of one core, of the GPUs; bytes "
+        "since the start"
+    ),
+]
 
 
 class TaskMetrics(TypedDict):
-    """What a task has used: seconds between the newest points, and [ms since the epoch, value] per series.
+    """What a task has used."""
 
-    A series that is not known is empty: `gpuPercent` without a GPU, `netRxBytes` on the process engine.
-    """
-
-    interval: float
-    series: dict[str, list[tuple[int, float]]]
-
-
-class JobLimits(TypedDict):
-    """What order and limits a job would have; `queuePlace` if it had to wait, None: no limit."""
-
-    priority: int
-    queuePlace: int
-    maxRunSeconds: int | None
-    gpusPerUser: int | None
-    gpusHeld: int
+    interval: Annotated[float, about("Seconds between the newest points", gt=0)]
+    series: Annotated[
+        dict[str, Points],
+        Meta(
+            extra_json_schema={
+                "required": [
+                    *("cpuPercent", "memoryMB", "gpuPercent", "gpuMemoryMB"),
+                    *("diskMB", "netRxBytes", "netTxBytes"),
+                ]
+            }
+        ),
+    ]
 
 
-class Validation(TypedDict):
-    """What submitting a job would do: `fits` now, later, or never, and why; `limits` None: it is wrong."""
+# ── the way into tasks ──────────────────────────────────────────────────────────────────────────────────────
 
-    errors: list[FieldError]
-    fits: Literal["now", "later", "never"]
-    reason: str
-    borrows: bool
-    limits: JobLimits | None
+
+class SshContainer(TypedDict):
+    """A running task: `ssh -p sshPort sshUser@sshIp`."""
+
+    id: Annotated[str, about("The container's")]
+    task: Annotated[str, Meta(examples=["worker-0"])]
+    sshIp: str
+    sshPort: str
+    sshUser: Annotated[str, Meta(examples=["alice+mnist+worker-0", "root"])]
+    published: Annotated[bool, about("The address is the task's own; else the gateway's")]
+    off: Annotated[str | None, about("Why there is no way in; null: there is one")]
+
+
+class SshKeyPair(TypedDict):
+    """The key of a job; it is good until the job ends."""
+
+    folderPath: Annotated[str, about("The folder in the storage in which both files are")]
+    publicKeyFileName: str
+    privateKeyFileName: str
+    privateKeyDirectDownloadLink: Annotated[str, about("Good for ten minutes without a token")]
+
+
+class SshInfo(TypedDict):
+    """How to reach the running tasks of a job."""
+
+    containers: Annotated[list[SshContainer], Meta(min_length=1)]
+    keyPair: SshKeyPair
+    gateway: SshGateway | None
+
+
+# ── queues, machines, virtual clusters ──────────────────────────────────────────────────────────────────────
+
+
+class QueueEntry(TypedDict):
+    """A waiting job in the order of its virtual cluster."""
+
+    place: Place
+    priority: JobPriority
+    user: str
+    name: Annotated[str | None, about("Null where it is another user's business")]
+    totalGpuNumber: Count
+    totalTaskNumber: Annotated[int, Meta(ge=1)]
+    createdTime: Time
+    waitingReason: Annotated[str | None, about("At the first 20 of one's own jobs")]
+    overtaken: Annotated[Count, about("How often a job behind it has started before it")]
+    reserved: Annotated[bool, about("Whether what becomes free is kept for it")]
+
+
+class Reordering(TypedDict, total=False):
+    """Where a job shall stand; at least one of both."""
+
+    priority: Priority
+    place: Annotated[int, Meta(ge=1, le=LAST_PLACE)]
 
 
 class Amount(TypedDict):
-    """Resources of a node; GPUs by type."""
+    """Resources of a machine."""
 
     cpus: int
     memoryMB: int
     storageGB: int
-    gpus: dict[str, int]
+    gpus: Annotated[dict[str, int], about("By type")]
 
 
 class GpuInfo(TypedDict):
-    """A GPU of a node; `job`: who has it (`user~job`; the bare word `busy` for another user's), or None."""
+    """A GPU of a machine."""
 
-    index: int
+    index: Count
     type: str
     uuid: str
-    simulated: bool
-    job: str | None
+    simulated: Annotated[bool, about("Declared in the cluster file but not there")]
+    job: Annotated[str | None, about("Who has it: user~job; the word `busy` for another user's")]
 
 
 class NodeInfo(TypedDict):
     """A machine of the cluster."""
 
     name: str
-    state: str
+    state: Literal["READY", "LOST"]
     total: Amount
     used: Amount
     gpus: list[GpuInfo]
 
 
 class VirtualClusterResources(TypedDict):
-    """Totals as OpenPAI named them; memory in MB."""
+    """Totals as OpenPAI named them."""
 
-    memory: int
+    memory: Annotated[int, about("MB")]
     vCores: int
     GPUs: int
 
 
 class VirtualClusterInfo(TypedDict):
-    """A virtual cluster; capacities in per cent of the cluster."""
+    """A virtual cluster."""
 
-    capacity: float
-    maxCapacity: float
-    usedCapacity: float
-    numActiveJobs: int
-    numJobs: int
-    numPendingJobs: int
+    capacity: Annotated[PerCent, about("Guaranteed per cent of the cluster")]
+    maxCapacity: Annotated[PerCent, about("Per cent of the cluster at most")]
+    usedCapacity: Annotated[float, Meta(ge=0)]
+    numActiveJobs: Count
+    numJobs: Count
+    numPendingJobs: Count
     resourcesUsed: VirtualClusterResources
     resourcesTotal: VirtualClusterResources
     dedicated: bool
@@ -241,92 +471,16 @@ class VirtualClusterInfo(TypedDict):
     status: Literal["RUNNING", "STOPPED"]
 
 
-class QueueEntry(TypedDict):
-    """A waiting job in the order of its virtual cluster; `name`: None where it is another user's business.
+class VirtualClusterShare(TypedDict):
+    """What a virtual cluster shall have, in per cent: numbers, or the same as text, as forms have it."""
 
-    `waitingReason` stands at the first ones of one's own. `overtaken`: how often a job behind it has started
-    before it; `reserved`: what becomes free is kept for it.
-    """
-
-    place: int
-    priority: int
-    user: str
-    name: str | None
-    totalGpuNumber: int
-    totalTaskNumber: int
-    createdTime: int
-    waitingReason: str | None
-    overtaken: int
-    reserved: bool
+    vcCapacity: Annotated[PerCentOrText, about("Guaranteed")]
+    vcMaxCapacity: NotRequired[Annotated[PerCentOrText, about("At most; not below vcCapacity")]]
+    users: NotRequired[Annotated[list[Text], about("Who may use it")]]
+    groups: NotRequired[Annotated[list[Text], about("Whose members may use it")]]
 
 
-class SshGateway(TypedDict):
-    """The SSH gateway. `host` None: the one at which the API was reached. `hostKey`: `ssh-ed25519 …`."""
+class VirtualClusterSwitch(TypedDict):
+    """Whether a virtual cluster starts jobs."""
 
-    host: str | None
-    port: int
-    hostKey: str
-
-
-class SshContainer(TypedDict):
-    """How to reach one task: `ssh -p sshPort sshUser@sshIp`; `id` is the container's.
-
-    `task`: `<role>-<index>`. `published`: the address is the task's own server, else the gateway. `off`: why
-    there is no way in, None where there is one.
-    """
-
-    id: str
-    task: str
-    sshIp: str
-    sshPort: str
-    sshUser: str
-    published: bool
-    off: str | None
-
-
-class SshKeyPair(TypedDict):
-    """Where the key of a job is: in the storage, and behind a link that is good for some minutes."""
-
-    folderPath: str
-    publicKeyFileName: str
-    privateKeyFileName: str
-    privateKeyDirectDownloadLink: str
-
-
-class SshInfo(TypedDict):
-    """How to reach the running tasks of a job."""
-
-    containers: list[SshContainer]
-    keyPair: SshKeyPair
-    gateway: SshGateway | None
-
-
-class PublicKeyInfo(TypedDict):
-    """A public key that a user registered: it opens every task of theirs."""
-
-    fingerprint: str
-    type: str
-    comment: str
-    addedTime: int
-
-
-class ServiceInfo(TypedDict):
-    """What answers; `engine` ("process", "docker") runs the tasks; `frontDoor`: the Hub's public address as
-    tasks reach it, None: as browsers do. `ssh`: the gateway, None where there is none."""
-
-    name: str
-    version: str
-    engine: NotRequired[str]
-    frontDoor: NotRequired[str | None]
-    ssh: NotRequired[SshGateway | None]
-
-
-class UserInfo(TypedDict):
-    """Who a token belongs to."""
-
-    username: str
-    email: str
-    grouplist: list[str]
-    extension: dict[str, Any]
-    admin: bool
-    virtualCluster: list[str]
+    vcStatus: Literal["running", "stopped"]

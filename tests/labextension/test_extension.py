@@ -12,7 +12,7 @@ from jupyter_server.extension.config import ExtensionConfigManager
 from jupyterlab_server.translation_utils import get_language_pack
 
 from pai_labextension import PAIExtension
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     assert HEAVY & set(loaded.split()) == set()
     assert set(ours.split()) == {
         "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
-        "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.models",
+        "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.address",
     }  # fmt: skip
 
 

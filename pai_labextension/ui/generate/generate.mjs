@@ -25,7 +25,7 @@ function read(path) {
 
 /** The schemas of the answers, and all that they refer to. */
 function needed() {
-  const document = read('../../../pai_scheduler/api/openapi.yaml');
+  const document = read('../../../docs/users/openapi.yaml');
   const own = read('answers.yaml');
   const known = { ...document.components.schemas, ...own };
   for (const [name, parts] of Object.entries(PARTS)) {
@@ -33,8 +33,6 @@ function needed() {
     known[name].properties = Object.fromEntries(Object.entries(known[name].properties).filter(isPart));
     known[name].required = parts;
   }
-  // a newer scheduler may have more, of which nothing is said then
-  known.SubState = { ...known.SubState, type: 'string', enum: undefined };
   const operations = Object.values(document.paths).flatMap(path => Object.values(path));
   const answers = Object.entries(OPERATIONS).map(([id, name]) => {
     const { responses } = operations.find(operation => operation.operationId === id);
@@ -61,6 +59,10 @@ function adapted(schemas) {
     JSON.stringify(schemas, (key, value) => {
       if (LIMITS.has(key) && typeof value !== 'object') {
         return undefined;
+      }
+      // a newer scheduler may have more of what is said to be a string, of which nothing is said then
+      if (value?.type === 'string' && value.enum) {
+        return { ...value, enum: undefined };
       }
       return key === 'additionalProperties' && value.$ref ? schemas[value.$ref.split('/').pop()] : value;
     })

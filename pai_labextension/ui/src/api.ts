@@ -9,12 +9,9 @@ import { json, parsed } from './answers';
 import { JobSummary as IJob, QueueEntry as IQueueEntry, User as IUser } from './generated/types.gen';
 import { vJobDetail, vJobs, vQueues, vRefusal, vUser } from './generated/valibot.gen';
 
-export type {
-  JobSummary as IJob,
-  QueueEntry as IQueueEntry,
-  State as JobState,
-  User as IUser
-} from './generated/types.gen';
+export type { JobSummary as IJob, QueueEntry as IQueueEntry, User as IUser } from './generated/types.gen';
+
+export type JobState = IJob['state'];
 
 /** Places of each queue that are shown. */
 const PLACES = 200;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs
 from .ssh_arguments import CommandParser, add_keys, add_ssh

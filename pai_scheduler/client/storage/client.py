@@ -17,7 +17,7 @@ import httpx
 
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.job.messages import msg
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 
 from .errors import FilesError, raise_for
 from .models import FileInfo, FolderPage, TreeSummary, file_info, folder_page, tree_summary

@@ -255,7 +255,10 @@ class _Handler(RequestHandler):
 
 class _About(_Handler):
     def get(self) -> None:
-        self.answer({"name": "PAI for Jupyter", "version": "0", "engine": self.peer.engine})
+        engine = self.peer.engine
+        self.answer(
+            {"name": "PAI for Jupyter", "version": "0", "engine": engine, "frontDoor": None, "ssh": None}
+        )
 
 
 class _User(_Handler):

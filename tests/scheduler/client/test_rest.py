@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 

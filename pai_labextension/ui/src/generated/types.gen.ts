@@ -6,6 +6,9 @@ export type ClientOptions = {
 
 export type User = UserInfo;
 
+/**
+ * A user.
+ */
 export type UserInfo = {
     username: string;
     email: string;
@@ -19,31 +22,42 @@ export type UserInfo = {
 
 export type Jobs = Array<JobSummary>;
 
+/**
+ * An item of the job list.
+ */
 export type JobSummary = {
     name: string;
     username: string;
-    state: State;
-    subState: SubState;
+    state: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+    subState: string;
     executionType: 'START' | 'STOP';
     retries: number;
     retryDetails: RetryDetails;
-    createdTime: Time;
-    completedTime: TimeOrNone;
+    /**
+     * ms since the epoch
+     */
+    createdTime: number;
+    /**
+     * ms since the epoch
+     */
+    completedTime: number | null;
     appExitCode: number | null;
     virtualCluster: string;
     totalGpuNumber: number;
     totalTaskNumber: number;
     totalTaskRoleNumber: number;
-    priority: Priority;
-    queuePlace: QueuePlace;
+    /**
+     * Higher comes first among the waiting jobs of the virtual cluster
+     */
+    priority: number;
+    /**
+     * Place in the queue of the virtual cluster; null where the job is not in line
+     */
+    queuePlace: number | null;
 };
 
-export type State = 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
-
-export type SubState = string;
-
 /**
- * How often a job was tried again, by who caused it
+ * How often a job was tried again, by who caused it.
  */
 export type RetryDetails = {
     user: number;
@@ -52,25 +66,8 @@ export type RetryDetails = {
 };
 
 /**
- * ms since the epoch
+ * A job in full.
  */
-export type Time = number;
-
-/**
- * ms since the epoch
- */
-export type TimeOrNone = number | null;
-
-/**
- * Higher comes first among the waiting jobs of the virtual cluster
- */
-export type Priority = number;
-
-/**
- * Place in the queue of the virtual cluster; null where the job is not in line
- */
-export type QueuePlace = number | null;
-
 export type JobDetail = {
     name: string;
     jobStatus: JobStatus;
@@ -81,6 +78,9 @@ export type JobDetail = {
     };
 };
 
+/**
+ * The state of a job.
+ */
 export type JobStatus = {
     /**
      * Why it waits now, or for what its end does; empty otherwise
@@ -88,13 +88,19 @@ export type JobStatus = {
     waitingReason: string;
 };
 
+/**
+ * The tasks of a role.
+ */
 export type TaskRoleStatus = {
     taskStatuses: Array<TaskStatus>;
 };
 
+/**
+ * The state of a task.
+ */
 export type TaskStatus = {
     taskIndex: number;
-    taskState: State;
+    taskState: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
     /**
      * By label: "p1,p2"
      */
@@ -107,9 +113,15 @@ export type Queues = {
     [key: string]: Array<QueueEntry>;
 };
 
+/**
+ * A waiting job in the order of its virtual cluster.
+ */
 export type QueueEntry = {
     place: number;
-    priority: Priority;
+    /**
+     * Higher comes first among the waiting jobs of the virtual cluster
+     */
+    priority: number;
     user: string;
     /**
      * Null where it is another user's business
@@ -117,7 +129,10 @@ export type QueueEntry = {
     name: string | null;
     totalGpuNumber: number;
     totalTaskNumber: number;
-    createdTime: Time;
+    /**
+     * ms since the epoch
+     */
+    createdTime: number;
     /**
      * At the first 20 of one's own jobs
      */
@@ -134,10 +149,16 @@ export type QueueEntry = {
 
 export type PublicKeys = Array<PublicKeyInfo>;
 
+/**
+ * A public key that a user registered: it opens every task of theirs.
+ */
 export type PublicKeyInfo = {
     fingerprint: string;
     type: string;
     comment: string;
+    /**
+     * ms since the epoch
+     */
     addedTime: number;
 };
 
@@ -196,6 +217,9 @@ export type Connect = {
     isolated: boolean;
 };
 
+/**
+ * The SSH gateway.
+ */
 export type SshGateway = {
     /**
      * null: the host of this API

@@ -2,6 +2,9 @@
 
 import * as v from 'valibot';
 
+/**
+ * A user.
+ */
 export const vUserInfo = v.object({
     username: v.string(),
     email: v.string(),
@@ -13,18 +16,8 @@ export const vUserInfo = v.object({
 
 export const vUser = vUserInfo;
 
-export const vState = v.picklist([
-    'WAITING',
-    'RUNNING',
-    'SUCCEEDED',
-    'FAILED',
-    'STOPPED'
-]);
-
-export const vSubState = v.string();
-
 /**
- * How often a job was tried again, by who caused it
+ * How often a job was tried again, by who caused it.
  */
 export const vRetryDetails = v.object({
     user: v.pipe(v.number(), v.integer()),
@@ -33,56 +26,60 @@ export const vRetryDetails = v.object({
 });
 
 /**
- * ms since the epoch
+ * An item of the job list.
  */
-export const vTime = v.pipe(v.number(), v.integer());
-
-/**
- * ms since the epoch
- */
-export const vTimeOrNone = v.nullable(v.pipe(v.number(), v.integer()));
-
-/**
- * Higher comes first among the waiting jobs of the virtual cluster
- */
-export const vPriority = v.pipe(v.number(), v.integer());
-
-/**
- * Place in the queue of the virtual cluster; null where the job is not in line
- */
-export const vQueuePlace = v.nullable(v.pipe(v.number(), v.integer()));
-
 export const vJobSummary = v.object({
     name: v.string(),
     username: v.string(),
-    state: vState,
-    subState: vSubState,
+    state: v.picklist([
+        'WAITING',
+        'RUNNING',
+        'SUCCEEDED',
+        'FAILED',
+        'STOPPED'
+    ]),
+    subState: v.string(),
     executionType: v.picklist(['START', 'STOP']),
     retries: v.pipe(v.number(), v.integer()),
     retryDetails: vRetryDetails,
-    createdTime: vTime,
-    completedTime: vTimeOrNone,
+    createdTime: v.pipe(v.number(), v.integer()),
+    completedTime: v.nullable(v.pipe(v.number(), v.integer())),
     appExitCode: v.nullable(v.pipe(v.number(), v.integer())),
     virtualCluster: v.string(),
     totalGpuNumber: v.pipe(v.number(), v.integer()),
     totalTaskNumber: v.pipe(v.number(), v.integer()),
     totalTaskRoleNumber: v.pipe(v.number(), v.integer()),
-    priority: vPriority,
-    queuePlace: vQueuePlace
+    priority: v.pipe(v.number(), v.integer()),
+    queuePlace: v.nullable(v.pipe(v.number(), v.integer()))
 });
 
 export const vJobs = v.array(vJobSummary);
 
+/**
+ * The state of a job.
+ */
 export const vJobStatus = v.object({
     waitingReason: v.string()
 });
 
+/**
+ * The state of a task.
+ */
 export const vTaskStatus = v.object({
     taskIndex: v.pipe(v.number(), v.integer()),
-    taskState: vState,
+    taskState: v.picklist([
+        'WAITING',
+        'RUNNING',
+        'SUCCEEDED',
+        'FAILED',
+        'STOPPED'
+    ]),
     containerPorts: v.record(v.string(), v.string())
 });
 
+/**
+ * A job in full.
+ */
 export const vJobDetail = v.object({
     name: v.string(),
     jobStatus: vJobStatus,
@@ -91,18 +88,24 @@ export const vJobDetail = v.object({
     }))
 });
 
+/**
+ * The tasks of a role.
+ */
 export const vTaskRoleStatus = v.object({
     taskStatuses: v.array(vTaskStatus)
 });
 
+/**
+ * A waiting job in the order of its virtual cluster.
+ */
 export const vQueueEntry = v.object({
     place: v.pipe(v.number(), v.integer()),
-    priority: vPriority,
+    priority: v.pipe(v.number(), v.integer()),
     user: v.string(),
     name: v.nullable(v.string()),
     totalGpuNumber: v.pipe(v.number(), v.integer()),
     totalTaskNumber: v.pipe(v.number(), v.integer()),
-    createdTime: vTime,
+    createdTime: v.pipe(v.number(), v.integer()),
     waitingReason: v.nullable(v.string()),
     overtaken: v.pipe(v.number(), v.integer()),
     reserved: v.boolean()
@@ -110,6 +113,9 @@ export const vQueueEntry = v.object({
 
 export const vQueues = v.record(v.string(), v.array(vQueueEntry));
 
+/**
+ * A public key that a user registered: it opens every task of theirs.
+ */
 export const vPublicKeyInfo = v.object({
     fingerprint: v.string(),
     type: v.string(),
@@ -130,6 +136,9 @@ export const vRefusal = v.object({
     RemoteException: v.optional(vRemoteException)
 });
 
+/**
+ * The SSH gateway.
+ */
 export const vSshGateway = v.object({
     host: v.nullable(v.string()),
     port: v.pipe(v.number(), v.integer()),

@@ -12,7 +12,7 @@ import pytest
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.errors import FilesError
-from pai_scheduler.rest.models import DEFAULT_URL
+from pai_scheduler.rest.address import DEFAULT_URL
 from tests.testbed.scheduler import RunningScheduler
 
 #: What may be in a name, and is written in another way in an address.
