@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from pai_labextension.resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
+from pai_scheduler.api.app import ROUTES
+from pai_scheduler.api.operations import operations_of
 
 JOB = "user/alice/jobs/train-1.0~b"
 TASK = f"{JOB}/taskRoles/worker/tasks/12"
@@ -46,6 +48,38 @@ TASK = f"{JOB}/taskRoles/worker/tasks/12"
 )
 def test_what_the_contract_has_passes_as_it_is(method, path):
     assert target(method, path, "") == RequestTarget(f"api/v1/{path}", "")
+
+
+#: a value for each part of an address that varies
+VALUES = {
+    "user": "alice",
+    "job": "train",
+    "role": "worker",
+    "index": "0",
+    "stream": "all",
+    "virtualCluster": "vision",
+    "fingerprint": "SHA256:" + "a" * 43,
+}
+#: what a page needs no answer of: passwords, and the notebook server's own address
+KEPT_BACK = {"GET /healthz", "GET ", "POST /token"}
+#: what a page has no use for: a link that is good without a token
+UNUSED = {"expires", "signature", "timestamps"}
+
+
+def test_every_call_that_the_api_declares_passes_with_its_parameters_or_is_kept_back_on_purpose():
+    declared = [one for handler in {handler for _, handler in ROUTES} for one in operations_of(handler)]
+    kept_back = set()
+    for one in declared:
+        parameters = {item.name for item in one.parameters if item.place == "query"}
+        query = "&".join(f"{name}=1" for name in parameters - UNUSED)
+        try:
+            target(one.method, one.path.format(**VALUES).removeprefix("/"), query)
+        except NoResourceError:
+            kept_back.add(f"{one.method} {one.path}")
+        for name in parameters & UNUSED:
+            with pytest.raises(ParameterError):
+                target(one.method, one.path.format(**VALUES).removeprefix("/"), f"{name}=1")
+    assert kept_back == KEPT_BACK
 
 
 def test_names_are_encoded_anew():
