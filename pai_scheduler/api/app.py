@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import re
 
-from tornado.web import Application, RequestHandler
+from tornado.web import Application
 
 from . import (
     account,
@@ -20,11 +19,11 @@ from . import (
     ssh_access,
     ssh_gateway,
 )
-from .base_handlers import ApiHandler, HandlerContext, Route, UnknownPath
+from .answering import log_request
+from .base_handlers import HandlerContext, Route, UnknownPath
 from .server import STREAMED
-from .webhdfs.handlers import BASE, OPENPAI_BASE, WebHdfsHandler
-
-_access_log = logging.getLogger("pai_scheduler.access")
+from .webhdfs.handlers import WebHdfsHandler
+from .webhdfs.request import storage_paths
 
 #: Every address below `/api/v1`; openapi.yaml describes each.
 ROUTES: tuple[Route, ...] = tuple(
@@ -49,33 +48,13 @@ def make_app(context: HandlerContext) -> Application:
             *ssh_gateway.INNER_ROUTES,
         ]
     ]
-    # the whole path is one argument, which tornado is not to decode
-    webhdfs = "|".join([BASE, OPENPAI_BASE] if context.openpai_compat else [BASE])
-    streamed = rf"{prefix}(?:{webhdfs})(?:/.*)?"
-    routes.append((streamed, WebHdfsHandler, settings))
+    storage = storage_paths(context.prefix, openpai_compat=context.openpai_compat)
+    routes.append((storage.pattern, WebHdfsHandler, settings))
     app = Application(
         routes,
         default_handler_class=UnknownPath,
         default_handler_args=settings,
-        log_function=_log_request,
+        log_function=log_request,
     )
-    app.settings[STREAMED] = re.compile(streamed)
+    app.settings[STREAMED] = storage
     return app
-
-
-def _log_request(handler: RequestHandler) -> None:
-    """Log what went wrong loudly, what was refused quietly, what worked only on request; count it all."""
-    status, took = handler.get_status(), handler.request.request_time()
-    if isinstance(handler, ApiHandler):
-        handler.service.monitor.answered(type(handler).__name__, status, took if handler.timed else None)
-    level = logging.DEBUG if status < 400 else logging.INFO if status < 500 else logging.ERROR
-    request = handler.request
-    principal = handler.identified if isinstance(handler, ApiHandler) else None
-    about = {
-        "method": request.method,
-        "path": request.path,
-        "status": status,
-        "ms": round(1000 * took, 1),
-        "user": principal.name if principal else None,
-    }
-    _access_log.log(level, "request", extra=about)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from pai_scheduler.job.jsontext import JsonTextError, loads_json
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 
 _log = logging.getLogger(__name__)
 

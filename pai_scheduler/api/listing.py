@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from .base_handlers import to_json
+from .answering import to_json
 from .paging import PageRequest, link_to_next
 from .stream import SendingHandler
 

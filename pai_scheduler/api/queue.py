@@ -16,7 +16,8 @@ from pai_scheduler.rest.errors import conflict, invalid_parameters
 from pai_scheduler.rest.models import LAST_PLACE, Done, QueueEntry, Reordering
 from pai_scheduler.service.service import QueuedJob, QueuePosition
 
-from .base_handlers import ApiHandler, HandlerContext, Route, routes, to_json
+from .answering import to_json
+from .base_handlers import ApiHandler, HandlerContext, Route, routes
 from .body import read_object
 from .listing import SLICE, ListHandler, Slice, joined, take
 from .operations import (

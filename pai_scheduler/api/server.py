@@ -9,7 +9,7 @@ import resource
 import socket
 from collections.abc import Awaitable, Sequence
 from http.client import responses
-from typing import Any
+from typing import Any, Protocol
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import (
@@ -17,6 +17,7 @@ from tornado.httputil import (
     HTTPHeaders,
     HTTPMessageDelegate,
     HTTPServerConnectionDelegate,
+    HTTPServerRequest,
     ParseBodyConfig,
     ParseUrlEncodedConfig,
     RequestStartLine,
@@ -47,11 +48,22 @@ _NO_LIMIT = 1 << 50
 _log = logging.getLogger(__name__)
 
 
+class Handover(Protocol):
+    """Takes connections whose request is served elsewhere."""
+
+    def wants(self, request: HTTPServerRequest) -> bool:
+        """Return whether a request of which the head has come is one of those."""
+
+    async def take(self, request: HTTPServerRequest) -> None:
+        """Take its connection away (`HTTP1Connection.detach`)."""
+
+
 class BoundedServer(HTTPServerConnectionDelegate):
     """Hands requests to the application unless their body, or all bodies together, are too large."""
 
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: Application, handover: Handover | None = None) -> None:
         self._app = app
+        self.handover = handover
         self._held = 0
 
     def start_request(self, server_conn: object, request_conn: HTTPConnection) -> HTTPMessageDelegate:
@@ -80,15 +92,22 @@ class _BoundedRequest(HTTPMessageDelegate):
     def __init__(self, inner: HTTPMessageDelegate, connection: HTTPConnection, server: BoundedServer) -> None:
         self._inner, self._connection, self._server = inner, connection, server
         self._received = self._held = 0
-        self._refused = self._streamed = False
+        self._refused = self._streamed = self._passed_on = False
 
     def headers_received(
         self, start_line: RequestStartLine | ResponseStartLine, headers: HTTPHeaders
     ) -> Awaitable[None] | None:
         self._language = choose_locale(headers.get("Accept-Language", ""))
-        answer = self._inner.headers_received(start_line, headers)
         if isinstance(start_line, RequestStartLine):
             self._streamed = self._server.streams(start_line.path.partition("?")[0])
+            if self._streamed and (handover := self._server.handover) is not None:
+                request = HTTPServerRequest(
+                    connection=self._connection, start_line=start_line, headers=headers
+                )
+                if handover.wants(request):
+                    self._passed_on = True
+                    return handover.take(request)
+        answer = self._inner.headers_received(start_line, headers)
         if self._streamed:
             return answer
         length = headers.get("Content-Length", "0")
@@ -121,7 +140,8 @@ class _BoundedRequest(HTTPMessageDelegate):
 
     def on_connection_close(self) -> None:
         self._let_go()
-        self._inner.on_connection_close()
+        if not self._passed_on:
+            self._inner.on_connection_close()
 
     def _let_go(self) -> None:
         self._server.hold(-self._held)
@@ -173,17 +193,21 @@ def _too_large() -> Message:
     return msg("The body is too large: {limit} MiB at most.", limit=MAX_BODY // 1024 // 1024)
 
 
-def serve(app: Application, sockets: Sequence[socket.socket]) -> HTTPServer:
+def serve(app: Application, sockets: Sequence[socket.socket], handover: Handover | None = None) -> HTTPServer:
     """Answer on `sockets` from now on. `X-Forwarded-Proto` is believed: the Hub's proxy sets it."""
-    # forms are read by `read_body`, which has its own bound; tornado's would refuse a job of 100 roles before
-    set_parse_body_config(ParseBodyConfig(urlencoded=ParseUrlEncodedConfig(max_arguments=MAX_BODY)))
-    server = _Server(
-        BoundedServer(app),
-        chunk_size=_CHUNK,
-        max_body_size=_NO_LIMIT,
-        body_timeout=_BODY_SECONDS,
-        idle_connection_timeout=_IDLE_SECONDS,
-        xheaders=True,
-    )
+    server = _Server(BoundedServer(app, handover), **reading())
     server.add_sockets(sockets)
     return server
+
+
+def reading() -> dict[str, Any]:
+    """Return how an HTTP server of ours reads requests, as tornado wants to be told."""
+    # forms are read by `read_body`, which has its own bound; tornado's would refuse a job of 100 roles before
+    set_parse_body_config(ParseBodyConfig(urlencoded=ParseUrlEncodedConfig(max_arguments=MAX_BODY)))
+    return {
+        "chunk_size": _CHUNK,
+        "max_body_size": _NO_LIMIT,
+        "body_timeout": _BODY_SECONDS,
+        "idle_connection_timeout": _IDLE_SECONDS,
+        "xheaders": True,
+    }

@@ -13,7 +13,7 @@ from pai_scheduler.job.messages import choose_locale, msg
 from pai_scheduler.service.health import Status
 
 from .webhdfs.errors import remote_exception
-from .webhdfs.handlers import BASE
+from .webhdfs.request import BASE
 
 
 def make_standby_app(prefix: str, leader: Callable[[], str]) -> Application:

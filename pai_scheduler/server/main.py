@@ -23,9 +23,10 @@ from tornado.httpserver import HTTPServer
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import Authenticator, MonitoringToken, TokensError, TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
+from pai_scheduler.api.webhdfs.handover import TransferHandover
 from pai_scheduler.cluster.definition import Definition, DefinitionError, parse_definition
 from pai_scheduler.data_folder.folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from pai_scheduler.data_folder.key_files import check_kept_files, remember_kept_files
@@ -44,12 +45,14 @@ from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
-from . import maintenance, ssh_gateway
+from . import file_servers, maintenance, ssh_gateway
 from .leader import Candidate, kept_alive
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
+#: The folder of users' files in the data folder, where no storage is named.
+_STORAGE = "storage"
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +95,7 @@ async def _run(options: argparse.Namespace) -> None:
             )
         )
     ssh_gateway.check_options(options)
+    file_servers.check_options(options)
     authenticator = _authenticator(options)
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
@@ -161,11 +165,17 @@ async def _run(options: argparse.Namespace) -> None:
                     "ENVIRONMENT, WITHOUT A TOKEN",
                     address,
                 )
-            server = serve(make_app(context), sockets)
-            _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
-            await stopping.wait()
-            _log.info("stopping; tasks run on")
-            await _shut_down(server, service)
+            app = make_app(context)
+            async with file_servers.open_file_servers(
+                options, data_dir / _STORAGE, _account(options), place.prefix, service.monitor
+            ) as servers:
+                handover = TransferHandover(context, app.settings[STREAMED], servers)
+                server = serve(app, sockets, handover)
+                _log.info("ready at %s, engine %s, data in %s", address, options.engine, data_dir)
+                await stopping.wait()
+                _log.info("stopping; tasks run on")
+                await _close(server)
+            await service.close()
 
         if url is None:
             await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty))
@@ -304,12 +314,16 @@ def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:
     try:
         return choose_storage(
             options.storage,
-            data_dir / "storage",
-            account=options.storage_user or getpass.getuser(),
+            data_dir / _STORAGE,
+            account=_account(options),
             kerberos=options.storage_kerberos,
         )
     except StorageError as error:
         raise StartError(msg("The storage cannot be used: {reason}", reason=error.message)) from error
+
+
+def _account(options: argparse.Namespace) -> str:
+    return options.storage_user or getpass.getuser()
 
 
 def _on_signals() -> asyncio.Event:
@@ -319,11 +333,10 @@ def _on_signals() -> asyncio.Event:
     return stopping
 
 
-async def _shut_down(server: HTTPServer, service: Service) -> None:
-    """Take no more requests, cut the streams (their readers come back to the next service), let go."""
+async def _close(server: HTTPServer) -> None:
+    """Take no more requests, cut the streams: their readers come back to the next service."""
     server.stop()
     await server.close_all_connections()
-    await service.close()
 
 
 def _reachable(host: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_scheduler.monitoring import logging_setup
 
-from . import ssh_gateway
+from . import file_servers, ssh_gateway
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
 
@@ -89,6 +89,7 @@ def make_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the HDFS wants Kerberos: a ticket of the scheduler's account (kinit) proves who it is",
     )
+    file_servers.add_options(parser)
     parser.add_argument(
         "--default-fs-uri",
         metavar="URI",

@@ -12,7 +12,7 @@ from typing import Any
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.path import StoragePath

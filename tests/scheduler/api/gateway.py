@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import pickle
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,9 +21,13 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import serve
+from pai_scheduler.api.server import STREAMED, serve
+from pai_scheduler.api.webhdfs.handover import Transfer, TransferHandover
 from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.file_server.messages import Ended, Report
+from pai_scheduler.file_server.server import FileServer
 from pai_scheduler.inputs.identity import JobIdentities
+from pai_scheduler.server import file_servers
 from pai_scheduler.service.service import Principal, Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
@@ -80,6 +87,31 @@ class Gateway:
         )
 
 
+class FileServerHere:
+    """A file server that gets what it would get in a process of its own."""
+
+    def __init__(self, service: Service, prefix: str, *, openpai_compat: bool) -> None:
+        self._service = service
+        self._ended: dict[int, asyncio.Future[None]] = {}
+        self._server = FileServer(service.files, prefix, self._count, openpai_compat=openpai_compat)
+        self._numbers = itertools.count()
+
+    async def serve(self, connection: socket.socket, transfer: Transfer) -> None:
+        number = next(self._numbers)
+        ended = self._ended[number] = asyncio.get_running_loop().create_future()
+        self._server.take(number, connection, pickle.loads(pickle.dumps(transfer)))  # noqa: S301
+        await ended
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def _count(self, report: Report) -> None:
+        if isinstance(report, Ended):
+            self._ended.pop(report.number).set_result(None)
+        else:
+            file_servers.count(self._service.monitor, report)
+
+
 @asynccontextmanager
 async def open_gateway(
     folder: Path, storage: Storage, *, prefix: str = "/", openpai_compat: bool = False
@@ -100,10 +132,14 @@ async def open_gateway(
     )
     await service.start()
     context = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)
-    server = serve(make_app(context), sockets)
+    app = make_app(context)
+    # the file server is in this process, so that tests may look into it
+    files = FileServerHere(service, prefix, openpai_compat=openpai_compat)
+    server = serve(app, sockets, TransferHandover(context, app.settings[STREAMED], files))
     yield Gateway(service, context, server, url, folder)
     server.stop()
     await server.close_all_connections()
+    await files.close()
     await service.close()
 
 

@@ -1,0 +1,67 @@
+"""The file servers as the scheduler starts them: their option, their storage, who counts what they did."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from pai_scheduler.api.webhdfs.handlers import WebHdfsHandler
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.file_server.messages import Answered, Report, Sent, Settings
+from pai_scheduler.file_server.supervisor import FileServerProcesses
+from pai_scheduler.job.messages import msg
+from pai_scheduler.monitoring.monitor import Monitor
+
+_MOST = 1024
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what an administrator may say about them."""
+    parser.add_argument(
+        "--file-processes",
+        type=int,
+        metavar="N",
+        help="processes that carry the bytes of users' files, each of which fills one core at most (default: "
+        "one for each core, 4 at most)",
+    )
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what cannot be; StartError."""
+    if options.file_processes is not None and not 1 <= options.file_processes <= _MOST:
+        text = msg("{option} must be from {least} to {most}.", option="--file-processes", least=1, most=_MOST)
+        raise StartError(text)
+
+
+@asynccontextmanager
+async def open_file_servers(
+    options: argparse.Namespace, folder: Path, account: str, prefix: str, monitor: Monitor
+) -> AsyncIterator[FileServerProcesses]:
+    """Run them until the end. `folder`: the storage where none is named; `account`: who we are to an HDFS."""
+    settings = Settings(
+        options.storage,
+        str(folder),
+        account,
+        options.storage_kerberos,
+        prefix,
+        options.openpai_compat,
+        log_level=options.log_level,
+        log_format=options.log_format,
+    )
+    servers = FileServerProcesses(settings, lambda report: count(monitor, report), options.file_processes)
+    servers.start()
+    try:
+        yield servers
+    finally:
+        await servers.close()
+
+
+def count(monitor: Monitor, report: Report) -> None:
+    """Count what was done as if it had been done here."""
+    handler = WebHdfsHandler.__name__
+    if isinstance(report, Sent):
+        monitor.sent(handler, report.size)
+    elif isinstance(report, Answered):
+        monitor.answered(handler, report.status, report.seconds)

@@ -1,0 +1,139 @@
+"""What file transfers cost everybody else: `python -m tests.benchmarks.file_load --seconds 10`.
+
+Clients (curl) fetch and send files through the scheduler as fast as they can, while another one asks the API
+something small, again and again. The same is done with the machine idle, and while as many clients fetch the
+same file from a server that has nothing to do with the scheduler (Python's own), turn and turn about in one
+run: what is left of the difference is what the files cost the scheduler's loop. What it prints is for people
+to compare, between two states of the code on one machine; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.benchmarks.transfer import make_file
+from tests.testbed.ports import free_port
+from tests.testbed.scheduler import RunningScheduler
+
+_PAUSE = 0.01
+_CURL = ("curl", "-sS", "--fail-with-body", "-L", "-o", "/dev/null", "--noproxy", "*")
+_ALICE = ("-H", "Authorization: Bearer token-of-alice")
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10, help="how long each is measured (%(default)s)")
+    parser.add_argument("--clients", type=int, default=4, help="that transfer at once (%(default)s)")
+    parser.add_argument("--mb", type=int, default=256, help="the size of the file (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=2, help="how often each is measured (%(default)s)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="pai-file-load-") as folder:
+        file = Path(folder, "file")
+        make_file(file, options.mb * 2**20)
+        running = RunningScheduler(Path(folder))
+        try:
+            running.put("/alice/file").unlink()
+            subprocess.run(_send(running, file, "file"), check=True)
+            headers = {"Authorization": "Bearer token-of-bob"}
+            with (
+                _plain_server(Path(folder)) as plain,
+                httpx.Client(headers=headers, trust_env=False, timeout=60) as bob,
+            ):
+                for _ in range(options.rounds):
+                    _round(running, file, plain, bob, options)
+        finally:
+            running.close()
+
+
+def _round(
+    running: RunningScheduler, file: Path, plain: str, bob: httpx.Client, options: argparse.Namespace
+) -> None:
+    address = f"{running.url}/webhdfs/v1/alice/file?op=OPEN&data=true"
+    ways: dict[str, Callable[[int], tuple[str, ...]] | None] = {
+        "nobody transfers": None,
+        "fetched from another server": lambda _: (*_CURL, f"{plain}/file"),
+        "fetched from the scheduler": lambda _: (*_CURL, *_ALICE, address),
+        "sent to the scheduler": lambda number: _send(running, file, f"sent-{number}"),
+    }
+    for name, command in ways.items():
+        waits: list[float] = []
+
+        def ask(waits: list[float] = waits) -> None:
+            begin = time.perf_counter()
+            bob.get(f"{running.url}/api/v1/jobs").raise_for_status()
+            waits.append(time.perf_counter() - begin)
+
+        done = _work(command, options.clients, options.seconds, ask)
+        waits.sort()
+        print(
+            f"{name:28} {done * options.mb / options.seconds:7.0f} MiB/s   other calls: "
+            f"median {_ms(waits, 0.5)}, 99 % within {_ms(waits, 0.99)}, longest {_ms(waits, 1)}",
+            flush=True,
+        )
+
+
+def _work(
+    command: Callable[[int], tuple[str, ...]] | None, clients: int, seconds: float, ask: Callable[[], None]
+) -> int:
+    """Ask as long as clients work; return how many files they have transferred."""
+    end = time.monotonic() + seconds
+    done = [0] * clients
+
+    def work(number: int) -> None:
+        while command is not None and time.monotonic() < end:
+            subprocess.run(command(number), check=True)
+            done[number] += 1
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(clients)]
+    for worker in workers:
+        worker.start()
+    while time.monotonic() < end:
+        ask()
+        time.sleep(_PAUSE)
+    for worker in workers:
+        worker.join()
+    return sum(done)
+
+
+def _send(running: RunningScheduler, file: Path, name: str) -> tuple[str, ...]:
+    address = f"{running.url}/webhdfs/v1/alice/{name}?op=CREATE&data=true&overwrite=true"
+    return (*_CURL, *_ALICE, "-T", str(file), address)
+
+
+@contextmanager
+def _plain_server(folder: Path) -> Iterator[str]:
+    port = free_port()
+    options = ("--bind", "127.0.0.1", "--directory", str(folder), str(port))
+    server = subprocess.Popen(
+        (sys.executable, "-m", "http.server", *options), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        for _ in range(100):
+            try:
+                httpx.head(f"http://127.0.0.1:{port}/", trust_env=False)
+                break
+            except httpx.TransportError:
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def _ms(waits: list[float], share: float) -> str:
+    return f"{1000 * waits[min(len(waits) - 1, int(share * len(waits)))]:.1f} ms"
+
+
+if __name__ == "__main__":
+    main()
