@@ -27,7 +27,7 @@ class PublicKeysHandler(ApiHandler):
     )
     async def get(self, user: str) -> None:
         """List one's own; admins anybody's."""
-        keys = await self.service.ssh_authorization.public_keys(self.principal, user)
+        keys = await self.service.ssh_authorization.public_keys.list(self.principal, user)
         self.answer([_info(key, added) for key, added in keys])
 
     @operation(
@@ -49,7 +49,7 @@ class PublicKeysHandler(ApiHandler):
         if not isinstance(line, str):
             message = msg("{key} is missing.", key="key")
             raise invalid_parameters(message, [SpecError("$.key", message)])
-        key, added = await self.service.ssh_authorization.add_public_key(self.principal, user, line)
+        key, added = await self.service.ssh_authorization.public_keys.add(self.principal, user, line)
         self.answer(_info(key, added), 201)
 
 
@@ -69,7 +69,7 @@ class PublicKeyHandler(ApiHandler):
     )
     async def delete(self, user: str, fingerprint: str) -> None:
         """Forget it."""
-        await self.service.ssh_authorization.remove_public_key(self.principal, user, fingerprint)
+        await self.service.ssh_authorization.public_keys.remove(self.principal, user, fingerprint)
         self.set_status(204)
         self.finish()
 

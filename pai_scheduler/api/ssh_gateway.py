@@ -10,7 +10,8 @@ from pai_scheduler.job.messages import choose_locale, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.ssh.authorization.authorization import HeldLogin, SshAuthorization
+from pai_scheduler.ssh.authorization.authentication import HeldLogin
+from pai_scheduler.ssh.authorization.authorization import SshAuthorization
 from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, StillAnswer, TaskTarget
 
 from .auth import bearer_token, unauthorized
@@ -53,7 +54,9 @@ class LoginHandler(GatewayHandler):
         """Return who logs in."""
         body = self.read_fields("login", "method", "credential", "peer")
         users = self.context.authenticator
-        found = await self.ssh_authorization.login(users, body["login"], body["method"], body["credential"])
+        found = await self.ssh_authorization.authentication.login(
+            users, body["login"], body["method"], body["credential"]
+        )
         if found is None:
             # (without the challenge that says that the gateway itself is not known)
             self.answer(self.error_body(unauthorized(msg("Nobody is let in with this."))), 401)
@@ -128,7 +131,9 @@ class StillHandler(GatewayHandler):
             if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
                 raise _missing("held")
             held.append(HeldLogin(*(each[name] for name in names)))
-        answer: StillAnswer = {"gone": await self.ssh_authorization.revoked(self.context.authenticator, held)}
+        answer: StillAnswer = {
+            "gone": await self.ssh_authorization.authentication.revoked(self.context.authenticator, held)
+        }
         self.answer(answer)
 
 
