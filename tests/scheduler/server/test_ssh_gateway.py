@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,10 @@ def test_a_port_that_was_asked_for_and_is_taken_keeps_it_from_starting(
 
 def test_a_scheduler_that_is_told_to_end_leaves_no_gateway_behind(tmp_path: Path) -> None:
     running = RunningScheduler(tmp_path, "--ssh-processes", "1", ssh=True)
-    (gateway,) = children(running.process.pid)
+    # it is ready a moment before the gateway has its process
+    while not (gateways := children(running.process.pid)):
+        time.sleep(0.05)
+    (gateway,) = gateways
     running.process.send_signal(signal.SIGTERM)
     running.process.wait(30)
     assert select.select([gateway], [], [], 30)[0], "the gateway is still there"
