@@ -134,7 +134,7 @@ class TokenHandler(ApiHandler):
 
 class _ShowingHandler(ApiHandler):
     def show(self, user: Principal) -> None:
-        self.answer(self.presenter.user(user, self.service.clusters_open_to(user)))
+        self.answer(self.presenter.user(user, self.service.virtual_clusters.open_to(user)))
 
 
 class MeHandler(_ShowingHandler):

@@ -12,8 +12,9 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.security.throttle import GuessThrottle
-from pai_scheduler.service.service import Principal, Service
+from pai_scheduler.service.service import Service
 
 from .answering import AnsweringHandler
 from .auth import Authenticator, MonitoringToken, bearer_token, unauthorized

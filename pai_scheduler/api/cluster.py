@@ -16,7 +16,7 @@ from pai_scheduler.rest.models import (
     VirtualClusterShare,
     VirtualClusterSwitch,
 )
-from pai_scheduler.service.service import WantedShare
+from pai_scheduler.service.virtual_clusters import WantedShare
 
 from .base_handlers import ApiHandler, Route, routes
 from .body import read_object
@@ -58,7 +58,10 @@ class VirtualClustersHandler(ApiHandler):
     async def get(self) -> None:
         """List, by name."""
         self.answer(
-            {use.name: self.presenter.virtual_cluster(use) for use in await self.service.virtual_clusters()}
+            {
+                use.name: self.presenter.virtual_cluster(use)
+                for use in await self.service.virtual_clusters.uses()
+            }
         )
 
 
@@ -77,7 +80,7 @@ class VirtualClusterHandler(ApiHandler):
     )
     async def get(self, name: str) -> None:
         """Show."""
-        uses = {use.name: use for use in await self.service.virtual_clusters()}
+        uses = {use.name: use for use in await self.service.virtual_clusters.uses()}
         if name not in uses:
             raise no_virtual_cluster(name, sorted(uses))
         self.answer(self.presenter.virtual_cluster(uses[name]))
@@ -121,7 +124,7 @@ class VirtualClusterHandler(ApiHandler):
         )
         if wanted.max_capacity is not None and wanted.max_capacity < wanted.capacity:
             raise _wrong("$.vcMaxCapacity", msg("vcMaxCapacity must not be below vcCapacity."))
-        new = await self.service.set_virtual_cluster(self.principal, name, wanted)
+        new = await self.service.virtual_clusters.set(self.principal, name, wanted)
         done = "create" if new else "update"
         self.answer({"message": f"{done} vc: {name} to capacity: {wanted.capacity:g} successfully"}, 201)
 
@@ -144,7 +147,7 @@ class VirtualClusterHandler(ApiHandler):
     )
     async def delete(self, name: str) -> None:
         """Delete it."""
-        await self.service.delete_virtual_cluster(self.principal, name)
+        await self.service.virtual_clusters.delete(self.principal, name)
         self.answer({"message": f"Remove vc: {name} successfully"}, 201)
 
 
@@ -167,7 +170,7 @@ class VirtualClusterStatusHandler(ApiHandler):
         status = read_object(self.request).get("vcStatus")
         if status not in ("running", "stopped"):
             raise _wrong("$.vcStatus", msg("vcStatus must be running or stopped."))
-        await self.service.stop_virtual_cluster(self.principal, name, status == "stopped")
+        await self.service.virtual_clusters.set_stopped(self.principal, name, status == "stopped")
         done = "stop" if status == "stopped" else "active"
         self.answer({"message": f"{done} vc {name} successfully"}, 201)
 

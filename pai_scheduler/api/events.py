@@ -10,7 +10,7 @@ from pai_scheduler.core.model import SubState
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import invalid_parameters
 from pai_scheduler.rest.models import JobEvent
-from pai_scheduler.service.service import Story
+from pai_scheduler.store.records import StoredJobEvent
 
 from .base_handlers import Route, bad_query, routes
 from .listing import ListHandler, stored
@@ -76,10 +76,12 @@ class EventsHandler(StreamHandler, ListHandler):
             await self._follow(user, name, after)
             return
 
-        async def read(after: int | None, count: int) -> list[Story]:
-            return await self.service.story(self.principal, user, name, after=after or 0, limit=count)
+        async def read(after: int | None, count: int) -> list[StoredJobEvent]:
+            return await self.service.job_events.read(
+                self.principal, user, name, after=after or 0, limit=count
+            )
 
-        def present(story: Story) -> tuple[int, JobEvent]:
+        def present(story: StoredJobEvent) -> tuple[int, JobEvent]:
             return story.id, self.presenter.event(story, with_job=name is None)
 
         await self.answer_list(PageRequest(page.limit, after), stored(read, present))
@@ -87,12 +89,12 @@ class EventsHandler(StreamHandler, ListHandler):
     async def _follow(self, user: str | None, name: str | None, after: int) -> None:
         # refusals come before the first byte
         if user is not None and name is not None:
-            job = await self.service.job(self.principal, user, name)
+            job = await self.service.jobs.get(self.principal, user, name)
             over = job.sub_state is SubState.ENDED
             if (
                 over
                 and after
-                and not await self.service.story(self.principal, user, name, after=after, limit=1)
+                and not await self.service.job_events.read(self.principal, user, name, after=after, limit=1)
             ):
                 # A browser that comes back for more is told that there is none, or it would ask for ever.
                 self.set_status(204)
@@ -102,14 +104,16 @@ class EventsHandler(StreamHandler, ListHandler):
             self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
             self.set_header("X-Accel-Buffering", "no")
             await self.send("retry: 1000\n\n")
-            async for story in self._with_heartbeats(self.service.follow(self.principal, user, name, after)):
+            async for story in self._with_heartbeats(
+                self.service.job_events.follow(self.principal, user, name, after)
+            ):
                 event = self.presenter.event(story, with_job=name is None)
                 await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
 
-    async def _with_heartbeats(self, stories: AsyncIterator[Story]) -> AsyncIterator[Story]:
+    async def _with_heartbeats(self, stories: AsyncIterator[StoredJobEvent]) -> AsyncIterator[StoredJobEvent]:
         """Return the stories until the reader leaves; write a comment when nothing happened for a while."""
         gone = asyncio.create_task(self.gone.wait())
-        upcoming: asyncio.Task[Story] | None = None
+        upcoming: asyncio.Task[StoredJobEvent] | None = None
         try:
             while not self.gone.is_set():
                 if upcoming is None:
@@ -139,7 +143,7 @@ class EventsHandler(StreamHandler, ListHandler):
         return int(text)
 
 
-async def _next(stories: AsyncIterator[Story]) -> Story:
+async def _next(stories: AsyncIterator[StoredJobEvent]) -> StoredJobEvent:
     return await anext(stories)
 
 

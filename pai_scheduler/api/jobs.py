@@ -21,7 +21,7 @@ from pai_scheduler.rest.models import (
     JobSummary,
     Validation,
 )
-from pai_scheduler.service.service import JobPosition
+from pai_scheduler.store.records import JobPosition
 
 from .base_handlers import ApiHandler, Route, routes
 from .body import read_body, read_object
@@ -76,7 +76,7 @@ _SUBMISSION: Mapping[str, Any] = {
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
-        accepted = await self.service.submit(self.principal, owner, config)
+        accepted = await self.service.jobs.submit(self.principal, owner, config)
         name = accepted.name
         for warning in [*warnings(config), *accepted.warnings]:
             self.add_header("X-Warning", _in_header(str(warning)))
@@ -97,11 +97,11 @@ class _ListingHandler(_SubmitHandler, ListHandler):
         """List, newest first."""
 
         async def read(after: JobPosition | None, count: int) -> list[Job]:
-            return await self.service.jobs(self.principal, owner, after=after, limit=count)
+            return await self.service.jobs.page(self.principal, owner, after=after, limit=count)
 
         def present(job: Job) -> tuple[JobPosition, JobSummary]:
             position = JobPosition(job.created, job.id)
-            return position, self.presenter.summary(job, self.service.queue_place(job))
+            return position, self.presenter.summary(job, self.service.queues.place(job))
 
         await self.answer_list(asked_page(self, _position), stored(read, present))
 
@@ -169,8 +169,8 @@ class JobHandler(_SubmitHandler):
     )
     async def get(self, user: str, name: str) -> None:
         """Show."""
-        job = await self.service.job(self.principal, user, name)
-        reason, place = self.service.waiting_reason(job), self.service.queue_place(job)
+        job = await self.service.jobs.get(self.principal, user, name)
+        reason, place = self.service.queues.waiting_reason(job), self.service.queues.place(job)
         self.answer(self.presenter.detail(job, reason, place))
 
     @operation(
@@ -200,7 +200,7 @@ class JobHandler(_SubmitHandler):
     )
     async def delete(self, user: str, name: str) -> None:
         """Forget a job and its logs."""
-        await self.service.delete_job(self.principal, user, name)
+        await self.service.jobs.delete(self.principal, user, name)
         self.answer({"message": f"deleted job {name} successfully"}, 202)
 
 
@@ -221,7 +221,7 @@ class ConfigHandler(ApiHandler):
     async def get(self, user: str, name: str) -> None:
         """Return it as JSON, or as YAML where the caller prefers that."""
         try:
-            config = await self.service.config(self.principal, user, name)
+            config = await self.service.jobs.config(self.principal, user, name)
         except RequestError as refusal:
             if refusal.code == "NoJobError":
                 raise RequestError(404, "NoJobConfigError", refusal.message) from None
@@ -251,9 +251,9 @@ class ExecutionTypeHandler(ApiHandler):
         """Stop; what has ended cannot be started again under its name."""
         value = read_object(self.request).get("value")
         if value == "STOP":
-            await self.service.stop_job(self.principal, user, name)
+            await self.service.jobs.stop(self.principal, user, name)
         elif value == "START":
-            job = await self.service.job(self.principal, user, name)
+            job = await self.service.jobs.get(self.principal, user, name)
             if job.is_decided:
                 raise conflict(
                     msg("Job {name} has ended. To run it again, submit it under another name.", name=name)
@@ -281,8 +281,8 @@ class AttemptsHandler(ApiHandler):
     )
     async def get(self, user: str, name: str) -> None:
         """List."""
-        job = await self.service.job(self.principal, user, name)
-        attempts = await self.service.attempts(self.principal, user, name)
+        job = await self.service.jobs.get(self.principal, user, name)
+        attempts = await self.service.jobs.attempts(self.principal, user, name)
         self.answer([self.presenter.attempt(job, attempt) for attempt in attempts])
 
 
@@ -300,7 +300,7 @@ class ValidateHandler(ApiHandler):
     )
     async def post(self) -> None:
         """Check."""
-        forecast = await self.service.validate(self.principal, read_body(self.request))
+        forecast = await self.service.jobs.validate(self.principal, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
 
 

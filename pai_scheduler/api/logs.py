@@ -107,10 +107,10 @@ class LogHandler(StreamHandler):
         attempt, follow = self.query_int("attempt", least=0), self.query_flag("follow")
         timestamps = self.query_flag("timestamps")
         # the same attempt throughout, also when another one begins meanwhile
-        task = await self.service.find_task(self.principal, user, name, role, int(index), attempt)
-        log = self.service.task_log(task)
-        if await self.service.log_expired(task, log):
-            raise log_removed(self.service.log_keeping.keep_days)
+        task = await self.service.tasks.find(self.principal, user, name, role, int(index), attempt)
+        log = self.service.tasks.log(task)
+        if await self.service.tasks.is_log_expired(task, log):
+            raise log_removed(self.service.tasks.log_keeping.keep_days)
         with self.counted() if follow else nullcontext():
             size = await asyncio.to_thread(log.size, stream)
             start = max(0, size + offset) if offset < 0 else offset if follow else min(offset, size)
@@ -139,7 +139,7 @@ class LogHandler(StreamHandler):
             "[{size:,} bytes were left out here: a log longer than {most:,} MB keeps its beginning and its "
             "newest part]",
             size=len(gap),
-            most=self.service.log_keeping.max_mb_per_task,
+            most=self.service.tasks.log_keeping.max_mb_per_task,
         )
         reading.gap, reading.notice = gap, self.in_words(text).encode() + b"\n"
         if reading.position < gap.start:
@@ -162,7 +162,7 @@ class LogHandler(StreamHandler):
             if last_look or (reading.end is not None and reading.position >= reading.end):
                 return
             # what was written before its end is read once more, after it is known to have ended
-            last_look = self.service.task_ended(task)
+            last_look = self.service.tasks.has_ended(task)
             sent = reading.position > before
             if not last_look and not sent:
                 await self.pause(poll)

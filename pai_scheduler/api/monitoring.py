@@ -37,7 +37,7 @@ class ReadyHandler(_WatchedHandler):
 
     async def get(self) -> None:
         """Show."""
-        readiness = await self.service.readiness()
+        readiness = await self.service.health.look()
         reasons = [self.in_words(reason) for reason in readiness.reasons]
         status = 200 if readiness.status is Status.READY else 503
         self.answer({"status": readiness.status.value, "reasons": reasons}, status)
@@ -77,8 +77,8 @@ class TaskMetricsHandler(ApiHandler):
     async def get(self, user: str, name: str, role: str, index: str) -> None:
         """Show; `after` (ms since the epoch) leaves out what was asked for before."""
         attempt, after = self.query_int("attempt", least=0), self.query_int("after", 0, least=0)
-        task = await self.service.find_task(self.principal, user, name, role, int(index), attempt)
-        self.answer(_usage(await self.service.usage(task, after or 0)))
+        task = await self.service.tasks.find(self.principal, user, name, role, int(index), attempt)
+        self.answer(_usage(await self.service.tasks.usage(task, after or 0)))
 
 
 def _usage(recording: Recording) -> Mapping[str, Any]:

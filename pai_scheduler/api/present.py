@@ -9,19 +9,13 @@ from typing import Literal, cast
 from urllib.parse import quote
 
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
+from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest import models
-from pai_scheduler.service.service import (
-    Forecast,
-    Limits,
-    NodeUse,
-    Principal,
-    QueuedJob,
-    Story,
-    VirtualClusterUse,
-)
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.records import StoredJobEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +70,7 @@ class Presenter:
             "taskRoles": self._task_roles(job, attempt, with_node=True),
         }
 
-    def event(self, story: Story, *, with_job: bool) -> models.JobEvent:
+    def event(self, story: StoredJobEvent, *, with_job: bool) -> models.JobEvent:
         """Return an entry of a story; `with_job`: say whose it is."""
         entry = story.entry
         event: models.JobEvent = {

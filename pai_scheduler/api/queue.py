@@ -10,11 +10,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from pai_scheduler.cluster.queue import QueuePosition
+from pai_scheduler.core.queries import QueuedJob
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import conflict, invalid_parameters
 from pai_scheduler.rest.models import LAST_PLACE, Done, QueueEntry, Reordering
-from pai_scheduler.service.service import QueuedJob, QueuePosition
 
 from .answering import to_json
 from .base_handlers import ApiHandler, HandlerContext, Route, routes
@@ -74,7 +75,7 @@ class QueueHandler(ListHandler):
     )
     async def get(self) -> None:
         """List, first come first: so many of each virtual cluster, or all."""
-        names = self.service.queues(self.query_text("virtualCluster") or None)
+        names = self.service.queues.names(self.query_text("virtualCluster") or None)
         page = asked_page(self, _positions)
         own = self.query_flag("own")
         self.set_header("Content-Type", "application/json; charset=UTF-8")
@@ -115,7 +116,7 @@ class QueueHandler(ListHandler):
     ) -> AsyncIterator[Slice[QueuePosition]]:
         while limit is None or limit > 0:
             wanted = SLICE if limit is None else min(SLICE, limit)
-            part = self.service.queue(name, after=after, limit=wanted)
+            part = self.service.queues.waiting(name, after=after, limit=wanted)
             yield [await self._present(queued) for queued in part]
             if len(part) < wanted:
                 return
@@ -126,9 +127,9 @@ class QueueHandler(ListHandler):
     async def _own(self, name: str, after: QueuePosition, limit: int) -> bytes:
         """Return the caller's own jobs after a position."""
         entries = []
-        positions = await self.service.own_queue(self.principal, name, after, limit)
+        positions = await self.service.queues.own(self.principal, name, after, limit)
         for number, position in enumerate(positions, 1):
-            if queued := self.service.queued(position):
+            if queued := self.service.queues.at(position):
                 entries.append(to_json((await self._present(queued))[1]))
             if number % SLICE == 0:
                 await asyncio.sleep(0)
@@ -138,7 +139,7 @@ class QueueHandler(ListHandler):
         reason = None
         if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
-            reason = self.service.waiting_reason(queued.job)
+            reason = self.service.queues.waiting_reason(queued.job)
             await asyncio.sleep(0)
         return queued.position, self.presenter.queue_entry(queued, self.principal, reason)
 
@@ -169,12 +170,12 @@ class JobQueueHandler(ApiHandler):
         if priority is None and place is None:
             message = msg("Say which priority (0–100) or which place (from 1) the job shall have.")
             raise invalid_parameters(message, [SpecError("$", message)])
-        job = await self.service.job(self.principal, user, name)
+        job = await self.service.jobs.get(self.principal, user, name)
         if job.state.ended:
             raise conflict(msg("Job {name} has ended, so it has no place in a queue.", name=name))
         if job.is_decided:
             raise conflict(msg("Job {name} is ending, so it has no place in a queue.", name=name))
-        if place is not None and self.service.queue_place(job) is None:
+        if place is not None and self.service.queues.place(job) is None:
             raise conflict(
                 msg(
                     "Job {name} is not waiting for resources, so it has no place in a queue. "
@@ -182,7 +183,7 @@ class JobQueueHandler(ApiHandler):
                     name=name,
                 )
             )
-        await self.service.reorder(self.principal, user, name, priority=priority, place=place)
+        await self.service.jobs.reorder(self.principal, user, name, priority=priority, place=place)
         self.answer({"message": f"move job {name} successfully"}, 202)
 
 

@@ -47,7 +47,7 @@ class SshHandler(ApiHandler):
     async def get(self, user: str, name: str) -> None:
         """List the running tasks, or the one that `task` names; refused where none of them runs."""
         ssh_authorization = self.service.ssh_authorization
-        job = await self.service.job(
+        job = await self.service.jobs.get(
             self.principal, user, ssh_authorization.job_name(self.principal, user, name)
         )
         task = self.query_text("task")
@@ -143,7 +143,7 @@ class SshKeyHandler(ApiHandler):
             message = msg("There is no format {form}, only {forms}.", form=form, forms=", ".join(_FORMS))
             raise invalid_parameters(message, [SpecError("format", message)])
         name = self.service.ssh_authorization.job_name(self.principal, user, name)
-        job = await self.service.job(self.principal, user, name)
+        job = await self.service.jobs.get(self.principal, user, name)
         if job.state.ended:
             raise _no_ssh(msg("Job {name} has ended: its key opens nothing any more.", name=name))
         file = key_name(job.user, job.name)
@@ -153,7 +153,7 @@ class SshKeyHandler(ApiHandler):
 
     async def _is_link(self, user: str, name: str, expires: str, signature: str) -> bool:
         try:
-            job = await self.service.job(_WHOEVER, user, name)
+            job = await self.service.jobs.get(_WHOEVER, user, name)
         except RequestError as error:
             if error.status >= 500:
                 raise

@@ -60,8 +60,8 @@ class _Flight:
 class Launcher:
     """Runs each instruction as a task of its own, so that a slow image pull delays nobody else.
 
-    `inputs` fetches what jobs name in the storage (None: there is none), `default_fs_uri` tells by which URI
-    tasks know it. `keys` are those with which tasks are logged into (None: they are not). `report` takes the
+    `inputs` fetches what jobs name in the storage; None: there is none, and tasks get `default_fs_uri` as its
+    URI. `keys` are those with which tasks are logged into (None: they are not). `report` takes the
     events that follow; `now` gives ms since the epoch.
     """
 
@@ -69,7 +69,7 @@ class Launcher:
         self,
         engine: Engine,
         inputs: JobInputs | None,
-        default_fs_uri: Callable[[], str],
+        default_fs_uri: str,
         report: Callable[[Event], None],
         now: Callable[[], int],
         keys: JobKeys | None = None,
@@ -217,7 +217,7 @@ class Launcher:
         hosts = {ref.hostname: address for ref, address in addresses.items()}
         shared = gang_environment(job.spec, keyed, ports)
         told = job.spec if self._inputs is None else self._inputs.told(job.spec)
-        default_fs_uri = self._default_fs_uri()
+        default_fs_uri = self._default_fs_uri if self._inputs is None else self._inputs.default_fs_uri
         storage_files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
         files = {**storage_files, **self._ssh_files(gang, addresses)}
 

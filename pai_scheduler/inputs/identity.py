@@ -42,7 +42,7 @@ class JobIdentities:
 
     async def start(self, *uris: str) -> None:
         """Make the storage ready, known by these URIs too; the first is `PAI_DEFAULT_FS_URI`."""
-        self.files = Files(self._storage, StorageNames([*uris, self._storage.root_uri]))
+        self.files.names = StorageNames([*uris, self._storage.root_uri])
         await self.files.start()
 
     async def close(self) -> None:

@@ -88,6 +88,11 @@ class JobInputs:
         await self._code.keep_only(jobs)
         await self._data.keep_only(jobs)
 
+    @property
+    def default_fs_uri(self) -> str:
+        """Return the URI by which tasks know the storage."""
+        return self._files.names.default
+
     def keeps(self, job_id: str) -> bool:
         """Return whether something was fetched for a job."""
         return self._code.keeps(job_id) or self._data.keeps(job_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Node
@@ -19,21 +20,35 @@ from .recorder import Recorder
 from .tally import Tally
 
 
+class HasVirtualClusters(Protocol):
+    """The virtual clusters by name, as they are now."""
+
+    @property
+    def virtual_clusters(self) -> Mapping[str, VirtualCluster]: ...  # noqa: D102
+
+
+class CountsFailures(Protocol):
+    """How often the database took no write."""
+
+    @property
+    def failures(self) -> int: ...  # noqa: D102
+
+
 class Meters:
-    """Told what becomes durable; `failures` gives the engine's failed calls by call, and the database's."""
+    """Told what becomes durable; `engine_errors` counts the failed calls by call, `writer` the database's."""
 
     def __init__(
         self,
         engine: Engine,
-        virtual_clusters: Callable[[], Iterable[VirtualCluster]],
-        failures: Callable[[], tuple[Mapping[str, int], int]],
+        cluster: HasVirtualClusters,
+        engine_errors: Mapping[str, int],
+        writer: CountsFailures,
     ) -> None:
-        self.monitor = Monitor(engine.name, [cluster.name for cluster in virtual_clusters()])
+        self.monitor = Monitor(engine.name, list(cluster.virtual_clusters))
         self.recorder = Recorder(engine, self._not_measured)
         self._tally = Tally()
         self._nodes: dict[str, Node] = {}
-        self._virtual_clusters = virtual_clusters
-        self._failures = failures
+        self._cluster, self._engine_errors, self._writer = cluster, engine_errors, writer
         self._unmeasured = 0
         self.monitor.watch(Present(self._facts))
 
@@ -76,12 +91,11 @@ class Meters:
         self._unmeasured += 1
 
     def _facts(self) -> Facts:
-        engine_errors, store_errors = self._failures()
         return Facts(
             tuple(self._nodes.values()),
-            self._virtual_clusters(),
+            self._cluster.virtual_clusters.values(),
             self._tally,
             self.recorder.latest,
-            {**engine_errors, "usage": self._unmeasured},
-            store_errors,
+            {**self._engine_errors, "usage": self._unmeasured},
+            self._writer.failures,
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pai_scheduler.cluster.definition import Definition
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.queries import Forecast, forecast, limit_errors
+from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.inputs.permissions import find_refused
@@ -29,8 +29,11 @@ from pai_scheduler.rest.errors import (
     too_many_jobs,
 )
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.storage.names import StorageNames
+from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store
+
+from .current_cluster import CurrentCluster
+from .disk_room import DiskRoom
 
 _FEW_ROLES = 8
 #: characters of a user's name, as in JupyterHub's own database
@@ -48,10 +51,8 @@ class Accepted:
 class Admission:
     """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
 
-    `definition` gives the limits and the virtual clusters as they are, `is_leaving` tells which of them is
-    being deleted, `refuses_image` why no task may have an image, `clock` gives ms since the epoch. `shortage`
-    says why there is no room for any more, `names` under which URIs the storage is known (None: there is
-    none).
+    `room` says why there is no room for any more (None: nobody looks), `files` are those that jobs may name
+    (None: there are none), `clock` gives ms since the epoch.
     """
 
     def __init__(
@@ -59,22 +60,15 @@ class Admission:
         store: Store,
         reader: Reader,
         writer: Writer,
-        definition: Callable[[], Definition],
-        is_leaving: Callable[[str], bool],
-        refuses_image: Callable[[str], Awaitable[Message | None]],
+        cluster: CurrentCluster,
+        engine: Engine,
+        room: DiskRoom | None,
+        files: Files | None,
         clock: Callable[[], int],
-        shortage: Callable[[], Message | None],
-        names: Callable[[], StorageNames | None],
     ) -> None:
-        self._store = store
-        self._reader = reader
-        self._writer = writer
-        self._definition = definition
-        self._is_leaving = is_leaving
-        self._refuses_image = refuses_image
+        self._store, self._reader, self._writer = store, reader, writer
+        self._cluster, self._engine, self._room, self._files = cluster, engine, room, files
         self._now = clock
-        self._shortage = shortage
-        self._names = names
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         self._last_order = 0
@@ -102,7 +96,7 @@ class Admission:
         errors = await self._errors(spec)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
-        if (shortage := self._shortage()) is not None:
+        if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
@@ -127,14 +121,15 @@ class Admission:
         return forecast(self._writer.core, principal.name, spec)
 
     def _refused_files(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
-        names = self._names()
+        if self._files is None:
+            return []
         # a job has its user's rights, never an administrator's
-        return [] if names is None else list(find_refused(spec, replace(principal, admin=False), names))
+        return list(find_refused(spec, replace(principal, admin=False), self._files.names))
 
     async def _errors(self, spec: JobSpec) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""
         errors = list(limit_errors(self._writer.core, spec))
-        if refusal := await self._refuses_image(spec.image):
+        if refusal := await self._engine.refuses_image(spec.image):
             errors.append(SpecError("$.image", refusal))
         return errors
 
@@ -159,13 +154,13 @@ class Admission:
         try:
             if await self._reader.read(self._store.job, owner, spec.name) is not None:
                 raise taken
-            definition = self._definition()
-            known = definition.virtual_clusters
-            if spec.virtual_cluster not in known or self._is_leaving(spec.virtual_cluster):
+            known = self._cluster.virtual_clusters
+            if spec.virtual_cluster not in known or spec.virtual_cluster == self._cluster.leaving:
                 # deleted since it was found
                 raise no_virtual_cluster(spec.virtual_cluster, sorted(known))
-            if self._jobs_of(owner) > definition.jobs_per_user:
-                raise too_many_jobs(owner, definition.jobs_per_user)
+            most = self._cluster.definition.jobs_per_user
+            if self._jobs_of(owner) > most:
+                raise too_many_jobs(owner, most)
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
             await self._writer.request(event, config)
@@ -173,7 +168,7 @@ class Admission:
             del self._under_way[key]
 
     def _check_virtual_cluster(self, principal: Principal, name: str) -> None:
-        clusters = self._definition().virtual_clusters
+        clusters = self._cluster.virtual_clusters
         cluster = clusters.get(name)
         if cluster is None:
             raise no_virtual_cluster(name, sorted(clusters))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 from pai_scheduler.clock.clock import Clock
 from pai_scheduler.execution.writer import Writer
@@ -18,10 +17,10 @@ _LOOK_EVERY, _DRIFT_MS = 60.0, 500
 
 
 class Timekeeper:
-    """Keeps `clock` in the store. `idle` tells whether there is no job whose times it must not move."""
+    """Keeps `clock` in the store; it catches up where there is no job whose times that would move."""
 
-    def __init__(self, clock: Clock, store: Store, writer: Writer, idle: Callable[[], bool]) -> None:
-        self._clock, self._store, self._writer, self._idle = clock, store, writer, idle
+    def __init__(self, clock: Clock, store: Store, writer: Writer) -> None:
+        self._clock, self._store, self._writer = clock, store, writer
         self._kept = clock.mark()
         self._task: asyncio.Task[None] | None = None
 
@@ -42,7 +41,7 @@ class Timekeeper:
 
     async def look(self) -> None:
         """Write down where the clock is, unless that is known."""
-        if self._idle():
+        if not self._writer.core.jobs:
             self._clock.catch_up()
         mark = self._clock.mark()
         if abs(mark.offset - self._kept.offset) < _DRIFT_MS:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pai_scheduler.engine.protocol import Engine
+from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ class DiskRoom:
     """Watches the disk that holds `folder`; `least_free_mb` of it are to stay free (0: it is not watched).
 
     Below that no job is taken; below half of it the task that has grown most since there was room is ended.
-    `keep_reserve` makes room in the database for what must be written all the same (RequestError: it cannot).
+    The `writer` keeps room in the database for what must be written all the same.
     """
 
     def __init__(
@@ -41,9 +43,10 @@ class DiskRoom:
         folder: Path,
         least_free_mb: int,
         engine: Engine,
-        keep_reserve: Callable[[int], Awaitable[None]],
+        store: Store,
+        writer: Writer,
     ) -> None:
-        self._folder, self._engine, self._keep_reserve = folder, engine, keep_reserve
+        self._folder, self._engine, self._store, self._writer = folder, engine, store, writer
         total = shutil.disk_usage(folder).total
         self.least_free = int(min(least_free_mb * _MB, total * _LARGEST_PART))
         #: what each task had when there was room
@@ -109,6 +112,6 @@ class DiskRoom:
 
     async def _reserve(self) -> None:
         try:
-            await self._keep_reserve(self.least_free)
+            await self._writer.keep(self._store.keep_reserve, self.least_free)
         except RequestError as error:
             _log.warning("the database keeps no room for a full disk: %s", error)

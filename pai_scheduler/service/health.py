@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.job.messages import Message, msg
@@ -32,41 +33,63 @@ class Readiness:
     reasons: tuple[Message, ...] = ()
 
 
-class Health:
-    """Looks when asked; `check_database` raises StoreError where the database does not take a write.
+class Database(Protocol):
+    """What is known of the database: what is damaged in it, and whether all of it was looked at."""
 
-    `shortage` says what is wrong with the disk, `tells` whether the engine still tells what happens, None
-    before it is asked to. `damage` names what is damaged in the database, `checked` says whether all of
-    it was looked at.
-    """
+    @property
+    def damage(self) -> str | None: ...  # noqa: D102
+
+    @property
+    def checked(self) -> bool: ...  # noqa: D102
+
+
+class Events(Protocol):
+    """Whether the engine still tells what happens; None before it is asked to."""
+
+    @property
+    def arrive(self) -> bool | None: ...  # noqa: D102
+
+
+class HasNodes(Protocol):
+    """The nodes as they are now."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...  # noqa: D102
+
+
+class Room(Protocol):
+    """What is wrong with the disk; None: nothing."""
+
+    def shortage(self) -> Message | None: ...  # noqa: D102
+
+
+class Health:
+    """Looks when asked; `check_database` raises StoreError where the database does not take a write."""
 
     def __init__(
         self,
         check_database: Callable[[], Awaitable[None]],
-        tells: Callable[[], bool | None],
-        nodes: Callable[[], Sequence[Node]],
-        shortage: Callable[[], Message | None] = lambda: None,
-        damage: Callable[[], str | None] = lambda: None,
-        checked: Callable[[], bool] = lambda: True,
+        database: Database,
+        events: Events,
+        cluster: HasNodes,
+        room: Room | None,
     ) -> None:
-        self._check_database = check_database
-        self._tells = tells
-        self._nodes = nodes
-        self._shortage = shortage
-        self._damage, self._checked = damage, checked
+        self._check_database, self._store = check_database, database
+        self._events, self._cluster, self._room = events, cluster, room
         self._probe: asyncio.Task[None] | None = None
         self._asked = 0.0
 
     async def look(self) -> Readiness:
         """Return whether requests can be served now."""
-        tells = self._tells()
+        tells = self._events.arrive
         if tells is None:
             return Readiness(Status.STARTING, (msg("The scheduler is starting."),))
-        reasons = [await self._database(), self._damaged(), self._shortage()]
+        shortage = self._room.shortage() if self._room is not None else None
+        reasons = [await self._database(), self._damaged(), shortage]
         if not tells:
             reasons.append(msg("The engine tells no more what happens. Start the scheduler again."))
-        unhealthy = [node.name for node in self._nodes() if not node.healthy]
-        if len(unhealthy) == len(self._nodes()):
+        unhealthy = [node.name for node in self._cluster.nodes if not node.healthy]
+        if len(unhealthy) == len(self._cluster.nodes):
             reasons.append(
                 msg("The engine does not answer: no node is healthy ({nodes}).", nodes=", ".join(unhealthy))
             )
@@ -76,10 +99,10 @@ class Health:
         note = msg(
             "The start had no time to look at the whole database for damage: pai-scheduler check does."
         )
-        return Readiness(Status.READY, () if self._checked() else (note,))
+        return Readiness(Status.READY, () if self._store.checked else (note,))
 
     def _damaged(self) -> Message | None:
-        damage = self._damage()
+        damage = self._store.damage
         if damage is None:
             return None
         return msg(

@@ -9,13 +9,14 @@ from collections.abc import AsyncIterator
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.security.principal import Principal
-from pai_scheduler.store.store import Store, StoredJobEvent
+from pai_scheduler.store.records import StoredJobEvent
+from pai_scheduler.store.store import Store
 
 _PAGE = 1000
 
 
 class JobEvents:
-    """Gives each caller the stories of the jobs that they may see, and knows who follows which."""
+    """Reads for each caller the events of the jobs that they may see, and knows who follows which."""
 
     def __init__(self, store: Store, reader: Reader) -> None:
         self._store = store
@@ -29,13 +30,13 @@ class JobEvents:
         return bool(self._followers)
 
     async def read(
-        self, principal: Principal, owner: str | None, name: str | None, after: int, limit: int
+        self, principal: Principal, owner: str | None, name: str | None, after: int = 0, limit: int = 10_000
     ) -> list[StoredJobEvent]:
-        """Return what happened to a job (or to all jobs the caller may see) after story id `after`."""
+        """Return what happened to a job (or to all jobs the caller may see) after event id `after`."""
         return await self._read(principal, await self._job_id(principal, owner, name), after, limit)
 
     async def follow(
-        self, principal: Principal, owner: str | None, name: str | None, after: int
+        self, principal: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[StoredJobEvent]:
         """Return the story from `after` on, and go on as it happens; of one job: until that job has ended."""
         job_id = await self._job_id(principal, owner, name)

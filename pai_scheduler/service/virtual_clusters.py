@@ -1,16 +1,24 @@
-"""What administrators do to the virtual clusters: durable before the answer, and one change at a time."""
+"""The virtual clusters: what there is of them, and what administrators change, one change at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.redistribution import DEFAULT, NotEnoughError, assign, difference, remove
-from pai_scheduler.core.events import Event, SharesChanged
+from pai_scheduler.core.events import SharesChanged
+from pai_scheduler.core.queries import VirtualClusterUse, virtual_cluster_uses
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError, conflicting_virtual_cluster, forbidden, no_virtual_cluster
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.store import Store
+
+from .admission import Admission
+from .current_cluster import CurrentCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,37 +31,40 @@ class WantedShare:
     groups: tuple[str, ...] | None = None
 
 
-class Administration:
-    """Changes virtual clusters.
+class VirtualClusters:
+    """Lists virtual clusters for everybody, changes them for administrators, durably before the answer.
 
-    `clusters` gives them as they are, `jobs_in` counts a cluster's jobs that have not ended, `request` makes
-    an event durable, `clock` gives ms since the epoch. Who may ask is the caller's business.
+    `clock` gives ms since the epoch.
     """
 
     def __init__(
         self,
-        clusters: Callable[[], Mapping[str, VirtualCluster]],
-        jobs_in: Callable[[str], int],
-        request: Callable[[Event], Awaitable[None]],
+        store: Store,
+        reader: Reader,
+        writer: Writer,
+        cluster: CurrentCluster,
+        admission: Admission,
         clock: Callable[[], int],
     ) -> None:
-        self._clusters = clusters
-        self._jobs_in = jobs_in
-        self._request = request
-        self._now = clock
+        self._store, self._reader, self._writer = store, reader, writer
+        self._cluster, self._admission, self._now = cluster, admission, clock
         self._one_at_a_time = asyncio.Lock()
-        #: a cluster that is about to be gone takes no more jobs
-        self._leaving: str | None = None
 
-    def is_leaving(self, name: str) -> bool:
-        """Return whether a virtual cluster is being deleted."""
-        return name == self._leaving
+    async def uses(self) -> list[VirtualClusterUse]:
+        """List the virtual clusters, and what is taken of them."""
+        counts = await self._reader.read(self._store.count_by_virtual_cluster)
+        return virtual_cluster_uses(self._writer.core, self._cluster.virtual_clusters.values(), counts)
 
-    async def set(self, name: str, wanted: WantedShare) -> bool:
+    def open_to(self, user: Principal) -> list[str]:
+        """Name the virtual clusters that a user may use, stopped ones too."""
+        return [cluster.name for cluster in self._cluster.virtual_clusters.values() if user.may_use(cluster)]
+
+    async def set(self, principal: Principal, name: str, wanted: WantedShare) -> bool:
         """Make a virtual cluster, or change it; True: it is new."""
+        _check_admin(principal)
         _check_not_default(name)
         async with self._one_at_a_time:
-            clusters = self._clusters()
+            clusters = self._cluster.virtual_clusters
             old = clusters.get(name)
             if old is None:
                 _check_no_twin(name, clusters)
@@ -72,13 +83,14 @@ class Administration:
             await self._keep(clusters, changed)
             return old is None
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, principal: Principal, name: str) -> None:
         """Delete a virtual cluster that has no jobs left; its share goes to `default`."""
+        _check_admin(principal)
         _check_not_default(name)
         async with self._one_at_a_time:
-            clusters = self._clusters()
+            clusters = self._cluster.virtual_clusters
             _check_known(name, clusters)
-            if jobs := self._jobs_in(name):
+            if jobs := self._admission.jobs_in(name):
                 message = msg(
                     "Virtual cluster {name} has jobs that have not ended ({count}). Stop it, so that no more "
                     "come, wait for them or stop them, then delete it.",
@@ -86,24 +98,25 @@ class Administration:
                     count=jobs,
                 )
                 raise RequestError(403, "RemoveRunningVcError", message)
-            self._leaving = name
+            self._cluster.leaving = name
             try:
                 await self._keep(clusters, remove(clusters, name))
             finally:
-                self._leaving = None
+                self._cluster.leaving = None
 
-    async def set_stopped(self, name: str, stopped: bool) -> None:
+    async def set_stopped(self, principal: Principal, name: str, stopped: bool) -> None:
         """Stop a virtual cluster, so that what runs goes on and nothing else starts; or start it again."""
+        _check_admin(principal)
         _check_not_default(name)
         async with self._one_at_a_time:
-            clusters = self._clusters()
+            clusters = self._cluster.virtual_clusters
             _check_known(name, clusters)
             await self._keep(clusters, {**clusters, name: replace(clusters[name], stopped=stopped)})
 
     async def _keep(self, old: Mapping[str, VirtualCluster], new: Mapping[str, VirtualCluster]) -> None:
         changes = difference(old, new)
         if changes:
-            await self._request(SharesChanged(self._now(), tuple(new.values()), changes))
+            await self._writer.request(SharesChanged(self._now(), tuple(new.values()), changes))
 
 
 def _wanted(name: str, wanted: WantedShare, old: VirtualCluster | None) -> VirtualCluster:
@@ -116,6 +129,11 @@ def _wanted(name: str, wanted: WantedShare, old: VirtualCluster | None) -> Virtu
         users=now.users if wanted.users is None else wanted.users,
         groups=now.groups if wanted.groups is None else wanted.groups,
     )
+
+
+def _check_admin(principal: Principal) -> None:
+    if not principal.admin:
+        raise forbidden(msg("Only an administrator may change virtual clusters."))
 
 
 def _check_not_default(name: str) -> None:

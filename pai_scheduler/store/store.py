@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -21,6 +21,7 @@ from . import rows
 from .changes import upsert, write_outcome
 from .database import StoreError
 from .migrate import EmptyDatabaseError
+from .records import JobPosition, StoredJobEvent
 from .tables import (
     KEPT,
     attempts,
@@ -35,7 +36,7 @@ from .tables import (
 )
 from .transactions import DATABASE_FILE, Database
 
-__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "JobPosition", "Store", "StoreError", "StoredJobEvent"]
+__all__ = ["DATABASE_FILE", "EmptyDatabaseError", "Store", "StoreError"]
 
 #: the row of `installation` with the database's own name
 _NAME = "database"
@@ -46,23 +47,6 @@ _CHUNK = 10_000
 _LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 #: rows that are in memory at once where there may be any number
 _PAGE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class StoredJobEvent:
-    """A story entry with its id and whose job it is about."""
-
-    id: int
-    user: str
-    job: str
-    entry: JobEvent
-
-
-class JobPosition(NamedTuple):
-    """Where a job stands in the list of jobs: newest first, those of one ms by id; never changes."""
-
-    created: int
-    id: str
 
 
 class Store(Database):

@@ -16,7 +16,8 @@ from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import Engine, EngineEvent
-from pai_scheduler.service.service import Principal, Service
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.service.service import Service
 from pai_scheduler.store.store import Store
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
@@ -76,8 +77,8 @@ async def begin(
         return made[-1]
 
     yield begin
-    for job in await made[-1].jobs(ALICE):
-        await made[-1].stop_job(ALICE, "alice", job.name)
+    for job in await made[-1].jobs.page(ALICE):
+        await made[-1].jobs.stop(ALICE, "alice", job.name)
         await ended(made[-1], job.name)
     await made[-1].close()
 
@@ -95,7 +96,7 @@ def config(name: str, command: str, **fields: object) -> dict[str, object]:
 
 async def until(service: Service, name: str, sub_state: SubState) -> Job:
     for _ in range(6000):
-        job = await service.job(ALICE, "alice", name)
+        job = await service.jobs.get(ALICE, "alice", name)
         if job.sub_state is sub_state:
             return job
         await asyncio.sleep(0.01)
@@ -112,24 +113,24 @@ async def ended(service: Service, name: str) -> Job:
 async def test_a_clock_that_is_set_costs_no_job_anything(
     service: Service, machine: Machine, steps: tuple[int, ...]
 ) -> None:
-    await service.submit(ALICE, "alice", config("long", "sleep 1; exit 7"))
-    await service.submit(ALICE, "alice", config("tried-again", "exit 3", retryCount=len(steps) + 1))
+    await service.jobs.submit(ALICE, "alice", config("long", "sleep 1; exit 7"))
+    await service.jobs.submit(ALICE, "alice", config("tried-again", "exit 3", retryCount=len(steps) + 1))
     await until(service, "long", SubState.RUNNING)
     for number, step in enumerate(steps):
         await until(service, "tried-again", SubState.RETRY_WAIT)
         machine.offset += step
-        await service.submit(ALICE, "alice", config(f"after-{number}", "exit 5"))
-    jobs = {job.name: await ended(service, job.name) for job in await service.jobs(ALICE)}
+        await service.jobs.submit(ALICE, "alice", config(f"after-{number}", "exit 5"))
+    jobs = {job.name: await ended(service, job.name) for job in await service.jobs.page(ALICE)}
     codes = {name: job.verdict and job.verdict.exit_code for name, job in jobs.items()}
     assert codes.pop("long") == 7
     assert codes.pop("tried-again") == 3
     assert list(codes.values()) == [5] * len(steps)
-    attempts = await service.attempts(ALICE, "alice", "tried-again")
+    attempts = await service.jobs.attempts(ALICE, "alice", "tried-again")
     assert len(attempts) == len(steps) + 2
-    assert len(await service.attempts(ALICE, "alice", "long")) == 1
-    ids = [entry.id for entry in await service.story(ALICE, None, None)]
+    assert len(await service.jobs.attempts(ALICE, "alice", "long")) == 1
+    ids = [entry.id for entry in await service.job_events.read(ALICE, None, None)]
     assert ids == sorted(set(ids))
-    for job in await service.jobs(ALICE):
+    for job in await service.jobs.page(ALICE):
         await check_times(service, job.name)
 
 
@@ -138,8 +139,10 @@ async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
     begin: Begin, machine: Machine, step: int
 ) -> None:
     service = await begin()
-    await service.submit(ALICE, "alice", config("short", "exec sleep 1000", extras={"maxRunSeconds": 3}))
-    await service.submit(ALICE, "alice", config("long", "exec sleep 1000", extras={"maxRunSeconds": 1800}))
+    await service.jobs.submit(ALICE, "alice", config("short", "exec sleep 1000", extras={"maxRunSeconds": 3}))
+    await service.jobs.submit(
+        ALICE, "alice", config("long", "exec sleep 1000", extras={"maxRunSeconds": 1800})
+    )
     await until(service, "short", SubState.RUNNING)
     await until(service, "long", SubState.RUNNING)
     machine.offset += step
@@ -153,20 +156,20 @@ async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
     assert short.attempt.launched is not None
     # (a hundredth is what the clock may be slow or fast by, until it is again what the machine's is)
     assert 2_950 < short.completed - short.attempt.launched < HOUR_MS / 2
-    await service.submit(ALICE, "alice", config("other", "exit 0"))
+    await service.jobs.submit(ALICE, "alice", config("other", "exit 0"))
     await ended(service, "other")
-    assert (await service.job(ALICE, "alice", "long")).state is State.RUNNING
+    assert (await service.jobs.get(ALICE, "alice", "long")).state is State.RUNNING
     for name in ("short", "long", "other"):
         await check_times(service, name)
 
 
 async def check_times(service: Service, name: str) -> None:
     """See that what is told of a job is told in the order in which it happened, and when it did."""
-    story = [entry.entry.time for entry in await service.story(ALICE, "alice", name)]
+    story = [entry.entry.time for entry in await service.job_events.read(ALICE, "alice", name)]
     assert story == sorted(story)
-    job = await service.job(ALICE, "alice", name)
+    job = await service.jobs.get(ALICE, "alice", name)
     times = [job.created]
-    for attempt in await service.attempts(ALICE, "alice", name):
+    for attempt in await service.jobs.attempts(ALICE, "alice", name):
         times += known(attempt.created, attempt.launched, attempt.completed)
         for task in attempt.tasks.values():
             of_task = known(attempt.created, task.started, task.ended, attempt.completed)

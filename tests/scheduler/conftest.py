@@ -102,8 +102,8 @@ async def make_service(tmp_path: Path) -> AsyncIterator[MakeService]:
         return services[-1]
 
     yield make
-    for job in await services[-1].jobs(ROOT):
-        await services[-1].stop_job(ROOT, job.user, job.name)
+    for job in await services[-1].jobs.page(ROOT):
+        await services[-1].jobs.stop(ROOT, job.user, job.name)
         await services[-1].until(job.name, user=job.user)
     await services[-1].close()
 

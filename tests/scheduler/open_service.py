@@ -15,7 +15,8 @@ from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Principal, Service
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.service.service import Service
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
@@ -53,12 +54,12 @@ class OpenService(Service):
 
     async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
         """Submit a job of alice's and wait for its end."""
-        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        await self.jobs.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
         return await self.until(name)
 
     async def begin(self, name: str, command: str = FOREVER, **fields: Any) -> Job:
         """Submit a job of alice's and wait until it runs."""
-        await self.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        await self.jobs.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
         return await self.until(name, lambda job: job.state is State.RUNNING)
 
     async def until(
@@ -67,14 +68,14 @@ class OpenService(Service):
         condition: Callable[[Job], bool] = lambda job: job.sub_state is SubState.ENDED,
         user: str = "alice",
     ) -> Job:
-        async for _ in self.follow(ROOT, user, name):
-            job = await self.job(ROOT, user, name)
+        async for _ in self.job_events.follow(ROOT, user, name):
+            job = await self.jobs.get(ROOT, user, name)
             if condition(job):
                 return job
-        return await self.job(ROOT, user, name)
+        return await self.jobs.get(ROOT, user, name)
 
     async def log_of(self, name: str, index: int = 0) -> bytes:
-        return self.task_log(await self.find_task(ALICE, "alice", name, "main", index)).read("all")
+        return self.tasks.log(await self.tasks.find(ALICE, "alice", name, "main", index)).read("all")
 
 
 @contextmanager

@@ -26,12 +26,12 @@ async def test_a_gang_starts_at_once_on_ports_that_no_other_program_holds(tmp_pa
             assert not {*PORT_RANGE[:12:2]} & {*numbers}
             hosts = ",".join(f"127.0.0.1:{ports[index]['http'][0]}" for index in range(4))
             for index in range(4):
-                task = await house.service.find_task(ALICE, "alice", "gang", "worker", index, None)
-                log = house.service.task_log(task)
+                task = await house.service.tasks.find(ALICE, "alice", "gang", "worker", index, None)
+                log = house.service.tasks.log(task)
                 async with asyncio.timeout(60):
                     while not log.size("stdout"):  # noqa: ASYNC110 - another program writes it
                         await asyncio.sleep(0.02)
                 said = log.read("stdout", 0, 1000).decode()
                 assert said == f"{hosts} {ports[index]['ssh'][0]}\n"
-            kinds = [told.entry.type for told in await house.service.story(ALICE, "alice", "gang")]
+            kinds = [told.entry.type for told in await house.service.job_events.read(ALICE, "alice", "gang")]
             assert kinds.count("ports-changed") >= 1

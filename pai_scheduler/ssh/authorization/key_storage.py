@@ -27,9 +27,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 
 
 class KeyFiles:
-    """Knows which jobs' keys are in the storage. `files` gives it once it is ready."""
+    """Knows which jobs' keys are in the storage."""
 
-    def __init__(self, keys: JobKeys, files: Callable[[], Files]) -> None:
+    def __init__(self, keys: JobKeys, files: Files) -> None:
         self._keys = keys
         self._files = files
         #: what is to be done, by job id, in this order: put (True), or remove
@@ -87,17 +87,17 @@ class KeyFiles:
         if self._pending.get(job_id, (place, True))[1]:
             pair = self._keys.identity(job_id)
             folder, name = StoragePath(key_folder(*place)), key_name(*place)
-            await self._files().deliver(place[0], folder / name, pair.private)
-            await self._files().deliver(place[0], folder / f"{name}.pub", f"{pair.public}\n".encode())
+            await self._files.deliver(place[0], folder / name, pair.private)
+            await self._files.deliver(place[0], folder / f"{name}.pub", f"{pair.public}\n".encode())
 
     async def _remove(self, place: _Place) -> None:
-        await self._files().withdraw(StoragePath(job_folder(*place)))
+        await self._files.withdraw(StoragePath(job_folder(*place)))
 
     async def _sweep(self, live: set[tuple[str, ...]]) -> None:
         """Remove what an earlier service left behind."""
-        for path in await self._files().delivered():
+        for path in await self._files.delivered():
             if path.parts not in live:
-                await self._files().withdraw(path)
+                await self._files.withdraw(path)
 
 
 async def _insist(step: Callable[[], Awaitable[None]]) -> None:

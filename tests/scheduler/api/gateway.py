@@ -28,7 +28,8 @@ from pai_scheduler.file_server.messages import Ended, Report
 from pai_scheduler.file_server.server import FileServer
 from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.server import file_servers
-from pai_scheduler.service.service import Principal, Service
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.service.service import Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store

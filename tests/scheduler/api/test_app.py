@@ -96,7 +96,7 @@ async def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(
     def ended(*_args: object) -> bool:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(service, "task_ended", ended)
+    monkeypatch.setattr(service.tasks, "has_ended", ended)
     with pytest.raises(httpx.RemoteProtocolError):
         await http.get("/services/p.i/api/v1/user/alice/jobs/a/taskRoles/main/tasks/0/logs/all?follow=1")
     await http.put("/services/p.i/api/v1/user/alice/jobs/a/executionType", json={"value": "STOP"})
@@ -120,15 +120,15 @@ async def test_a_reader_who_leaves_is_forgotten(http: httpx.AsyncClient, service
         async for _ in response.aiter_lines():
             break
         for _ in range(100):
-            if service._stories.followed:
+            if service.job_events.followed:
                 break
             await asyncio.sleep(0.02)
-        assert service._stories.followed
+        assert service.job_events.followed
     for _ in range(500):
-        if not service._stories.followed:
+        if not service.job_events.followed:
             break
         await asyncio.sleep(0.02)
-    assert not service._stories.followed
+    assert not service.job_events.followed
 
 
 async def test_a_list_longer_than_a_page_comes_whole(

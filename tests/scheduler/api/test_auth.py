@@ -18,7 +18,7 @@ from pai_scheduler.api.auth import (
     token_or_password,
 )
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 
 
 def _write(path: Path, content: object) -> Path:

@@ -21,7 +21,7 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, JobEvent, State, SubState
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import parse_job
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.store.store import Store
 from tests.scheduler.api.gateway import Gateway, open_gateway
@@ -188,7 +188,7 @@ async def test_no_job_is_left_out_or_shown_twice_while_others_come_and_go(
             # one that was shown is deleted, and one that was shown is moved in the queue
             gone, moved = page[0], page[-1]
             await client.delete(f"/user/{gone['username']}/jobs/{gone['name']}")
-            job = await listed.service.job(ROOT, moved["username"], moved["name"])
+            job = await listed.service.jobs.get(ROOT, moved["username"], moved["name"])
             job.order = -rounds
             listed.service._store.commit(Outcome(jobs={job.id: job}), {})
     assert sorted(names) == sorted(f"job-{number}" for number in range(20_000))

@@ -11,7 +11,7 @@ from pai_scheduler.job.exits import exit_spec
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.spec import JobSpec, TaskRole
 from pai_scheduler.job.task import TaskRef
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 
 PRESENTER = Presenter("en", "http://x/api/v1")
 SPEC = JobSpec("j", "image", (TaskRole("a~b", "true", task_number=2), TaskRole("c", "true")))

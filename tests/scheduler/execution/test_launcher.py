@@ -80,9 +80,7 @@ class Pad:
         self.engine = FaultyEngine(folder)
         self.reported: list[Event] = []
         self.now = 1000
-        self.launcher = Launcher(
-            self.engine, None, lambda: "hdfs://fs", self.reported.append, lambda: self.now
-        )
+        self.launcher = Launcher(self.engine, None, "hdfs://fs", self.reported.append, lambda: self.now)
         self.world = World(make_node(gpus={"P100": 2}))
 
     async def launch_over(self, storage: Storage) -> Files:
@@ -92,7 +90,7 @@ class Pad:
         self.launcher = Launcher(
             self.engine,
             JobInputs(job_files),
-            lambda: job_files.files.names.default,
+            "",
             self.reported.append,
             lambda: self.now,
         )

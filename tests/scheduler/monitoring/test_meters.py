@@ -23,9 +23,10 @@ REF = TaskRef("j", 0, "main", 0)
 class Metered:
     def __init__(self, folder: Path) -> None:
         self.core = World(make_node()).core
-        self.failures = ({"kill": 2}, 1)
-        clusters = (VirtualCluster("default", 100),)
-        self.meters = Meters(ProcessEngine(folder), lambda: clusters, lambda: self.failures)
+        #: as a writer and a cluster
+        self.failures = 1
+        self.virtual_clusters = {"default": VirtualCluster("default", 100)}
+        self.meters = Meters(ProcessEngine(folder), self, {"kill": 2}, self)
         self.meters.start([], [make_node()])
 
     def handle(self, *events: Event) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.service import disk_room
 from pai_scheduler.service.disk_room import DiskRoom
+from pai_scheduler.store.store import Store
 
 MB = 2**20
 CALM, SLOW, FAST = (TaskRef("job", 0, "main", index) for index in range(3))
@@ -39,10 +42,13 @@ class Room(DiskRoom):
     """A disk with as much room as is said, of which 100 MB are to stay free."""
 
     def __init__(self, folder: Path, engine: Tasks) -> None:
-        super().__init__(folder, 100, engine, self.reserve)
+        self.store = Store.in_folder(folder)
+        super().__init__(folder, 100, engine, self.store, cast("Writer", self))
         self.least_free, self.free, self.reserved = 100 * MB, 1000 * MB, 0
 
-    async def reserve(self, least_free: int) -> None:
+    async def keep(self, function: Callable[[int], None], least_free: int) -> None:
+        """As a writer does."""
+        assert function == self.store.keep_reserve
         assert least_free == self.least_free
         self.reserved += 1
 
@@ -62,6 +68,7 @@ async def room(tmp_path: Path, engine: Tasks, monkeypatch: pytest.MonkeyPatch) -
     room = Room(tmp_path, engine)
     yield room
     await room.close()
+    room.store.close()
 
 
 async def looked(engine: Tasks) -> None:
@@ -123,12 +130,13 @@ async def test_the_reserve_is_kept_from_the_start(room: Room) -> None:
     assert room.reserved >= 1
 
 
-async def test_no_more_than_a_twentieth_of_a_small_disk_is_kept_free(tmp_path: Path, engine: Tasks) -> None:
-    async def nothing(_: int) -> None:
-        raise AssertionError
-
-    large = DiskRoom(tmp_path, 10**12, engine, nothing)
+async def test_no_more_than_a_twentieth_of_a_small_disk_is_kept_free(
+    tmp_path: Path, engine: Tasks, room: Room
+) -> None:
+    writer = cast("Writer", room)
+    large = DiskRoom(tmp_path, 10**12, engine, room.store, writer)
     assert 0 < large.least_free < 10**12
-    unwatched = DiskRoom(tmp_path, 0, engine, nothing)
+    unwatched = DiskRoom(tmp_path, 0, engine, room.store, writer)
     await unwatched.start()
     assert unwatched.shortage() is None
+    assert room.reserved == 0

@@ -18,14 +18,19 @@ class Parts:
     """A database, an engine and nodes that fail when told to."""
 
     def __init__(self) -> None:
-        self.tells: bool | None = True
+        self.arrive: bool | None = True
         self.nodes = [make_node("a"), make_node("b")]
         self.error: Exception | None = None
         self.gate = asyncio.Event()
         self.gate.set()
         self.asked = 0
-        self.shortage: Message | None = None
-        self.health = Health(self.check, lambda: self.tells, lambda: self.nodes, lambda: self.shortage)
+        self.full: Message | None = None
+        self.damage: str | None = None
+        self.checked = True
+        self.health = Health(self.check, self, self, self, self)
+
+    def shortage(self) -> Message | None:
+        return self.full
 
     async def check(self) -> None:
         self.asked += 1
@@ -53,7 +58,7 @@ async def test_it_is_ready_where_all_is_well(parts: Parts) -> None:
 
 
 async def test_before_everything_is_taken_up_it_is_starting(parts: Parts) -> None:
-    parts.tells = None
+    parts.arrive = None
     assert (await parts.health.look()).status is Status.STARTING
 
 
@@ -65,7 +70,7 @@ async def test_one_machine_that_is_down_is_no_reason_all_are(parts: Parts) -> No
 
 
 async def test_an_engine_that_tells_nothing_is_a_reason(parts: Parts) -> None:
-    parts.tells = False
+    parts.arrive = False
     assert await parts.reasons() == ["The engine tells no more what happens. Start the scheduler again."]
 
 
@@ -82,7 +87,7 @@ async def test_a_database_that_takes_no_writes_is_a_reason_until_it_does(
 
 
 async def test_several_reasons_are_all_said(parts: Parts) -> None:
-    parts.error, parts.tells, parts.nodes = StoreError("full", Trouble.FULL), False, [down("a")]
+    parts.error, parts.arrive, parts.nodes = StoreError("full", Trouble.FULL), False, [down("a")]
     assert len(await parts.reasons()) == 3
 
 
@@ -106,28 +111,19 @@ async def test_the_database_is_not_asked_at_every_look(parts: Parts) -> None:
 
 
 async def test_a_disk_that_is_almost_full_is_said(parts: Parts) -> None:
-    parts.shortage = msg("The disk is almost full.")
+    parts.full = msg("The disk is almost full.")
     assert await parts.reasons() == ["The disk is almost full."]
 
 
-async def test_damage_of_the_database_is_a_reason_and_a_look_that_did_not_end_is_only_said() -> None:
-    damage: list[str] = ["page 7 is torn"]
-
-    async def takes_writes() -> None:
-        pass
-
-    health = module.Health(
-        takes_writes,
-        lambda: True,
-        lambda: [make_node("a")],
-        damage=lambda: damage[0] if damage else None,
-        checked=lambda: False,
-    )
-    readiness = await health.look()
+async def test_damage_of_the_database_is_a_reason_and_a_look_that_did_not_end_is_only_said(
+    parts: Parts,
+) -> None:
+    parts.damage, parts.checked = "page 7 is torn", False
+    readiness = await parts.health.look()
     assert readiness.status is Status.FAILING
     assert [("page 7 is torn" in str(reason)) for reason in readiness.reasons] == [True]
-    damage.clear()
-    readiness = await health.look()
+    parts.damage = None
+    readiness = await parts.health.look()
     assert readiness.status is Status.READY
     assert "pai-scheduler check" in str(readiness.reasons[0])
 

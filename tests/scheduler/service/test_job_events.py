@@ -9,22 +9,24 @@ from tests.scheduler.open_service import ALICE, OpenService, refused
 
 
 async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(service: OpenService) -> None:
-    await service.submit(ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed"))
+    await service.jobs.submit(ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed"))
 
     async def follow() -> list[tuple[int, str]]:
-        return [(told.id, told.entry.type) async for told in service.follow(ALICE, "alice", "followed")]
+        return [
+            (told.id, told.entry.type) async for told in service.job_events.follow(ALICE, "alice", "followed")
+        ]
 
     heard = await asyncio.gather(*(follow() for _ in range(5)))
-    story = await service.story(ALICE, "alice", "followed")
+    story = await service.job_events.read(ALICE, "alice", "followed")
     assert all(one == [(told.id, told.entry.type) for told in story] for one in heard)
     assert story[-1].entry.type == "ended"
-    assert not service._stories.followed
+    assert not service.job_events.followed
 
 
 async def test_following_can_be_taken_up_where_it_was_left(service: OpenService) -> None:
     await service.run("followed")
-    story = await service.story(ALICE, "alice", "followed")
-    rest = [told async for told in service.follow(ALICE, "alice", "followed", story[2].id)]
+    story = await service.job_events.read(ALICE, "alice", "followed")
+    rest = [told async for told in service.job_events.follow(ALICE, "alice", "followed", story[2].id)]
     assert rest == story[3:]
 
 
@@ -32,13 +34,13 @@ async def test_following_a_deleted_job_ends(service: OpenService) -> None:
     await service.begin("doomed")
     following = asyncio.create_task(service.until("doomed", lambda _: False))
     await asyncio.sleep(0)
-    await service.delete_job(ALICE, "alice", "doomed")
+    await service.jobs.delete(ALICE, "alice", "doomed")
     with refused(404, "NoJobError"):
         await following
 
 
 async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
-    everything = service.follow(ALICE, None, None)
+    everything = service.job_events.follow(ALICE, None, None)
     for name in ("one", "two"):
         hearing = asyncio.ensure_future(anext(everything))
         await asyncio.sleep(0)  # it has heard all there is, and waits
@@ -48,4 +50,4 @@ async def test_all_jobs_can_be_followed_at_once(service: OpenService) -> None:
             assert told.job == name
             told = await anext(everything)
     await everything.aclose()
-    assert not service._stories.followed
+    assert not service.job_events.followed

@@ -29,7 +29,7 @@ async def test_a_job_runs_and_its_log_is_there(service: OpenService) -> None:
     job = await service.run("hello", "echo hello $PAI_JOB_NAME of $PAI_USER_NAME at $PAI_DEFAULT_FS_URI")
     assert job.state is State.SUCCEEDED
     assert await service.log_of("hello") == b"hello hello of alice at file:///fs\n"
-    types = [told.entry.type for told in await service.story(ALICE, "alice", "hello")]
+    types = [told.entry.type for told in await service.job_events.read(ALICE, "alice", "hello")]
     assert types[:2] == ["submitted", "placed"]
     assert types[-4:] == ["task-started", "running", "task-ended", "ended"]
 
@@ -44,7 +44,7 @@ async def test_a_failed_job_has_the_real_exit_code(service: OpenService) -> None
 
 async def test_a_gang_runs_and_each_task_knows_all_others(service: OpenService) -> None:
     role = make_role(tasks=3, command="echo $PAI_TASK_ROLE_main_HOST_LIST | tr , '\\n' | sort | uniq | wc -l")
-    await service.submit(ALICE, "alice", make_config(role, name="gang"))
+    await service.jobs.submit(ALICE, "alice", make_config(role, name="gang"))
     assert (await service.until("gang")).state is State.SUCCEEDED
     assert [await service.log_of("gang", index) for index in range(3)] == [b"3\n"] * 3
 
@@ -52,27 +52,27 @@ async def test_a_gang_runs_and_each_task_knows_all_others(service: OpenService) 
 async def test_a_failing_job_is_tried_again_and_every_attempt_keeps_its_log(service: OpenService) -> None:
     job = await service.run("again", "echo $PAI_CONTAINER_ID; exit 3", retryCount=2)
     assert (job.state, job.retries.user) == (State.FAILED, 2)
-    attempts = ran(await service.attempts(ALICE, "alice", "again"))
+    attempts = ran(await service.jobs.attempts(ALICE, "alice", "again"))
     assert [attempt.verdict and attempt.verdict.exit_code for attempt in attempts] == [3, 3, 3]
     for attempt in attempts:
-        log = service.task_log(TaskRef(job.id, attempt.number, "main", 0))
+        log = service.tasks.log(TaskRef(job.id, attempt.number, "main", 0))
         assert log.read("stdout").decode() == TaskRef(job.id, attempt.number, "main", 0).name + "\n"
 
 
 async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenService) -> None:
-    await service.submit(
+    await service.jobs.submit(
         ALICE, "alice", make_config(make_role(command=FOREVER, gpus=2), name="first", gpuType="P100")
     )
     await service.until("first", lambda job: job.state is State.RUNNING)
-    await service.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
-    second = await service.job(ALICE, "alice", "second")
-    assert str(service.waiting_reason(second)) == (
+    await service.jobs.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
+    second = await service.jobs.get(ALICE, "alice", "second")
+    assert str(service.queues.waiting_reason(second)) == (
         "Waiting in virtual cluster default, place 1 in the queue: the job asks for 1 × GPU, none is free. "
         "It fits after the end of the job that runs."
     )
     (node,) = service.nodes()
     assert node.gpu_jobs == {0: ("alice", "first"), 1: ("alice", "first")}
-    await service.stop_job(ALICE, "alice", "first")
+    await service.jobs.stop(ALICE, "alice", "first")
     assert (await service.until("second")).state is State.SUCCEEDED
     (node,) = service.nodes()
     assert (node.cpus, node.gpu_jobs) == (0, {})
@@ -83,22 +83,22 @@ async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenServic
 
 async def test_a_running_job_is_stopped(service: OpenService) -> None:
     await service.begin("runs")
-    await service.stop_job(ALICE, "alice", "runs")
+    await service.jobs.stop(ALICE, "alice", "runs")
     job = await service.until("runs")
     assert job.state is State.STOPPED
     assert job.attempt is not None
     assert [task.exit_code for task in job.attempt.tasks.values()] == [-7351]
-    await service.stop_job(ALICE, "alice", "runs")
-    assert (await service.job(ALICE, "alice", "runs")).state is State.STOPPED
+    await service.jobs.stop(ALICE, "alice", "runs")
+    assert (await service.jobs.get(ALICE, "alice", "runs")).state is State.STOPPED
 
 
 async def test_a_deleted_running_job_is_gone_at_once_and_its_name_is_free(service: OpenService) -> None:
     running = await service.begin("same")
-    log = service.task_log(TaskRef(running.id, 0, "main", 0))
-    await service.delete_job(ALICE, "alice", "same")
+    log = service.tasks.log(TaskRef(running.id, 0, "main", 0))
+    await service.jobs.delete(ALICE, "alice", "same")
     with refused(404, "NoJobError"):
-        await service.job(ALICE, "alice", "same")
-    assert await service.jobs(ALICE) == []
+        await service.jobs.get(ALICE, "alice", "same")
+    assert await service.jobs.page(ALICE) == []
     assert (await service.run("same", "echo another")).id != running.id
     for _ in range(3000):
         if not log.folder.exists():
@@ -110,7 +110,7 @@ async def test_a_deleted_running_job_is_gone_at_once_and_its_name_is_free(servic
 
 async def test_deleting_what_is_not_there_is_refused(service: OpenService) -> None:
     with refused(404, "NoJobError"):
-        await service.delete_job(ALICE, "alice", "nothing")
+        await service.jobs.delete(ALICE, "alice", "nothing")
 
 
 # -- users apart
@@ -120,14 +120,14 @@ async def test_another_users_job_is_not_found_whether_it_exists_or_not(service: 
     await service.run("mine")
     for name in ("mine", "nothing"):
         calls: list[Awaitable[Any]] = [
-            service.job(BOB, "alice", name),
-            service.config(BOB, "alice", name),
-            service.attempts(BOB, "alice", name),
-            service.story(BOB, "alice", name),
-            service.find_task(BOB, "alice", name, "main", 0),
-            service.stop_job(BOB, "alice", name),
-            service.delete_job(BOB, "alice", name),
-            anext(service.follow(BOB, "alice", name)),
+            service.jobs.get(BOB, "alice", name),
+            service.jobs.config(BOB, "alice", name),
+            service.jobs.attempts(BOB, "alice", name),
+            service.job_events.read(BOB, "alice", name),
+            service.tasks.find(BOB, "alice", name, "main", 0),
+            service.jobs.stop(BOB, "alice", name),
+            service.jobs.delete(BOB, "alice", name),
+            anext(service.job_events.follow(BOB, "alice", name)),
         ]
         for call in calls:
             with refused(404, "NoJobError"):
@@ -136,15 +136,15 @@ async def test_another_users_job_is_not_found_whether_it_exists_or_not(service: 
 
 async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> None:
     await service.run("one")
-    await service.submit(BOB, "bob", make_config(name="two"))
-    assert [job.name for job in await service.jobs(ALICE)] == ["one"]
-    assert [job.name for job in await service.jobs(BOB, "bob")] == ["two"]
-    assert [job.name for job in await service.jobs(ROOT)] == ["two", "one"]
-    assert [job.name for job in await service.jobs(ROOT, "alice")] == ["one"]
+    await service.jobs.submit(BOB, "bob", make_config(name="two"))
+    assert [job.name for job in await service.jobs.page(ALICE)] == ["one"]
+    assert [job.name for job in await service.jobs.page(BOB, "bob")] == ["two"]
+    assert [job.name for job in await service.jobs.page(ROOT)] == ["two", "one"]
+    assert [job.name for job in await service.jobs.page(ROOT, "alice")] == ["one"]
     with refused(403, "ForbiddenUserError"):
-        await service.jobs(BOB, "alice")
-    assert {told.user for told in await service.story(BOB, None, None)} == {"bob"}
-    assert {told.user for told in await service.story(ROOT, None, None)} == {"alice", "bob"}
+        await service.jobs.page(BOB, "alice")
+    assert {told.user for told in await service.job_events.read(BOB, None, None)} == {"bob"}
+    assert {told.user for told in await service.job_events.read(ROOT, None, None)} == {"alice", "bob"}
 
 
 # -- what is asked of a job and its tasks
@@ -152,25 +152,25 @@ async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> 
 
 async def test_the_config_is_what_was_submitted(service: OpenService) -> None:
     config = make_config(make_role(cpus=9), tmp={"x": 1}, extras={"y": [1]})
-    await service.submit(ALICE, "alice", config)
+    await service.jobs.submit(ALICE, "alice", config)
     del config["tmp"]
-    assert await service.config(ALICE, "alice", "job") == config
+    assert await service.jobs.config(ALICE, "alice", "job") == config
 
 
 async def test_there_is_no_task_but_those_of_the_job(service: OpenService) -> None:
     await service.run("job")
     for role, index, attempt in (("other", 0, None), ("main", 1, None), ("main", 0, 1)):
         with refused(404, "NoJobError"):
-            await service.find_task(ALICE, "alice", "job", role, index, attempt)
+            await service.tasks.find(ALICE, "alice", "job", role, index, attempt)
 
 
 async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_one_may_not(
     service: OpenService,
 ) -> None:
     async def ended(name: str, attempt: int | None = None) -> bool:
-        return service.task_ended(await service.find_task(ALICE, "alice", name, "main", 0, attempt))
+        return service.tasks.has_ended(await service.tasks.find(ALICE, "alice", name, "main", 0, attempt))
 
-    await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
+    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
     assert not await ended("waits")
     await service.begin("runs")
     assert not await ended("runs")
@@ -189,19 +189,19 @@ async def test_a_restart_takes_up_what_runs_what_ended_meanwhile_and_what_waits(
     gate = tmp_path / "gate"
     await service.begin("runs-on", f"while [ ! -e {gate} ]; do sleep 0.02; done; echo once; exit 5")
     await service.begin("ends", f"while [ ! -e {gate}-ends ]; do sleep 0.02; done; exit 6")
-    await service.submit(ALICE, "alice", make_config(make_role(cpus=8), name="waits"))
+    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=8), name="waits"))
     await service.close()
     (tmp_path / "gate-ends").touch()
     service = await make_service()
     job = await service.until("ends")
     assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 6)
-    assert (await service.job(ALICE, "alice", "runs-on")).state is State.RUNNING
-    assert (await service.job(ALICE, "alice", "waits")).sub_state is SubState.QUEUED
+    assert (await service.jobs.get(ALICE, "alice", "runs-on")).state is State.RUNNING
+    assert (await service.jobs.get(ALICE, "alice", "waits")).sub_state is SubState.QUEUED
     gate.touch()
     job = await service.until("runs-on")
     assert job.verdict is not None
     assert job.verdict.exit_code == 5
-    assert len(ran(await service.attempts(ALICE, "alice", "runs-on"))) == 1
+    assert len(ran(await service.jobs.attempts(ALICE, "alice", "runs-on"))) == 1
     assert await service.log_of("runs-on") == b"once\n"
     assert (await service.until("waits")).state is State.SUCCEEDED
 
@@ -232,10 +232,10 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     service.disk.full = True
     gate.touch()
     with refused(507, "InsufficientStorageError"):
-        await service.submit(ALICE, "alice", make_config(name="refused"))
+        await service.jobs.submit(ALICE, "alice", make_config(name="refused"))
     with refused(507, "InsufficientStorageError"):
-        await service.stop_job(ALICE, "alice", "before")
-    assert [job.name for job in await service.jobs(ALICE)] == ["before"]
+        await service.jobs.stop(ALICE, "alice", "before")
+    assert [job.name for job in await service.jobs.page(ALICE)] == ["before"]
     service.disk.full = False
     job = await service.until("before")
     assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
@@ -249,21 +249,21 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
 
 async def test_waiting_jobs_are_listed_in_order_and_may_be_moved(service: OpenService) -> None:
     for name in ("a", "b"):
-        await service.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
-    await service.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
-    names = [entry.job.name for entry in service.queue("default")]
+        await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
+    await service.jobs.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
+    names = [entry.job.name for entry in service.queues.waiting("default")]
     assert names == ["a", "b", "c"]
-    await service.reorder(ALICE, "alice", "b", place=1)
+    await service.jobs.reorder(ALICE, "alice", "b", place=1)
     with refused(404, "NoJobError"):
-        await service.reorder(ALICE, "bob", "c", place=1)
-    await service.reorder(BOB, "bob", "c", place=1)  # among their own: nobody else's moves back
-    assert [entry.job.name for entry in service.queue("default")] == ["b", "a", "c"]
-    await service.reorder(ROOT, "bob", "c", place=1)
-    assert [entry.job.name for entry in service.queue("default")] == ["c", "b", "a"]
-    await service.reorder(ALICE, "alice", "a", priority=99)
-    assert service.queue_place(await service.job(ALICE, "alice", "a")) == 1
+        await service.jobs.reorder(ALICE, "bob", "c", place=1)
+    await service.jobs.reorder(BOB, "bob", "c", place=1)  # among their own: nobody else's moves back
+    assert [entry.job.name for entry in service.queues.waiting("default")] == ["b", "a", "c"]
+    await service.jobs.reorder(ROOT, "bob", "c", place=1)
+    assert [entry.job.name for entry in service.queues.waiting("default")] == ["c", "b", "a"]
+    await service.jobs.reorder(ALICE, "alice", "a", priority=99)
+    assert service.queues.place(await service.jobs.get(ALICE, "alice", "a")) == 1
     with refused(404, "NoVirtualClusterError"):
-        service.queues("nowhere")
+        service.queues.names("nowhere")
 
 
 async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenService) -> None:
@@ -276,15 +276,17 @@ async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenSer
 async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) -> None:
     # default is guaranteed 60 per cent of 8 CPUs, vision 40
     borrows = make_config(make_role(cpus=8, command=FOREVER), name="borrows")
-    await service.submit(ALICE, "alice", borrows)
+    await service.jobs.submit(ALICE, "alice", borrows)
     await service.until("borrows", lambda job: job.state is State.RUNNING)
-    await service.submit(ALICE, "alice", make_config(make_role(cpus=3), name="own", virtualCluster="vision"))
+    await service.jobs.submit(
+        ALICE, "alice", make_config(make_role(cpus=3), name="own", virtualCluster="vision")
+    )
     assert (await service.until("own")).state is State.SUCCEEDED
     again = await service.until(
         "borrows",
         lambda job: job.state is State.RUNNING and job.attempt is not None and job.attempt.number == 1,
     )
-    first, _ = await service.attempts(ALICE, "alice", "borrows")
+    first, _ = await service.jobs.attempts(ALICE, "alice", "borrows")
     assert first.verdict is not None
     assert (first.verdict.state, first.verdict.exit_code) == (State.STOPPED, -7120)
     assert again.retries.platform == 1
@@ -292,21 +294,21 @@ async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) ->
 
 async def test_a_debugged_job_keeps_its_failed_task_until_it_is_stopped(service: OpenService) -> None:
     config = make_config(make_role(command="exit 7"), name="held", jobEnvs={"isDebug": True})
-    await service.submit(ALICE, "alice", config)
+    await service.jobs.submit(ALICE, "alice", config)
     job = await service.until("held", lambda job: job.sub_state is SubState.DEBUG_HELD)
     assert job.state is State.RUNNING
     assert job.attempt is not None
     (task,) = job.attempt.tasks.values()
     assert (task.state, task.exit_code) == (State.RUNNING, 7)
-    await service.stop_job(ALICE, "alice", "held")
+    await service.jobs.stop(ALICE, "alice", "held")
     assert (await service.until("held")).state is State.STOPPED
 
 
 async def test_who_asks_for_a_task_or_an_attempt_that_is_not_there_is_told_what_there_is(
     service: OpenService,
 ) -> None:
-    await service.submit(ALICE, "alice", make_config(make_role("w", 2), make_role("ps"), name="big"))
+    await service.jobs.submit(ALICE, "alice", make_config(make_role("w", 2), make_role("ps"), name="big"))
     with pytest.raises(RequestError, match=r"has no task w-7\. There are: w-0 … w-1, ps-0\."):
-        await service.find_task(ALICE, "alice", "big", "w", 7)
+        await service.tasks.find(ALICE, "alice", "big", "w", 7)
     with pytest.raises(RequestError, match=r"has no attempt 3; they count from 0, the last is 0\."):
-        await service.find_task(ALICE, "alice", "big", "w", 1, attempt=3)
+        await service.tasks.find(ALICE, "alice", "big", "w", 1, attempt=3)

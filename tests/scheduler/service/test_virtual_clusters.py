@@ -16,7 +16,9 @@ from pai_scheduler.core.model import Job
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
-from pai_scheduler.service.service import Principal, Service, WantedShare
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.service.service import Service
+from pai_scheduler.service.virtual_clusters import WantedShare
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
 from tests.scheduler.making import make_config, make_role
@@ -54,7 +56,7 @@ class Opened:
         self.service = Service(ProcessEngine(folder), self.disk, parse_definition(cluster))
 
     async def capacities(self) -> dict[str, float]:
-        return {use.name: use.capacity for use in await self.service.virtual_clusters()}
+        return {use.name: use.capacity for use in await self.service.virtual_clusters.uses()}
 
 
 @pytest.fixture
@@ -68,17 +70,17 @@ async def opened(tmp_path: Path) -> AsyncIterator[Opened]:
 async def test_what_could_not_be_written_down_did_not_happen(opened: Opened) -> None:
     opened.disk.full = True
     with pytest.raises(RequestError) as refusal:
-        await opened.service.set_virtual_cluster(ROOT, "speech", WantedShare(20))
+        await opened.service.virtual_clusters.set(ROOT, "speech", WantedShare(20))
     assert (refusal.value.status, refusal.value.code) == (507, "InsufficientStorageError")
     assert await opened.capacities() == {"default": 60, "vision": 40}
     opened.disk.full = False
-    assert await opened.service.set_virtual_cluster(ROOT, "speech", WantedShare(20))
+    assert await opened.service.virtual_clusters.set(ROOT, "speech", WantedShare(20))
     assert await opened.capacities() == {"default": 40, "vision": 40, "speech": 20}
 
 
 async def test_what_changes_nothing_is_not_written(opened: Opened) -> None:
-    await opened.service.set_virtual_cluster(ROOT, "vision", WantedShare(40))
-    await opened.service.stop_virtual_cluster(ROOT, "vision", False)
+    await opened.service.virtual_clusters.set(ROOT, "vision", WantedShare(40))
+    await opened.service.virtual_clusters.set_stopped(ROOT, "vision", False)
     assert opened.disk.virtual_clusters() == {}
 
 
@@ -86,29 +88,29 @@ async def test_no_job_comes_to_a_cluster_that_goes(opened: Opened) -> None:
     """Either the job is there first and the cluster stays, or the cluster goes and the job is refused."""
     waits = make_role(cpus=100)
     for number in range(10):
-        submit = opened.service.submit(
+        submit = opened.service.jobs.submit(
             ALICE, "alice", make_config(waits, name=f"job-{number}", virtualCluster="vision")
         )
-        delete = opened.service.delete_virtual_cluster(ROOT, "vision")
+        delete = opened.service.virtual_clusters.delete(ROOT, "vision")
         # one begins a little before the other, in each order
         both = (submit, delete) if number % 2 else (delete, submit)
         outcomes = await asyncio.gather(*both, return_exceptions=True)
         refused = [outcome for outcome in outcomes if isinstance(outcome, RequestError)]
         assert [refusal.code for refusal in refused] in (["RemoveRunningVcError"], ["NoVirtualClusterError"])
-        alive = [job for job in await opened.service.jobs(ROOT) if not job.state.ended]
+        alive = [job for job in await opened.service.jobs.page(ROOT) if not job.state.ended]
         assert ("vision" in await opened.capacities()) == bool(alive)
         for job in alive:
-            await opened.service.stop_job(ROOT, job.user, job.name)
+            await opened.service.jobs.stop(ROOT, job.user, job.name)
         if not alive:
-            await opened.service.set_virtual_cluster(ROOT, "vision", WantedShare(40))
+            await opened.service.virtual_clusters.set(ROOT, "vision", WantedShare(40))
 
 
 async def test_a_cluster_that_went_while_a_name_was_looked_up_takes_no_job(opened: Opened) -> None:
     opened.disk.slow = threading.Event()
-    delete = asyncio.create_task(opened.service.delete_virtual_cluster(ROOT, "vision"))
+    delete = asyncio.create_task(opened.service.virtual_clusters.delete(ROOT, "vision"))
     # it still finds the cluster, which is gone when the name is known to be free
     config = make_config(name="late", virtualCluster="vision")
-    submit = asyncio.create_task(opened.service.submit(ALICE, "alice", config))
+    submit = asyncio.create_task(opened.service.jobs.submit(ALICE, "alice", config))
     await delete
     opened.disk.slow.set()
     with pytest.raises(RequestError) as refusal:
@@ -118,9 +120,9 @@ async def test_a_cluster_that_went_while_a_name_was_looked_up_takes_no_job(opene
 
 async def test_only_administrators_change_anything(opened: Opened) -> None:
     for attempt in (
-        opened.service.set_virtual_cluster(ALICE, "speech", WantedShare(1)),
-        opened.service.delete_virtual_cluster(ALICE, "vision"),
-        opened.service.stop_virtual_cluster(ALICE, "vision", True),
+        opened.service.virtual_clusters.set(ALICE, "speech", WantedShare(1)),
+        opened.service.virtual_clusters.delete(ALICE, "vision"),
+        opened.service.virtual_clusters.set_stopped(ALICE, "vision", True),
     ):
         with pytest.raises(RequestError) as refusal:
             await attempt
@@ -130,7 +132,7 @@ async def test_only_administrators_change_anything(opened: Opened) -> None:
 async def test_a_cluster_file_that_does_not_go_with_what_was_changed_is_refused(
     opened: Opened, tmp_path: Path
 ) -> None:
-    await opened.service.set_virtual_cluster(ROOT, "vision", WantedShare(100))
+    await opened.service.virtual_clusters.set(ROOT, "vision", WantedShare(100))
     await opened.service.close()
     file = {"virtualClusters": {"default": {"capacity": 50}, "speech": {"capacity": 50}}}
     other = Opened(tmp_path, file)

@@ -15,7 +15,8 @@ from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
-from pai_scheduler.store.store import JobPosition, Store
+from pai_scheduler.store.records import JobPosition
+from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell
 
 #: those that grow with every job

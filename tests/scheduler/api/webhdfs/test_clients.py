@@ -13,7 +13,7 @@ import pytest
 import requests
 
 from pai_scheduler.inputs.tokens import JobTokens
-from pai_scheduler.service.service import Principal
+from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.folder.storage import FolderStorage
 from tests.scheduler.api.gateway import Gateway, open_gateway, program, run
 from tests.scheduler.making import make_config, make_role
@@ -248,10 +248,10 @@ async def test_wget_of_an_old_client_reads_where_it_was_used_to(tmp_path: Path) 
 async def job(gateway: Gateway) -> AsyncIterator[str]:
     """Run a job of alice's; return its token."""
     config = make_config(make_role(command="sleep 1000"), name="job")
-    await gateway.service.submit(ALICE, "alice", config)
-    job = await gateway.service.job(ALICE, "alice", "job")
+    await gateway.service.jobs.submit(ALICE, "alice", config)
+    job = await gateway.service.jobs.get(ALICE, "alice", "job")
     yield JobTokens.in_folder(gateway.folder).token(job.id)
-    await gateway.service.stop_job(ALICE, "alice", "job")
+    await gateway.service.jobs.stop(ALICE, "alice", "job")
 
 
 async def test_a_jobs_token_opens_its_users_files_and_dies_with_the_job(gateway: Gateway, job: str) -> None:
@@ -260,7 +260,7 @@ async def test_a_jobs_token_opens_its_users_files_and_dies_with_the_job(gateway:
     async with gateway.client(job) as task:
         others = await task.get("/bob/f", params={"op": "GETFILESTATUS"})
         assert others.status_code == 403
-        await gateway.service.stop_job(ALICE, "alice", "job")
+        await gateway.service.jobs.stop(ALICE, "alice", "job")
         for _ in range(1000):  # until its last task has ended
             dead = await task.get("/alice/f", params={"op": "GETFILESTATUS"})
             if dead.status_code != 200:

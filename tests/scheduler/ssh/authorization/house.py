@@ -24,7 +24,8 @@ from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.service.service import Principal, Service
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
@@ -122,25 +123,25 @@ class House:
     ) -> Job:
         """Submit a job and wait until it runs."""
         role = make_role("worker", tasks, command=command)
-        await self.service.submit(Principal(user), user, make_config(role, name=name, **fields))
+        await self.service.jobs.submit(Principal(user), user, make_config(role, name=name, **fields))
         return await self.until(name, user, lambda job: job.state is State.RUNNING)
 
     async def end(self, name: str, user: str = "alice") -> None:
-        await self.service.stop_job(ROOT, user, name)
+        await self.service.jobs.stop(ROOT, user, name)
         await self.until(name, user, lambda job: job.sub_state is SubState.ENDED)
 
     async def until(self, name: str, user: str, condition: Any) -> Job:
-        async for _ in self.service.follow(ROOT, user, name):
-            job = await self.service.job(ROOT, user, name)
+        async for _ in self.service.job_events.follow(ROOT, user, name):
+            job = await self.service.jobs.get(ROOT, user, name)
             if condition(job):
                 return job
-        return await self.service.job(ROOT, user, name)
+        return await self.service.jobs.get(ROOT, user, name)
 
     async def told(self, name: str, user: str = "alice") -> list[str]:
         """Return what the story of a job says of who was in it, once all that was reported is written."""
         # (what is requested is written after what was reported before)
-        await self.service.reorder(ROOT, user, name, priority=50)
-        story = await self.service.story(ROOT, user, name)
+        await self.service.jobs.reorder(ROOT, user, name, priority=50)
+        story = await self.service.job_events.read(ROOT, user, name)
         return [str(told.entry.message) for told in story if told.entry.type == "access"]
 
     def client(self, token: str = "token-a") -> httpx.AsyncClient:  # noqa: S107
@@ -175,9 +176,9 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
     yield House(service, engine, store, keys, folder, url)
     server.stop()
     await server.close_all_connections()
-    for job in await service.jobs(ROOT):
-        await service.stop_job(ROOT, job.user, job.name)
-    for job in await service.jobs(ROOT):
-        async for _ in service.follow(ROOT, job.user, job.name):
+    for job in await service.jobs.page(ROOT):
+        await service.jobs.stop(ROOT, job.user, job.name)
+    for job in await service.jobs.page(ROOT):
+        async for _ in service.job_events.follow(ROOT, job.user, job.name):
             pass
     await service.close()

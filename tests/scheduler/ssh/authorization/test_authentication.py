@@ -63,7 +63,7 @@ async def test_the_key_of_an_ended_job_opens_nothing(house: House) -> None:
     late = await house.ask("open", login="alice+one", passport=session_token)
     assert (late.status_code, late.json()["message"]) == (404, "The job of this key has ended.")
     # nor does it open the next job of that name
-    await house.service.delete_job(ROOT, "alice", "one")
+    await house.service.jobs.delete(ROOT, "alice", "one")
     await house.begin("one")
     assert (await house.login("alice+one", house.key(job), "publickey")).status_code == 401
 

@@ -65,7 +65,7 @@ async def test_what_is_not_there_or_not_clear_is_said_with_what_there_is(house: 
     )
     await house.begin("other")
     assert await said("alice", 409) == "Several jobs run: log in as one of alice+gang, alice+other."
-    await house.service.submit(
+    await house.service.admission.submit(
         ALICE,
         "alice",
         {"jobName": "big", "image": "x", "taskRoles": [{"name": "main", "cpuNumber": 64, "command": "true"}]},
@@ -121,11 +121,11 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
     }
     await house.ask("note", **who, event="closed", seconds=3)
     await house.begin("two")  # written after it
-    story = await house.service.story(ROOT, "alice", "one")
+    story = await house.service.job_events.read(ROOT, "alice", "one")
     assert str(story[-1].entry.message) == "alice left worker-0 after 3 s: a terminal, from 10.0.0.3."
     session_token = await house.session_token("alice+two", "token-a")
     await house.ask("open", login="alice+two", passport=session_token)
-    await house.service.delete_job(ROOT, "alice", "two")
+    await house.service.jobs.delete(ROOT, "alice", "two")
     who = {"login": "alice+two", "passport": session_token, "peer": "10.0.0.3", "what": ["shell"]}
     await house.ask("note", **who, event="opened")
     await house.begin("three")

@@ -147,7 +147,7 @@ async def test_the_next_job_of_a_name_has_its_own_key(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         first = await house.begin("one")
         await until_status(house, f"{FOLDER}/alice~one.pub", 200)
-        await house.service.delete_job(ROOT, "alice", "one")
+        await house.service.jobs.delete(ROOT, "alice", "one")
         second = await house.begin("one")
         assert house.key(first) != house.key(second)
         for _ in range(600):

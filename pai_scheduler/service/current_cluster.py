@@ -1,0 +1,60 @@
+"""The cluster as it is now: its file, over it what administrators changed, and the engine's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_nodes
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.redistribution import overlay
+from pai_scheduler.core.machine import Core, CoreSettings
+from pai_scheduler.engine.protocol import Engine
+
+
+class CurrentCluster:
+    """What all who schedule and admit look at; `EngineEvents` and the commits keep it up to date.
+
+    `first_port` is where the choice of ports begins on nodes that several schedulers share.
+    """
+
+    def __init__(
+        self, definition: Definition, engine: Engine, kill_grace_seconds: float, first_port: int
+    ) -> None:
+        self.definition = definition
+        self.nodes: tuple[Node, ...] = ()
+        #: the virtual cluster that is about to be gone: it takes no more jobs
+        self.leaving: str | None = None
+        self._engine = engine
+        self._first_port = first_port
+        self._settings = CoreSettings(
+            kill_grace_seconds,
+            definition.default_storage_gb,
+            definition.overtake_limit,
+            definition.debug_hold_seconds,
+        )
+
+    @property
+    def virtual_clusters(self) -> Mapping[str, VirtualCluster]:
+        """Return the virtual clusters by name."""
+        return self.definition.virtual_clusters
+
+    def set_virtual_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
+        """Take the virtual clusters as they are now."""
+        by_name = {cluster.name: cluster for cluster in clusters}
+        self.definition = replace(self.definition, virtual_clusters=by_name)
+
+    def restore(self, changes: Mapping[str, VirtualCluster | None]) -> None:
+        """Take what administrators changed; DefinitionError where it is impossible together with the file."""
+        self.set_virtual_clusters(overlay(self.definition.virtual_clusters, changes).values())
+
+    def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """Take the nodes that the engine has now."""
+        self.nodes = merge_nodes(self.definition, nodes)
+
+    def make_core(self) -> Core:
+        """Make a core that has no jobs yet."""
+        shares = self._engine.shares_host_ports
+        cluster = Cluster(self.nodes, shares_host_ports=shares, first_port=self._first_port)
+        return Core(cluster, self._settings, self.definition.virtual_clusters.values())

@@ -1,0 +1,107 @@
+"""Jobs, as users see and change them: their own, and (administrators) everybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pai_scheduler.core.events import Reordered, StopRequested
+from pai_scheduler.core.model import Attempt, Job
+from pai_scheduler.core.queries import Forecast
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.job.messages import msg
+from pai_scheduler.rest.errors import forbidden, no_job
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.records import JobPosition
+from pai_scheduler.store.store import Store
+
+from .admission import Accepted, Admission
+
+
+class Jobs:
+    """Checks for each call what its caller may do; refusals are `errors.RequestError`.
+
+    `clock` gives ms since the epoch.
+    """
+
+    def __init__(
+        self, store: Store, reader: Reader, writer: Writer, admission: Admission, clock: Callable[[], int]
+    ) -> None:
+        self._store, self._reader, self._writer = store, reader, writer
+        self._admission, self._now = admission, clock
+
+    async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
+        """Accept a job durably.
+
+        Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
+        """
+        return await self._admission.submit(principal, owner, config)
+
+    async def validate(self, principal: Principal, config: object) -> Forecast:
+        """Return what submitting this would do."""
+        return await self._admission.validate(principal, config)
+
+    async def page(
+        self,
+        principal: Principal,
+        owner: str | None = None,
+        *,
+        after: JobPosition | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s.
+
+        `limit` of them (None: all), those that come after a position in that order.
+        """
+        if owner is not None and not principal.may_act_for(owner):
+            raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
+        user = owner if principal.admin else principal.name
+        return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
+
+    async def get(self, principal: Principal, owner: str, name: str) -> Job:
+        """Return a job with its last attempt."""
+        return await self._reader.find(principal, owner, name)
+
+    async def config(self, principal: Principal, owner: str, name: str) -> dict[str, Any]:
+        """Return the job JSON as submitted."""
+        job = await self._reader.find(principal, owner, name)
+        try:
+            return await self._reader.read(self._store.config, job.id)
+        except KeyError:
+            raise no_job(owner, name) from None
+
+    async def attempts(self, principal: Principal, owner: str, name: str) -> list[Attempt]:
+        """Return all attempts, oldest first."""
+        job = await self._reader.find(principal, owner, name)
+        return await self._reader.read(self._store.attempts, job.id)
+
+    async def stop(self, principal: Principal, owner: str, name: str) -> None:
+        """Stop a job; no change where it has ended."""
+        job = await self._reader.find(principal, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, principal.name))
+
+    async def delete(self, principal: Principal, owner: str, name: str) -> None:
+        """Forget a job and its logs, stopping it first."""
+        job = await self._reader.find(principal, owner, name)
+        await self._writer.request(StopRequested(self._now(), job.id, principal.name, delete=True))
+
+    async def reorder(
+        self,
+        principal: Principal,
+        owner: str,
+        name: str,
+        *,
+        priority: int | None = None,
+        place: int | None = None,
+    ) -> None:
+        """Give a job that has not ended another priority (0–100), or move it while it waits.
+
+        `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
+        among their own, so that nobody else's job moves back. Beyond the last: the last.
+        """
+        job = await self._reader.find(principal, owner, name)
+        owner_only = not principal.admin
+        await self._writer.request(
+            Reordered(self._now(), job.id, principal.name, priority, place, owner_only)
+        )

@@ -1,0 +1,70 @@
+"""The queues of the virtual clusters: who waits, at which place, and why."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from heapq import nsmallest
+
+from pai_scheduler.cluster.queue import QueuePosition
+from pai_scheduler.core.machine import Core
+from pai_scheduler.core.model import Job
+from pai_scheduler.core.queries import QueuedJob, positions_of, queued_job, queued_jobs, waiting_reason
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.job.messages import Message
+from pai_scheduler.rest.errors import no_virtual_cluster
+from pai_scheduler.security.principal import Principal
+
+#: Jobs of the core that are gone through before others' requests come between.
+_LOOKED_AT_ONCE = 2000
+
+
+class Queues:
+    """Asks the core; everybody may know how long a queue is. `clock` gives ms since the epoch."""
+
+    def __init__(self, writer: Writer, clock: Callable[[], int]) -> None:
+        self._writer, self._now = writer, clock
+
+    def names(self, virtual_cluster: str | None = None) -> list[str]:
+        """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
+        names = self._core.dispatcher.quota_accounting.clusters
+        if virtual_cluster is not None and virtual_cluster not in names:
+            raise no_virtual_cluster(virtual_cluster, sorted(names))
+        return list(names) if virtual_cluster is None else [virtual_cluster]
+
+    def waiting(
+        self, virtual_cluster: str, *, after: QueuePosition | None = None, limit: int | None = None
+    ) -> list[QueuedJob]:
+        """List the waiting jobs of a virtual cluster, first come first: `limit` (None: all) after a position.
+
+        What of them is another user's business the presenter leaves out.
+        """
+        return queued_jobs(self._core, virtual_cluster, after, limit)
+
+    async def own(
+        self, principal: Principal, virtual_cluster: str, after: QueuePosition, limit: int
+    ) -> list[QueuePosition]:
+        """Return where those of the caller's jobs stand that come after a position, the first `limit`."""
+        found: list[QueuePosition] = []
+        jobs = list(self._core.unended(principal.name))
+        for begin in range(0, len(jobs), _LOOKED_AT_ONCE):
+            found += positions_of(self._core, jobs[begin : begin + _LOOKED_AT_ONCE], virtual_cluster)
+            await asyncio.sleep(0)  # others' requests come between
+        return nsmallest(limit, (position for position in found if position > after))
+
+    def at(self, position: QueuePosition) -> QueuedJob | None:
+        """Return the waiting job at a position; None where it is there no more."""
+        return queued_job(self._core, position)
+
+    def place(self, job: Job) -> int | None:
+        """Return a job's place in its queue, from 1; None where it is not in line."""
+        queue = self._core.queue
+        return queue.position(job.id) if job.id in queue else None
+
+    def waiting_reason(self, job: Job) -> Message | None:
+        """Return why a job waits now; None where it does not."""
+        return waiting_reason(self._core, job, self._now())
+
+    @property
+    def _core(self) -> Core:
+        return self._writer.core

@@ -1,0 +1,75 @@
+"""The tasks of jobs: which of them a caller may see, their logs, and what they use."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.protocol import Engine
+from pai_scheduler.execution.reader import Reader
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.job.task import TaskRef
+from pai_scheduler.monitoring.recorder import Recorder, Recording
+from pai_scheduler.rest.errors import no_attempt, no_task
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.store import Store
+
+
+class Tasks:
+    """Finds tasks for those who may see them; everything else is asked with what `find` gave.
+
+    `log_keeping` is how much of a log is kept, and for how long.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        reader: Reader,
+        writer: Writer,
+        recorder: Recorder,
+        log_keeping: LogKeeping,
+    ) -> None:
+        self._engine, self._store, self._reader, self._writer = engine, store, reader, writer
+        self._recorder, self.log_keeping = recorder, log_keeping
+
+    async def find(
+        self, principal: Principal, owner: str, name: str, role: str, index: int, attempt: int | None = None
+    ) -> TaskRef:
+        """Find a task of a job (attempt None: the last)."""
+        job = await self._reader.find(principal, owner, name)
+        last = job.attempt.number if job.attempt else 0
+        known = any(r.name == role and 0 <= index < r.task_number for r in job.spec.task_roles)
+        if not known:
+            raise no_task(job.spec, f"{role}-{index}")
+        if attempt is not None and not 0 <= attempt <= last:
+            raise no_attempt(name, attempt, last)
+        return TaskRef(job.id, last if attempt is None else attempt, role, index)
+
+    def has_ended(self, task: TaskRef) -> bool:
+        """Return whether a task will write no more; cheap, as every follower of a log asks often."""
+        job = self._writer.core.jobs.get(task.job_id)
+        if job is None:
+            return True
+        if job.attempt is None:
+            return False
+        return job.attempt.number != task.attempt or job.attempt.tasks[task.role, task.index].state.ended
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Return the log of a task."""
+        return self._engine.log(task)
+
+    async def is_log_expired(self, task: TaskRef, log: TaskLog) -> bool:
+        """Return whether a task had a log which was removed; one that never ran has had none."""
+        if await asyncio.to_thread(lambda: log.exists):
+            return False
+        for attempt in await self._reader.read(self._store.attempts, task.job_id):
+            ran = attempt.tasks.get((task.role, task.index))
+            if attempt.number == task.attempt and ran is not None:
+                return ran.started is not None and ran.state.ended
+        return False
+
+    async def usage(self, task: TaskRef, after: int = 0) -> Recording:
+        """Return what a task has used, later than `after` (ms since the epoch)."""
+        return await self._recorder.recording(task, after)
