@@ -76,7 +76,7 @@ _SUBMISSION: Mapping[str, Any] = {
 class _SubmitHandler(ApiHandler):
     async def submit(self, owner: str, config: dict[str, Any]) -> None:
         """Submit for `owner`, and say where the job is found."""
-        accepted = await self.service.jobs.submit(self.principal, owner, config)
+        accepted = await self.service.admission.submit(self.principal, owner, config)
         name = accepted.name
         for warning in [*warnings(config), *accepted.warnings]:
             self.add_header("X-Warning", _in_header(str(warning)))
@@ -300,7 +300,7 @@ class ValidateHandler(ApiHandler):
     )
     async def post(self) -> None:
         """Check."""
-        forecast = await self.service.jobs.validate(self.principal, read_body(self.request))
+        forecast = await self.service.admission.validate(self.principal, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from pai_scheduler.core.events import Reordered, StopRequested
 from pai_scheduler.core.model import Attempt, Job
-from pai_scheduler.core.queries import Forecast
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
@@ -16,8 +15,6 @@ from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import JobPosition
 from pai_scheduler.store.store import Store
 
-from .admission import Accepted, Admission
-
 
 class Jobs:
     """Checks for each call what its caller may do; refusals are `errors.RequestError`.
@@ -25,22 +22,8 @@ class Jobs:
     `clock` gives ms since the epoch.
     """
 
-    def __init__(
-        self, store: Store, reader: Reader, writer: Writer, admission: Admission, clock: Callable[[], int]
-    ) -> None:
-        self._store, self._reader, self._writer = store, reader, writer
-        self._admission, self._now = admission, clock
-
-    async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
-        """Accept a job durably.
-
-        Refuses: invalid, name taken, no such virtual cluster or not open to the owner, not the caller's own.
-        """
-        return await self._admission.submit(principal, owner, config)
-
-    async def validate(self, principal: Principal, config: object) -> Forecast:
-        """Return what submitting this would do."""
-        return await self._admission.validate(principal, config)
+    def __init__(self, store: Store, reader: Reader, writer: Writer, clock: Callable[[], int]) -> None:
+        self._store, self._reader, self._writer, self._now = store, reader, writer, clock
 
     async def page(
         self,

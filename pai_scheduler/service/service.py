@@ -89,15 +89,15 @@ class Service:
             if keys is not None
             else None
         )
-        self._admission = Admission(
+        self.admission = Admission(
             store, self._reader, self._writer, self._cluster, engine, self._room, files, clock
         )
-        self.jobs = Jobs(store, self._reader, self._writer, self._admission, clock)
+        self.jobs = Jobs(store, self._reader, self._writer, clock)
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader)
         self.tasks = Tasks(engine, store, self._reader, self._writer, self._meters.recorder, definition.logs)
         self.virtual_clusters = VirtualClusters(
-            store, self._reader, self._writer, self._cluster, self._admission, clock
+            store, self._reader, self._writer, self._cluster, self.admission, clock
         )
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see

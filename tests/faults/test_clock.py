@@ -113,13 +113,13 @@ async def ended(service: Service, name: str) -> Job:
 async def test_a_clock_that_is_set_costs_no_job_anything(
     service: Service, machine: Machine, steps: tuple[int, ...]
 ) -> None:
-    await service.jobs.submit(ALICE, "alice", config("long", "sleep 1; exit 7"))
-    await service.jobs.submit(ALICE, "alice", config("tried-again", "exit 3", retryCount=len(steps) + 1))
+    await service.admission.submit(ALICE, "alice", config("long", "sleep 1; exit 7"))
+    await service.admission.submit(ALICE, "alice", config("tried-again", "exit 3", retryCount=len(steps) + 1))
     await until(service, "long", SubState.RUNNING)
     for number, step in enumerate(steps):
         await until(service, "tried-again", SubState.RETRY_WAIT)
         machine.offset += step
-        await service.jobs.submit(ALICE, "alice", config(f"after-{number}", "exit 5"))
+        await service.admission.submit(ALICE, "alice", config(f"after-{number}", "exit 5"))
     jobs = {job.name: await ended(service, job.name) for job in await service.jobs.page(ALICE)}
     codes = {name: job.verdict and job.verdict.exit_code for name, job in jobs.items()}
     assert codes.pop("long") == 7
@@ -139,8 +139,10 @@ async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
     begin: Begin, machine: Machine, step: int
 ) -> None:
     service = await begin()
-    await service.jobs.submit(ALICE, "alice", config("short", "exec sleep 1000", extras={"maxRunSeconds": 3}))
-    await service.jobs.submit(
+    await service.admission.submit(
+        ALICE, "alice", config("short", "exec sleep 1000", extras={"maxRunSeconds": 3})
+    )
+    await service.admission.submit(
         ALICE, "alice", config("long", "exec sleep 1000", extras={"maxRunSeconds": 1800})
     )
     await until(service, "short", SubState.RUNNING)
@@ -156,7 +158,7 @@ async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
     assert short.attempt.launched is not None
     # (a hundredth is what the clock may be slow or fast by, until it is again what the machine's is)
     assert 2_950 < short.completed - short.attempt.launched < HOUR_MS / 2
-    await service.jobs.submit(ALICE, "alice", config("other", "exit 0"))
+    await service.admission.submit(ALICE, "alice", config("other", "exit 0"))
     await ended(service, "other")
     assert (await service.jobs.get(ALICE, "alice", "long")).state is State.RUNNING
     for name in ("short", "long", "other"):

@@ -54,12 +54,16 @@ class OpenService(Service):
 
     async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
         """Submit a job of alice's and wait for its end."""
-        await self.jobs.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        await self.admission.submit(
+            ALICE, "alice", make_config(make_role(command=command), name=name, **fields)
+        )
         return await self.until(name)
 
     async def begin(self, name: str, command: str = FOREVER, **fields: Any) -> Job:
         """Submit a job of alice's and wait until it runs."""
-        await self.jobs.submit(ALICE, "alice", make_config(make_role(command=command), name=name, **fields))
+        await self.admission.submit(
+            ALICE, "alice", make_config(make_role(command=command), name=name, **fields)
+        )
         return await self.until(name, lambda job: job.state is State.RUNNING)
 
     async def until(

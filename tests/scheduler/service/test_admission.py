@@ -18,7 +18,7 @@ from tests.scheduler.open_service import ALICE, BOB, FOREVER, ROOT, OpenService,
 async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: OpenService) -> None:
     config = make_config(name="same")
     results = await asyncio.gather(
-        *(service.jobs.submit(ALICE, "alice", config) for _ in range(20)), return_exceptions=True
+        *(service.admission.submit(ALICE, "alice", config) for _ in range(20)), return_exceptions=True
     )
     accepted = [result for result in results if isinstance(result, Accepted)]
     conflicts = [result for result in results if isinstance(result, RequestError) and result.status == 409]
@@ -28,31 +28,33 @@ async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: 
 
 async def test_two_users_may_use_one_name(service: OpenService) -> None:
     config = make_config(name="same")
-    await asyncio.gather(service.jobs.submit(ALICE, "alice", config), service.jobs.submit(BOB, "bob", config))
+    await asyncio.gather(
+        service.admission.submit(ALICE, "alice", config), service.admission.submit(BOB, "bob", config)
+    )
     assert len(await service.jobs.page(ROOT)) == 2
 
 
 async def test_an_ended_jobs_name_is_taken_until_it_is_deleted(service: OpenService) -> None:
     await service.run("again")
     with refused(409, "ConflictJobError"):
-        await service.jobs.submit(ALICE, "alice", make_config(name="again"))
+        await service.admission.submit(ALICE, "alice", make_config(name="again"))
     await service.jobs.delete(ALICE, "alice", "again")
     assert (await service.run("again", "exit 2")).state is State.FAILED
 
 
 async def test_a_caller_who_goes_away_has_submitted_all_the_same(service: OpenService) -> None:
-    submission = asyncio.create_task(service.jobs.submit(ALICE, "alice", make_config(name="gone")))
+    submission = asyncio.create_task(service.admission.submit(ALICE, "alice", make_config(name="gone")))
     await asyncio.sleep(0)
     submission.cancel()
     await asyncio.wait([submission])
     with refused(409, "ConflictJobError"):
-        await service.jobs.submit(ALICE, "alice", make_config(name="gone"))
+        await service.admission.submit(ALICE, "alice", make_config(name="gone"))
 
 
 async def test_only_admins_submit_for_others(service: OpenService) -> None:
     with refused(403, "ForbiddenUserError"):
-        await service.jobs.submit(BOB, "alice", make_config())
-    await service.jobs.submit(ROOT, "alice", make_config())
+        await service.admission.submit(BOB, "alice", make_config())
+    await service.admission.submit(ROOT, "alice", make_config())
     assert [job.user for job in await service.jobs.page(ALICE)] == ["alice"]
 
 
@@ -61,16 +63,16 @@ async def test_a_job_for_somebody_whose_name_no_database_can_hold_is_refused(
     service: OpenService, name: str
 ) -> None:
     with refused(400, "InvalidParametersError"):
-        await service.jobs.submit(ROOT, name, make_config(name="j"))
+        await service.admission.submit(ROOT, name, make_config(name="j"))
 
 
 async def test_a_virtual_cluster_is_open_to_its_groups_and_to_admins(service: OpenService) -> None:
     with refused(404, "NoVirtualClusterError"):
-        await service.jobs.submit(ALICE, "alice", make_config(virtualCluster="nowhere"))
+        await service.admission.submit(ALICE, "alice", make_config(virtualCluster="nowhere"))
     with refused(403, "ForbiddenUserError"):
-        await service.jobs.submit(BOB, "bob", make_config(virtualCluster="vision"))
-    await service.jobs.submit(ALICE, "alice", make_config(virtualCluster="vision"))
-    await service.jobs.submit(ROOT, "bob", make_config(virtualCluster="vision"))
+        await service.admission.submit(BOB, "bob", make_config(virtualCluster="vision"))
+    await service.admission.submit(ALICE, "alice", make_config(virtualCluster="vision"))
+    await service.admission.submit(ROOT, "bob", make_config(virtualCluster="vision"))
     counts = {use.name: use.total_jobs for use in await service.virtual_clusters.uses()}
     assert counts == {"default": 0, "vision": 2}
 
@@ -78,24 +80,24 @@ async def test_a_virtual_cluster_is_open_to_its_groups_and_to_admins(service: Op
 async def test_a_wrong_job_is_refused_with_every_error(service: OpenService) -> None:
     config = make_config(make_role(tasks=0, command=""))
     with pytest.raises(RequestError) as caught:
-        await service.jobs.submit(ALICE, "alice", config)
+        await service.admission.submit(ALICE, "alice", config)
     assert (caught.value.status, caught.value.code) == (400, "InvalidParametersError")
     paths = {error.path for error in caught.value.errors}
     assert paths == {"$.taskRoles[0].taskNumber", "$.taskRoles[0].command"}
-    checked = await service.jobs.validate(ALICE, config)
+    checked = await service.admission.validate(ALICE, config)
     assert (checked.fits, {error.path for error in checked.errors}) == ("never", paths)
     assert await service.jobs.page(ALICE) == []
 
 
 async def test_a_job_is_told_beforehand_whether_it_fits_now_later_or_never(service: OpenService) -> None:
     half, whole, more = (make_config(make_role(cpus=cpus, command=FOREVER)) for cpus in (4, 8, 9))
-    assert [(await service.jobs.validate(ALICE, config)).fits for config in (half, whole, more)] == [
+    assert [(await service.admission.validate(ALICE, config)).fits for config in (half, whole, more)] == [
         "now",
         "now",
         "never",
     ]
-    await service.jobs.submit(ALICE, "alice", half)
-    answers = [await service.jobs.validate(ALICE, config) for config in (half, whole, more)]
+    await service.admission.submit(ALICE, "alice", half)
+    answers = [await service.admission.validate(ALICE, config) for config in (half, whole, more)]
     assert [answer.fits for answer in answers] == ["now", "later", "never"]
     # virtual cluster default is guaranteed 60 per cent of 8 CPUs
     assert [answer.borrows for answer in answers] == [True, True, False]
@@ -103,7 +105,7 @@ async def test_a_job_is_told_beforehand_whether_it_fits_now_later_or_never(servi
 
 
 async def test_a_job_that_never_fits_is_accepted_and_says_so(service: OpenService) -> None:
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9)))
+    await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=9)))
     reason = service.queues.waiting_reason(await service.jobs.get(ALICE, "alice", "job"))
     assert "Never fits at present: a task asks for 9 CPUs, the largest node has 8." in str(reason)
 
@@ -111,19 +113,19 @@ async def test_a_job_that_never_fits_is_accepted_and_says_so(service: OpenServic
 async def test_a_user_may_have_only_so_many_jobs_that_have_not_ended(service: OpenService) -> None:
     service._cluster.definition = replace(service._cluster.definition, jobs_per_user=2)
     await service.begin("first")
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
+    await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
     with refused(429, "TooManyJobsError"):
-        await service.jobs.submit(ALICE, "alice", make_config(name="third"))
-    await service.jobs.submit(BOB, "bob", make_config(name="anothers"))
+        await service.admission.submit(ALICE, "alice", make_config(name="third"))
+    await service.admission.submit(BOB, "bob", make_config(name="anothers"))
     await service.jobs.stop(ALICE, "alice", "waits")
-    await service.jobs.submit(ALICE, "alice", make_config(name="third"))
+    await service.admission.submit(ALICE, "alice", make_config(name="third"))
 
 
 async def test_more_time_than_a_virtual_cluster_allows_is_refused_beforehand(service: OpenService) -> None:
     clusters = {"default": replace(service._cluster.virtual_clusters["default"], max_run_seconds=60)}
     await service._writer.request(SharesChanged(0, tuple(clusters.values()), {}))
     config = make_config(extras={"maxRunSeconds": 61})
-    (error,) = (await service.jobs.validate(ALICE, config)).errors
+    (error,) = (await service.admission.validate(ALICE, config)).errors
     assert error.path == "$.extras.maxRunSeconds"
     with refused(400, "InvalidParametersError"):
-        await service.jobs.submit(ALICE, "alice", config)
+        await service.admission.submit(ALICE, "alice", config)

@@ -9,7 +9,9 @@ from tests.scheduler.open_service import ALICE, OpenService, refused
 
 
 async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(service: OpenService) -> None:
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed"))
+    await service.admission.submit(
+        ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed")
+    )
 
     async def follow() -> list[tuple[int, str]]:
         return [

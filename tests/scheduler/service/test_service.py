@@ -44,7 +44,7 @@ async def test_a_failed_job_has_the_real_exit_code(service: OpenService) -> None
 
 async def test_a_gang_runs_and_each_task_knows_all_others(service: OpenService) -> None:
     role = make_role(tasks=3, command="echo $PAI_TASK_ROLE_main_HOST_LIST | tr , '\\n' | sort | uniq | wc -l")
-    await service.jobs.submit(ALICE, "alice", make_config(role, name="gang"))
+    await service.admission.submit(ALICE, "alice", make_config(role, name="gang"))
     assert (await service.until("gang")).state is State.SUCCEEDED
     assert [await service.log_of("gang", index) for index in range(3)] == [b"3\n"] * 3
 
@@ -60,11 +60,11 @@ async def test_a_failing_job_is_tried_again_and_every_attempt_keeps_its_log(serv
 
 
 async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenService) -> None:
-    await service.jobs.submit(
+    await service.admission.submit(
         ALICE, "alice", make_config(make_role(command=FOREVER, gpus=2), name="first", gpuType="P100")
     )
     await service.until("first", lambda job: job.state is State.RUNNING)
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
+    await service.admission.submit(ALICE, "alice", make_config(make_role(gpus=1), name="second"))
     second = await service.jobs.get(ALICE, "alice", "second")
     assert str(service.queues.waiting_reason(second)) == (
         "Waiting in virtual cluster default, place 1 in the queue: the job asks for 1 × GPU, none is free. "
@@ -136,7 +136,7 @@ async def test_another_users_job_is_not_found_whether_it_exists_or_not(service: 
 
 async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> None:
     await service.run("one")
-    await service.jobs.submit(BOB, "bob", make_config(name="two"))
+    await service.admission.submit(BOB, "bob", make_config(name="two"))
     assert [job.name for job in await service.jobs.page(ALICE)] == ["one"]
     assert [job.name for job in await service.jobs.page(BOB, "bob")] == ["two"]
     assert [job.name for job in await service.jobs.page(ROOT)] == ["two", "one"]
@@ -152,7 +152,7 @@ async def test_users_see_their_own_jobs_and_admins_all(service: OpenService) -> 
 
 async def test_the_config_is_what_was_submitted(service: OpenService) -> None:
     config = make_config(make_role(cpus=9), tmp={"x": 1}, extras={"y": [1]})
-    await service.jobs.submit(ALICE, "alice", config)
+    await service.admission.submit(ALICE, "alice", config)
     del config["tmp"]
     assert await service.jobs.config(ALICE, "alice", "job") == config
 
@@ -170,7 +170,7 @@ async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_on
     async def ended(name: str, attempt: int | None = None) -> bool:
         return service.tasks.has_ended(await service.tasks.find(ALICE, "alice", name, "main", 0, attempt))
 
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
+    await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=9), name="waits"))
     assert not await ended("waits")
     await service.begin("runs")
     assert not await ended("runs")
@@ -189,7 +189,7 @@ async def test_a_restart_takes_up_what_runs_what_ended_meanwhile_and_what_waits(
     gate = tmp_path / "gate"
     await service.begin("runs-on", f"while [ ! -e {gate} ]; do sleep 0.02; done; echo once; exit 5")
     await service.begin("ends", f"while [ ! -e {gate}-ends ]; do sleep 0.02; done; exit 6")
-    await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=8), name="waits"))
+    await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=8), name="waits"))
     await service.close()
     (tmp_path / "gate-ends").touch()
     service = await make_service()
@@ -232,7 +232,7 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     service.disk.full = True
     gate.touch()
     with refused(507, "InsufficientStorageError"):
-        await service.jobs.submit(ALICE, "alice", make_config(name="refused"))
+        await service.admission.submit(ALICE, "alice", make_config(name="refused"))
     with refused(507, "InsufficientStorageError"):
         await service.jobs.stop(ALICE, "alice", "before")
     assert [job.name for job in await service.jobs.page(ALICE)] == ["before"]
@@ -249,8 +249,8 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
 
 async def test_waiting_jobs_are_listed_in_order_and_may_be_moved(service: OpenService) -> None:
     for name in ("a", "b"):
-        await service.jobs.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
-    await service.jobs.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
+        await service.admission.submit(ALICE, "alice", make_config(make_role(cpus=9), name=name))
+    await service.admission.submit(BOB, "bob", make_config(make_role(cpus=9), name="c"))
     names = [entry.job.name for entry in service.queues.waiting("default")]
     assert names == ["a", "b", "c"]
     await service.jobs.reorder(ALICE, "alice", "b", place=1)
@@ -276,9 +276,9 @@ async def test_a_job_that_runs_for_its_time_is_stopped_for_real(service: OpenSer
 async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) -> None:
     # default is guaranteed 60 per cent of 8 CPUs, vision 40
     borrows = make_config(make_role(cpus=8, command=FOREVER), name="borrows")
-    await service.jobs.submit(ALICE, "alice", borrows)
+    await service.admission.submit(ALICE, "alice", borrows)
     await service.until("borrows", lambda job: job.state is State.RUNNING)
-    await service.jobs.submit(
+    await service.admission.submit(
         ALICE, "alice", make_config(make_role(cpus=3), name="own", virtualCluster="vision")
     )
     assert (await service.until("own")).state is State.SUCCEEDED
@@ -294,7 +294,7 @@ async def test_a_borrowing_job_gives_way_and_runs_again(service: OpenService) ->
 
 async def test_a_debugged_job_keeps_its_failed_task_until_it_is_stopped(service: OpenService) -> None:
     config = make_config(make_role(command="exit 7"), name="held", jobEnvs={"isDebug": True})
-    await service.jobs.submit(ALICE, "alice", config)
+    await service.admission.submit(ALICE, "alice", config)
     job = await service.until("held", lambda job: job.sub_state is SubState.DEBUG_HELD)
     assert job.state is State.RUNNING
     assert job.attempt is not None
@@ -307,7 +307,9 @@ async def test_a_debugged_job_keeps_its_failed_task_until_it_is_stopped(service:
 async def test_who_asks_for_a_task_or_an_attempt_that_is_not_there_is_told_what_there_is(
     service: OpenService,
 ) -> None:
-    await service.jobs.submit(ALICE, "alice", make_config(make_role("w", 2), make_role("ps"), name="big"))
+    await service.admission.submit(
+        ALICE, "alice", make_config(make_role("w", 2), make_role("ps"), name="big")
+    )
     with pytest.raises(RequestError, match=r"has no task w-7\. There are: w-0 … w-1, ps-0\."):
         await service.tasks.find(ALICE, "alice", "big", "w", 7)
     with pytest.raises(RequestError, match=r"has no attempt 3; they count from 0, the last is 0\."):

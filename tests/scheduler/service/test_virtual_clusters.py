@@ -88,7 +88,7 @@ async def test_no_job_comes_to_a_cluster_that_goes(opened: Opened) -> None:
     """Either the job is there first and the cluster stays, or the cluster goes and the job is refused."""
     waits = make_role(cpus=100)
     for number in range(10):
-        submit = opened.service.jobs.submit(
+        submit = opened.service.admission.submit(
             ALICE, "alice", make_config(waits, name=f"job-{number}", virtualCluster="vision")
         )
         delete = opened.service.virtual_clusters.delete(ROOT, "vision")
@@ -110,7 +110,7 @@ async def test_a_cluster_that_went_while_a_name_was_looked_up_takes_no_job(opene
     delete = asyncio.create_task(opened.service.virtual_clusters.delete(ROOT, "vision"))
     # it still finds the cluster, which is gone when the name is known to be free
     config = make_config(name="late", virtualCluster="vision")
-    submit = asyncio.create_task(opened.service.jobs.submit(ALICE, "alice", config))
+    submit = asyncio.create_task(opened.service.admission.submit(ALICE, "alice", config))
     await delete
     opened.disk.slow.set()
     with pytest.raises(RequestError) as refusal:

@@ -248,7 +248,7 @@ async def test_wget_of_an_old_client_reads_where_it_was_used_to(tmp_path: Path) 
 async def job(gateway: Gateway) -> AsyncIterator[str]:
     """Run a job of alice's; return its token."""
     config = make_config(make_role(command="sleep 1000"), name="job")
-    await gateway.service.jobs.submit(ALICE, "alice", config)
+    await gateway.service.admission.submit(ALICE, "alice", config)
     job = await gateway.service.jobs.get(ALICE, "alice", "job")
     yield JobTokens.in_folder(gateway.folder).token(job.id)
     await gateway.service.jobs.stop(ALICE, "alice", "job")

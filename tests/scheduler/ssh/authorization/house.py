@@ -123,7 +123,7 @@ class House:
     ) -> Job:
         """Submit a job and wait until it runs."""
         role = make_role("worker", tasks, command=command)
-        await self.service.jobs.submit(Principal(user), user, make_config(role, name=name, **fields))
+        await self.service.admission.submit(Principal(user), user, make_config(role, name=name, **fields))
         return await self.until(name, user, lambda job: job.state is State.RUNNING)
 
     async def end(self, name: str, user: str = "alice") -> None:
