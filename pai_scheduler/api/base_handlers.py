@@ -12,7 +12,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.security.principal import AnonymousReader, Principal
 from pai_scheduler.security.throttle import GuessThrottle
 from pai_scheduler.service.service import Service
 
@@ -24,8 +24,6 @@ from .streams import Streams
 from .transfers import TransferLimit
 from .webhdfs.redirect_tickets import RedirectTickets
 
-#: Who reads without a token where that is allowed: all jobs, as OpenPAI showed them.
-_ANYBODY = Principal("", admin=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class ApiHandler(AnsweringHandler):
         if self.request.method not in self.allowed_methods():
             raise self._wrong_method()
         if self._is_old_client():
-            self.identified = _ANYBODY
+            self.identified = AnonymousReader()
         elif not self.anonymous:
             self.identified = await self.identify()
 

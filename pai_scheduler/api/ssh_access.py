@@ -9,7 +9,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.rest.models import SshContainer, SshInfo
-from pai_scheduler.security.principal import Principal
+from pai_scheduler.security.principal import AnonymousReader, Principal
 from pai_scheduler.ssh.authorization.addresses import SshAddress
 from pai_scheduler.ssh.keys.key_files import key_folder, key_name
 from pai_scheduler.ssh.keys.login_name import LoginName
@@ -22,8 +22,6 @@ from .webhdfs.download import attachment
 #: forms of a key, and what the names of their files end in
 _FORMS = {"openssh": "", "ppk": ".ppk", "public": ".pub"}
 _MISSING = ["NoJobSshInfoError", "NoJobError", "NoApiError"]
-#: in whose name a job is looked for whose link somebody holds
-_WHOEVER = Principal("", admin=True)
 
 
 class SshHandler(ApiHandler):
@@ -91,7 +89,7 @@ class SshHandler(ApiHandler):
 
     def _link(self, job: Job) -> str:
         """Return where the key is downloaded; nobody gets it who has not said who it is."""
-        if not self.principal.name:
+        if isinstance(self.principal, AnonymousReader):
             return ""
         parameters = urlencode(self.service.ssh_authorization.key_link(job.id))
         place = f"user/{quote(job.user, safe='')}/jobs/{quote(job.name, safe='')}/ssh/key"
@@ -153,7 +151,8 @@ class SshKeyHandler(ApiHandler):
 
     async def _is_link(self, user: str, name: str, expires: str, signature: str) -> bool:
         try:
-            job = await self.service.jobs.get(_WHOEVER, user, name)
+            # a link is made for one job; it says nothing of another's
+            job = await self.service.jobs.get(Principal(user), user, name)
         except RequestError as error:
             if error.status >= 500:
                 raise

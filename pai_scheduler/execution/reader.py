@@ -42,9 +42,16 @@ class Reader:
             raise not_read(error) from error
 
     async def find(self, principal: Principal, owner: str, name: str) -> Job:
-        """Return a job; another user's is not found, whether it exists or not."""
+        """Return a job that the caller may change; another user's is not found, whether it exists or not."""
+        return await self._find(owner, name, principal.may_act_for(owner))
+
+    async def find_readable(self, principal: Principal, owner: str, name: str) -> Job:
+        """Return a job that the caller may read."""
+        return await self._find(owner, name, principal.may_read(owner))
+
+    async def _find(self, owner: str, name: str, allowed: bool) -> Job:
         job = None
-        if principal.may_act_for(owner):
+        if allowed:
             job = await self.read(self._store.job, owner, name)
         if job is None:
             raise no_job(owner, name)

@@ -17,6 +17,20 @@ class Principal:
     #: it is a job of theirs that asks, whose programs they may not have written: it is not given their keys
     is_job: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse an administrator whom nobody could name."""
+        if self.admin and not self.name:
+            raise ValueError("nobody without a name is an administrator")
+
+    @property
+    def reads_all(self) -> bool:
+        """Return whether everybody's jobs may be read."""
+        return self.admin
+
+    def may_read(self, owner: str) -> bool:
+        """Return whether `owner`'s jobs may be read."""
+        return self.reads_all or self.name == owner
+
     def may_act_for(self, owner: str) -> bool:
         """Return whether this caller sees and touches what is `owner`'s: their own, admins everybody's."""
         return self.admin or self.name == owner
@@ -26,3 +40,19 @@ class Principal:
         if self.admin or not (cluster.users or cluster.groups):
             return True
         return self.name in cluster.users or not set(self.groups).isdisjoint(cluster.groups)
+
+
+@dataclass(frozen=True, slots=True)
+class AnonymousReader(Principal):
+    """Whoever reads without a token where that is allowed: all jobs, as in OpenPAI; changes nothing."""
+
+    name: str = ""
+
+    @property
+    def reads_all(self) -> bool:
+        """Return that all jobs may be read."""
+        return True
+
+    def may_act_for(self, owner: str) -> bool:  # noqa: ARG002 (for nobody at all)
+        """Return that this reader acts for nobody."""
+        return False

@@ -37,18 +37,18 @@ class Jobs:
 
         `limit` of them (None: all), those that come after a position in that order.
         """
-        if owner is not None and not principal.may_act_for(owner):
+        if owner is not None and not principal.may_read(owner):
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
-        user = owner if principal.admin else principal.name
+        user = owner if principal.reads_all else principal.name
         return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
 
     async def get(self, principal: Principal, owner: str, name: str) -> Job:
         """Return a job with its last attempt."""
-        return await self._reader.find(principal, owner, name)
+        return await self._reader.find_readable(principal, owner, name)
 
     async def config(self, principal: Principal, owner: str, name: str) -> dict[str, Any]:
         """Return the job JSON as submitted."""
-        job = await self._reader.find(principal, owner, name)
+        job = await self._reader.find_readable(principal, owner, name)
         try:
             return await self._reader.read(self._store.config, job.id)
         except KeyError:
@@ -56,7 +56,7 @@ class Jobs:
 
     async def attempts(self, principal: Principal, owner: str, name: str) -> list[Attempt]:
         """Return all attempts, oldest first."""
-        job = await self._reader.find(principal, owner, name)
+        job = await self._reader.find_readable(principal, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
     async def stop(self, principal: Principal, owner: str, name: str) -> None:

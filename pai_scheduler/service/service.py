@@ -116,7 +116,7 @@ class Service:
         self._cluster.set_nodes(await self._engine.nodes())
         # not requests: StoreError keeps it from starting
         await self._timekeeper.start()
-        await self._admission.start()
+        await self.admission.start()
         # over those of the file; DefinitionError where both together are impossible
         self._cluster.restore(await asyncio.to_thread(self._store.virtual_clusters))
         outcome = await self._writer.start()

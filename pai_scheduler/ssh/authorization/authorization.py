@@ -121,7 +121,7 @@ class SshAuthorization:
 
     def job_name(self, principal: Principal, user: str, name: str) -> str:
         """Return the name of the job that is meant: a server may be called as JupyterHub calls it."""
-        if not principal.may_act_for(user):
+        if not principal.may_read(user):
             return name  # it is not theirs to know which there are
         live = (job for job in self._writer.core.jobs.values() if job.user == user and not job.is_decided)
         job = named(live, name)

@@ -13,6 +13,8 @@ from pai_scheduler.core.model import Attempt, State, SubState
 from pai_scheduler.engine.protocol import Gang
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.security.principal import AnonymousReader
+from pai_scheduler.service.virtual_clusters import WantedShare
 from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, BOB, FOREVER, ROOT, MakeService, OpenService, refused
 
@@ -314,3 +316,24 @@ async def test_who_asks_for_a_task_or_an_attempt_that_is_not_there_is_told_what_
         await service.tasks.find(ALICE, "alice", "big", "w", 7)
     with pytest.raises(RequestError, match=r"has no attempt 3; they count from 0, the last is 0\."):
         await service.tasks.find(ALICE, "alice", "big", "w", 1, attempt=3)
+
+
+async def test_who_reads_without_a_token_changes_nothing_and_sees_no_task(service: OpenService) -> None:
+    await service.begin("private")
+    anybody = AnonymousReader()
+    assert [job.name for job in await service.jobs.page(anybody)] == ["private"]
+    assert (await service.jobs.get(anybody, "alice", "private")).name == "private"
+    calls: list[Awaitable[Any]] = [
+        service.admission.submit(anybody, "", make_config(make_role(), name="mine")),
+        service.jobs.stop(anybody, "alice", "private"),
+        service.jobs.delete(anybody, "alice", "private"),
+        service.jobs.reorder(anybody, "alice", "private", priority=1),
+        service.job_events.read(anybody, "alice", "private"),
+        service.tasks.find(anybody, "alice", "private", "main", 0),
+        service.virtual_clusters.set(anybody, "speech", WantedShare(1)),
+        service.virtual_clusters.set_stopped(anybody, "vision", True),
+    ]
+    for call in calls:
+        with pytest.raises(RequestError) as refusal:
+            await call
+        assert refusal.value.status in (403, 404)
