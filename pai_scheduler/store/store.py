@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from pai_scheduler.clock.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, JobEvent, SubState
+from pai_scheduler.core.model import Attempt, Job, SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 
