@@ -25,7 +25,6 @@ from .transfers import TransferLimit
 from .webhdfs.redirect_tickets import RedirectTickets
 
 
-
 @dataclass(frozen=True, slots=True)
 class HandlerContext:
     """What the handlers work with. `prefix`: the path under which we are reached, a slash at both ends.

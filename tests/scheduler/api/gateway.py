@@ -27,8 +27,8 @@ from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.file_server.messages import Ended, Report
 from pai_scheduler.file_server.server import FileServer
 from pai_scheduler.inputs.identity import JobIdentities
-from pai_scheduler.server import file_servers
 from pai_scheduler.security.principal import Principal
+from pai_scheduler.server import file_servers
 from pai_scheduler.service.service import Service
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Storage
