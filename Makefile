@@ -78,7 +78,7 @@ lint: build/tools $(if $(ui_built),build/ui-lint)
 	$(bin)/mypy --package docs.generate
 	$(bin)/lint-imports
 
-docs: build/installed
+docs: build/tools
 	@$(bin)/python -m docs.generate
 
 # a version stays where pyproject.toml still allows it; `rm constraints.txt` first takes the newest of everything

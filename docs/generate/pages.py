@@ -10,7 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pai_scheduler.api.openapi import as_yaml
 
-from . import calls, cluster_file, command_lines, environment, exits, job_fields, limits, metrics
+from . import calls, cluster_file, command_lines, environment, exits, imports, job_fields, limits, metrics
 
 DOCS = Path(__file__).parent.parent
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -27,6 +27,7 @@ def pages() -> Mapping[str, str]:
         "users/zh/states-and-exit-codes.md": _page("states-and-exit-codes.zh_CN.md", "zh_CN", exits.facts),
         "users/environment.md": _page("environment.md", "en", environment.facts),
         "users/virtual-clusters.md": _page("virtual-clusters.md", "en", limits.facts),
+        "contributors/imports.md": _page("imports.md", "en", imports.facts),
         "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
         "users/openapi.yaml": _openapi(),

@@ -1,1 +1,1 @@
-"""The scheduler's data folder: who owns it, which files in it must stay, how one is written durably."""
+"""The scheduler's data folder: how a file in it is written durably, how a start is refused."""

@@ -28,8 +28,6 @@ from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.api.webhdfs.handover import TransferHandover
 from pai_scheduler.cluster.definition import Definition, DefinitionError, parse_definition
-from pai_scheduler.data_folder.folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
-from pai_scheduler.data_folder.key_files import check_kept_files, remember_kept_files
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
@@ -46,6 +44,8 @@ from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
 from . import file_servers, maintenance, ssh_gateway
+from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
+from .key_files import check_kept_files, remember_kept_files
 from .leader import Candidate, kept_alive
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .startup import database_url, is_loopback, listen, no_database, open_store

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pai_scheduler.data_folder.durable_file import sync_folder
-from pai_scheduler.data_folder.folder import SQLITE, disown_folder, lock_folder, owner_of, refuse_other_kind
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.store import sqlite_file
 from pai_scheduler.store.store import DATABASE_FILE
 
+from .data_folder import SQLITE, disown_folder, lock_folder, owner_of, refuse_other_kind
 from .startup import database_url, without_password
 
 #: what SQLite has beside a database

@@ -13,7 +13,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.data_folder.folder import (
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.store.database import Trouble
+from pai_scheduler.store.lease import Lease
+from pai_scheduler.store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
+
+from .data_folder import (
     POSTGRESQL,
     SQLITE,
     DatabaseOwner,
@@ -22,11 +28,6 @@ from pai_scheduler.data_folder.folder import (
     earlier_life,
     refuse_other_kind,
 )
-from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.store.database import Trouble
-from pai_scheduler.store.lease import Lease
-from pai_scheduler.store.store import DATABASE_FILE, EmptyDatabaseError, Store, StoreError
 
 #: Seconds that the look for damage may take from a start.
 CHECK_SECONDS = 10.0

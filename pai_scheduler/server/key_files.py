@@ -9,10 +9,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.store.store import Store
-
-from .start_error import StartError
 
 #: each, and what depends on it
 _LOSSES: dict[str, Message] = {

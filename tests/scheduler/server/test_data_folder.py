@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.data_folder.folder import (
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.server.data_folder import (
     POSTGRESQL,
     SQLITE,
     DatabaseOwner,
@@ -19,7 +20,6 @@ from pai_scheduler.data_folder.folder import (
     owner_of,
     refuse_other_kind,
 )
-from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.store.store import Store
 
 

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pai_scheduler.data_folder.durable_file import write_durably
+from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.store.store import DATABASE_FILE
-
-from .durable_file import write_durably
-from .start_error import StartError
 
 SQLITE: Final = "sqlite"
 POSTGRESQL: Final = "postgresql"
