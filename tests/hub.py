@@ -20,6 +20,7 @@ from tests.testbed.homes import remove_homes
 from tests.testbed.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+GPU_LAB = REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml"
 PASSWORD = "correct horse battery"
 #: Seconds that anything may take here, on a slow machine under load.
 PATIENCE = 60.0
@@ -197,6 +198,17 @@ class Hub:
                     if until(events[-1]):
                         break
         return events
+
+
+@contextmanager
+def open_hub(folder: Path, engine: str = "process", **environment: str) -> Iterator[Hub]:
+    """Run a Hub over the GPUs that the example declares; in the end all jobs are stopped, and it too."""
+    hub = Hub(folder, "--engine", engine, "--cluster", str(GPU_LAB), environment=environment)
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.close()
 
 
 def xsrf(client: httpx.Client) -> str:

@@ -8,7 +8,26 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from tests.hub import Hub, open_hub
+
 from .ssh_house import LINES, House, web_job
+
+
+@pytest.fixture(params=["process", "docker"])
+def engine(request: pytest.FixtureRequest) -> str:
+    """Return what carries out the jobs of `hub`."""
+    return str(request.param)
+
+
+@pytest.fixture
+def hub(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
+    """Run a Hub; in Docker, with the image of notebook servers that the product builds."""
+    environment = {}
+    if engine == "docker":
+        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
+        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
+    with open_hub(tmp_path, engine, **environment) as hub:
+        yield hub
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
@@ -16,29 +15,9 @@ from playwright.sync_api import Page, expect, sync_playwright
 from tests.hub import PASSWORD, REPOSITORY, Hub
 from tests.testbed.browser import CHROMIUM_FLAGS
 
-GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 90_000
 PRINTED = "hello from the job"
-
-
-@pytest.fixture(params=["process", "docker"])
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
-def hub(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Hub]:
-    environment = {}
-    if engine == "docker":
-        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
-        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
-    hub = Hub(tmp_path, "--engine", engine, "--cluster", GPU_LAB, environment=environment)
-    hub.start()
-    try:
-        yield hub
-    finally:
-        hub.close()
 
 
 @pytest.fixture

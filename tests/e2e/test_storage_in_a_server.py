@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from pathlib import Path
 from uuid import uuid4
 
-import pytest
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from tests.hub import PATIENCE, REPOSITORY, Hub
+from tests.hub import PATIENCE, Hub
 
-GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
 #: The Hub and the scheduler are sent the header that stands here; the storage is reached without one.
 CELL = """
 import os, hdfs, requests
@@ -60,19 +57,7 @@ async def run_cell(hub: Hub, user: str, cell: str) -> str:
     return printed
 
 
-@pytest.mark.parametrize("engine", ["process", "docker"])
-def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(
-    engine: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    environment = {}
-    if engine == "docker":
-        environment["DOCKER_HOST"] = request.getfixturevalue("docker_host")
-        environment["PAI_NOTEBOOK_IMAGE"] = request.getfixturevalue("notebook_image")
-    hub = Hub(tmp_path, "--engine", engine, "--cluster", GPU_LAB, environment=environment)
-    hub.start()
-    try:
-        assert hub.start_server("alice", {"memory_mb": 1024}).is_success
-        hub.wait_ready("alice")
-        assert asyncio.run(run_cell(hub, "alice", CELL)) == "200 alice\n200 alice\nmine\nTrue\n"
-    finally:
-        hub.close()
+def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(hub: Hub) -> None:
+    assert hub.start_server("alice", {"memory_mb": 1024}).is_success
+    hub.wait_ready("alice")
+    assert asyncio.run(run_cell(hub, "alice", CELL)) == "200 alice\n200 alice\nmine\nTrue\n"

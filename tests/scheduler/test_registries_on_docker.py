@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -53,6 +52,11 @@ def inner() -> Iterator[Inner]:
     service.server.server_close()
 
 
+@pytest.fixture(autouse=True)
+def _docker(docker_host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_host)
+
+
 def ask(scheduler: RunningScheduler, path: str, body: dict[str, Any]) -> httpx.Response:
     headers = {"Authorization": "Bearer token-of-alice"}
     return httpx.post(
@@ -61,16 +65,12 @@ def ask(scheduler: RunningScheduler, path: str, body: dict[str, Any]) -> httpx.R
 
 
 def test_an_image_on_this_machine_is_refused_before_anybody_is_asked(
-    docker_host: str, inner: Inner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inner: Inner, own_scheduler: Callable[..., RunningScheduler]
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", docker_host)
-    scheduler = RunningScheduler(tmp_path, "--engine", "docker", cluster=OPEN)
-    try:
-        config = job("inside", inner.image, {"name": "main", "command": "true"})
-        submitted = ask(scheduler, "/user/alice/jobs", config)
-        validated = ask(scheduler, "/validate", config).json()
-    finally:
-        scheduler.close()
+    scheduler = own_scheduler("--engine", "docker", cluster=OPEN)
+    config = job("inside", inner.image, {"name": "main", "command": "true"})
+    submitted = ask(scheduler, "/user/alice/jobs", config)
+    validated = ask(scheduler, "/validate", config).json()
     assert submitted.status_code == 400, submitted.text
     (error,) = submitted.json()["errors"]
     assert error["path"] == "$.image"
@@ -80,27 +80,23 @@ def test_an_image_on_this_machine_is_refused_before_anybody_is_asked(
 
 
 def test_what_a_registry_answers_is_not_shown_beyond_its_status(
-    docker_host: str, inner: Inner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inner: Inner, own_scheduler: Callable[..., RunningScheduler]
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", docker_host)
-    scheduler = RunningScheduler(tmp_path, "--engine", "docker")
-    try:
-        config = job("answered", inner.image, {"name": "main", "command": "true"})
-        assert ask(scheduler, "/user/alice/jobs", config).status_code == 202
-        headers = {"Authorization": "Bearer token-of-alice"}
-        url = f"{scheduler.url}/api/v1/user/alice/jobs/answered"
-        told = ""
-        events = httpx.stream("GET", f"{url}/events?follow=1", headers=headers, trust_env=False, timeout=60)
-        with events as answer:
-            for line in answer.iter_lines():
-                told += line
-                if line.startswith("data: ") and json.loads(line[6:])["type"] in ("retry", "ended"):
-                    break
-        told += httpx.get(url, headers=headers, trust_env=False).text
-        executing = {"value": "STOP"}
-        httpx.put(f"{url}/executionType", json=executing, headers=headers, trust_env=False)
-    finally:
-        scheduler.close()
+    scheduler = own_scheduler("--engine", "docker")
+    config = job("answered", inner.image, {"name": "main", "command": "true"})
+    assert ask(scheduler, "/user/alice/jobs", config).status_code == 202
+    headers = {"Authorization": "Bearer token-of-alice"}
+    url = f"{scheduler.url}/api/v1/user/alice/jobs/answered"
+    told = ""
+    events = httpx.stream("GET", f"{url}/events?follow=1", headers=headers, trust_env=False, timeout=60)
+    with events as answer:
+        for line in answer.iter_lines():
+            told += line
+            if line.startswith("data: ") and json.loads(line[6:])["type"] in ("retry", "ended"):
+                break
+    told += httpx.get(url, headers=headers, trust_env=False).text
+    executing = {"value": "STOP"}
+    httpx.put(f"{url}/executionType", json=executing, headers=headers, trust_env=False)
     assert inner.asked
     assert NOT_FOR_USERS not in told
     assert "HTTP status 418" in told

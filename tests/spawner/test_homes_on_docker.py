@@ -10,23 +10,17 @@ import aiodocker
 import httpx
 import pytest
 
-from tests.hub import REPOSITORY, Hub
+from tests.hub import Hub, open_hub
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.testbed.homes import homes
 
-GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
 NEWER = "local/notebook:newer"
 
 
 @pytest.fixture
 def hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
-    environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
-    hub = Hub(tmp_path, "--engine", "docker", "--cluster", GPU_LAB, environment=environment)
-    hub.start()
-    try:
+    with open_hub(tmp_path, "docker", DOCKER_HOST=docker_host, PAI_NOTEBOOK_IMAGE=notebook_image) as hub:
         yield hub
-    finally:
-        hub.close()
 
 
 @pytest.fixture

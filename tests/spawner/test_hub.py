@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.hub import REPOSITORY, Hub, wait_for, xsrf
-
-GPU_LAB = str(REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml")
+from tests.hub import Hub, open_hub, wait_for, xsrf
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    hub = Hub(tmp_path_factory.mktemp("hub"), "--cluster", GPU_LAB)
-    hub.start()
-    try:
+    with open_hub(tmp_path_factory.mktemp("hub")) as hub:
         yield hub
-    finally:
-        hub.close()
+
+
+@pytest.fixture
+def own_hub(tmp_path: Path) -> Iterator[Hub]:
+    with open_hub(tmp_path) as hub:
+        yield hub
 
 
 def server_pid(hub: Hub, name: str) -> str:
@@ -104,48 +104,40 @@ def test_the_form_shows_what_is_free_and_keeps_its_place_when_something_is_wrong
     assert 'name="memory_mb"' in refused.text
 
 
-def test_a_server_is_found_again_after_ctrl_c_and_after_kill_9(tmp_path: Path) -> None:
-    hub = Hub(tmp_path, "--cluster", GPU_LAB)
-    hub.start()
-    try:
-        assert hub.start_server("alice").is_success
-        hub.wait_ready("alice")
-        before = server_pid(hub, "alice")
-        for end in (hub.stop, hub.kill):
-            end()
-            hub.start()
-            hub.wait_ready("alice")
-            assert hub.api("alice", "GET", "../../user/alice/api/status").status_code == 200
-            assert server_pid(hub, "alice") == before
-        hub.stop_server("alice")
-        assert hub.running_jobs("alice") == []
-    finally:
-        hub.close()
-
-
-def test_a_start_outlives_a_killed_hub(tmp_path: Path) -> None:
-    hub = Hub(tmp_path, "--cluster", GPU_LAB)
-    hub.start()
-    try:
-        assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
-        hub.wait_ready("bob")
-        assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
-        wait_for(lambda: hub.running_jobs("carol"), "carol's job")
-        (job,) = hub.running_jobs("carol")
-
-        hub.kill()
+def test_a_server_is_found_again_after_ctrl_c_and_after_kill_9(own_hub: Hub) -> None:
+    hub = own_hub
+    assert hub.start_server("alice").is_success
+    hub.wait_ready("alice")
+    before = server_pid(hub, "alice")
+    for end in (hub.stop, hub.kill):
+        end()
         hub.start()
+        hub.wait_ready("alice")
+        assert hub.api("alice", "GET", "../../user/alice/api/status").status_code == 200
+        assert server_pid(hub, "alice") == before
+    hub.stop_server("alice")
+    assert hub.running_jobs("alice") == []
 
-        assert hub.server("carol")["pending"] == "spawn"
-        events = hub.progress("carol", lambda event: "TITANX" in event["message"])
-        assert any("going on with the start" in event["message"] for event in events)
-        hub.wait_ready("bob")
-        hub.stop_server("bob")
-        assert hub.progress("carol", lambda event: "ready" in event or "failed" in event)[-1].get("ready")
-        assert [running["name"] for running in hub.running_jobs("carol")] == [job["name"]]
-        # the Hub makes the route when its check is over, a moment after the server is ready
-        wait_for(
-            lambda: hub.api("carol", "GET", "../../user/carol/api/status").status_code == 200, "carol's route"
-        )
-    finally:
-        hub.close()
+
+def test_a_start_outlives_a_killed_hub(own_hub: Hub) -> None:
+    hub = own_hub
+    assert hub.start_server("bob", {"gpus": 3, "gpu_type": "TITANX"}).is_success
+    hub.wait_ready("bob")
+    assert hub.start_server("carol", {"gpus": 3, "gpu_type": "TITANX"}).status_code == 202
+    wait_for(lambda: hub.running_jobs("carol"), "carol's job")
+    (job,) = hub.running_jobs("carol")
+
+    hub.kill()
+    hub.start()
+
+    assert hub.server("carol")["pending"] == "spawn"
+    events = hub.progress("carol", lambda event: "TITANX" in event["message"])
+    assert any("going on with the start" in event["message"] for event in events)
+    hub.wait_ready("bob")
+    hub.stop_server("bob")
+    assert hub.progress("carol", lambda event: "ready" in event or "failed" in event)[-1].get("ready")
+    assert [running["name"] for running in hub.running_jobs("carol")] == [job["name"]]
+    # the Hub makes the route when its check is over, a moment after the server is ready
+    wait_for(
+        lambda: hub.api("carol", "GET", "../../user/carol/api/status").status_code == 200, "carol's route"
+    )

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiodocker
 import pytest
@@ -22,6 +22,7 @@ from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
 from tests.testbed.postgres import Postgres
 from tests.testbed.registry import registry
+from tests.testbed.scheduler import RunningScheduler
 
 Part = TypeVar("Part")
 
@@ -51,6 +52,19 @@ def chromium() -> str:
 def docker_host() -> str:
     """Return the DOCKER_HOST of a running Docker Engine."""
     return provide(start_docker)
+
+
+@pytest.fixture
+def own_scheduler(tmp_path: Path) -> Iterator[Callable[..., RunningScheduler]]:
+    """Start a scheduler that a test may kill or configure, in the test's folder; it is closed in the end."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str, **more: Any) -> RunningScheduler:
+            running = RunningScheduler(tmp_path, *options, **more)
+            stack.callback(running.close)
+            return running
+
+        yield start
 
 
 @pytest.fixture(scope="session")

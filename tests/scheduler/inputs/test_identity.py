@@ -19,7 +19,7 @@ from pai_scheduler.storage.folder.storage import FolderStorage
 UNREACHABLE = RequestError(503, "HubUnreachableError", msg("This scheduler has no storage for files."))
 
 
-class Hub:
+class FakeHub:
     """Knows users, unless it is down; counts how often it was asked."""
 
     def __init__(self) -> None:
@@ -35,12 +35,12 @@ class Hub:
 
 
 @pytest.fixture
-def hub() -> Hub:
-    return Hub()
+def hub() -> FakeHub:
+    return FakeHub()
 
 
 @pytest.fixture
-def files(hub: Hub, tmp_path: Path) -> JobIdentities:
+def files(hub: FakeHub, tmp_path: Path) -> JobIdentities:
     return JobIdentities(FolderStorage(tmp_path / "files"), tmp_path, hub.find)
 
 
@@ -69,7 +69,7 @@ async def test_it_is_dead_with_the_job_at_once(files: JobIdentities) -> None:
 
 
 async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
-    files: JobIdentities, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    files: JobIdentities, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
         await holder(files, job())
@@ -82,7 +82,7 @@ async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(
 
 
 async def test_tasks_go_on_while_the_hub_is_down(
-    files: JobIdentities, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    files: JobIdentities, hub: FakeHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identity, "_REMEMBERED_SECONDS", 0.0)
     await holder(files, job())

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import select
-import signal
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -117,16 +116,15 @@ async def test_the_gateway_is_known_by_the_same_key_after_kill_9_of_the_schedule
         assert (await ssh(tmp_path, "alice+one", await alice.ssh("alice", "one"), "true"))[0] == 0
 
 
-async def test_without_a_gateway_it_is_said_that_there_is_none(tmp_path: Path) -> None:
-    running = await asyncio.to_thread(RunningScheduler, tmp_path)
-    try:
-        async with Client(running.url, "token-of-alice") as alice:
-            assert (await alice.about())["ssh"] is None
-            await begin(alice, "one")
-            (container,) = (await alice.ssh("alice", "one"))["containers"]
-            assert container["off"] == "This scheduler has no SSH gateway."
-    finally:
-        await asyncio.to_thread(running.close)
+async def test_without_a_gateway_it_is_said_that_there_is_none(
+    own_scheduler: Callable[..., RunningScheduler],
+) -> None:
+    running = await asyncio.to_thread(own_scheduler)
+    async with Client(running.url, "token-of-alice") as alice:
+        assert (await alice.about())["ssh"] is None
+        await begin(alice, "one")
+        (container,) = (await alice.ssh("alice", "one"))["containers"]
+        assert container["off"] == "This scheduler has no SSH gateway."
 
 
 def started(tmp_path: Path, *options: str) -> int:
@@ -163,14 +161,12 @@ def test_a_port_that_was_asked_for_and_is_taken_keeps_it_from_starting(
     assert f"port {port}: it is taken. Choose another with --ssh-port" in capsys.readouterr().err
 
 
-def test_a_scheduler_that_is_told_to_end_leaves_no_gateway_behind(tmp_path: Path) -> None:
-    running = RunningScheduler(tmp_path, "--ssh-processes", "1", ssh=True)
+def test_a_scheduler_that_is_told_to_end_leaves_no_gateway_behind(scheduler: RunningScheduler) -> None:
     # it is ready a moment before the gateway has its process
-    while not (gateways := children(running.process.pid)):
+    while not (gateways := children(scheduler.process.pid)):
         time.sleep(0.05)
     (gateway,) = gateways
-    running.process.send_signal(signal.SIGTERM)
-    running.process.wait(30)
+    scheduler.terminate()
     assert select.select([gateway], [], [], 30)[0], "the gateway is still there"
     os.close(gateway)
 

@@ -28,8 +28,10 @@ def test_each_line_is_printed_with_its_time_where_that_is_asked_for(pai: Pai, fo
     assert STAMP.sub("", printed.stdout) == "1\n2\n3\n"
 
 
-def test_a_line_that_a_restart_cuts_in_two_is_printed_as_one_with_one_time(tmp_path: Path) -> None:
-    own = RunningScheduler(tmp_path)
+def test_a_line_that_a_restart_cuts_in_two_is_printed_as_one_with_one_time(
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
+) -> None:
+    own = own_scheduler()
     gate = tmp_path / "gate"
     wait = f"while [ ! -e {gate} ]; do sleep 0.05; done"
     job = hello_job("cut", f"echo first; printf 'second li'; {wait}; echo ne; echo third")
@@ -49,6 +51,5 @@ def test_a_line_that_a_restart_cuts_in_two_is_printed_as_one_with_one_time(tmp_p
         gate.touch()
         seen += following.stdout.read()
         assert following.wait(30) == 0
-    own.close()
     assert STAMP.sub("", seen.decode()) == "first\nsecond line\nthird\n"
     assert len(STAMP.findall(seen.decode())) == 3

@@ -230,9 +230,10 @@ def test_a_reader_who_has_enough_is_no_fault(scheduler: RunningScheduler, pai: P
     assert (done.stdout, done.stderr) == ("y\n", "")
 
 
-def test_watching_outlives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    own = RunningScheduler(tmp_path / "own")
+def test_watching_outlives_a_restart_of_the_scheduler(
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
+) -> None:
+    own = own_scheduler()
     gate = tmp_path / "gate"
     command = f"echo before; while [ ! -e {gate} ]; do sleep 0.05; done; echo after"
     environ = environ_for(own)
@@ -249,7 +250,6 @@ def test_watching_outlives_a_restart_of_the_scheduler(tmp_path: Path) -> None:
         gate.touch()
         assert following.stdout.read() == b"after\n"
         assert following.wait(30) == 0
-    own.close()
 
 
 def test_a_failed_job_is_shown_with_the_last_lines_of_the_task_that_failed(pai: Pai, tmp_path: Path) -> None:

@@ -89,42 +89,41 @@ def test_files_go_into_a_folder_that_is_there_or_under_a_new_name(pai: Pai, proj
     assert (told["files"], Path(told["to"]).name, told["leftOut"]) == (1, "here", [])
 
 
-def test_a_copy_that_was_cut_goes_on_where_it_was_and_is_no_half_file_meanwhile(tmp_path: Path) -> None:
-    scheduler = RunningScheduler(tmp_path, ssh=True)
-    try:
-        run_job(scheduler, "cut")
-        large = tmp_path / "large"
-        with large.open("wb") as file:
-            for _ in range(40):
-                file.write(BYTES * 2)
-        pai = Pai(scheduler, tmp_path)
-        folder = Path(pai.there("pwd", "cut").strip())
-        copying = subprocess.Popen(
-            [PAI, "cp", "large", "cut:"],
-            cwd=tmp_path,
-            env=environ_for(scheduler),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        part = until(lambda: next((file for file in folder.glob(".large.*") if file.stat().st_size), None))
-        for number in gateways_of(scheduler):
-            os.kill(number, signal.SIGKILL)
-        said = copying.communicate(timeout=60)
-        assert copying.returncode == 1
-        assert "The same command goes on from here." in said[1]
-        assert [file.name for file in folder.iterdir()] == [part.name]
-        assert 0 < part.stat().st_size < large.stat().st_size
-        inode = part.stat().st_ino
-        again = until(lambda: ran if (ran := pai("cp", "large", "cut:")).returncode == 0 else None)
-        assert again.stdout.startswith("cut/main-0:large. Files transferred: 1 ")
-        assert [file.name for file in folder.iterdir()] == ["large"]
-        # it is the same file that grew
-        assert (folder / "large").stat().st_ino == inode
-        assert filecmp.cmp(large, folder / "large", shallow=False)
-    finally:
-        scheduler.close()
+def test_a_copy_that_was_cut_goes_on_where_it_was_and_is_no_half_file_meanwhile(
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
+) -> None:
+    scheduler = own_scheduler(ssh=True)
+    run_job(scheduler, "cut")
+    large = tmp_path / "large"
+    with large.open("wb") as file:
+        for _ in range(40):
+            file.write(BYTES * 2)
+    pai = Pai(scheduler, tmp_path)
+    folder = Path(pai.there("pwd", "cut").strip())
+    copying = subprocess.Popen(
+        [PAI, "cp", "large", "cut:"],
+        cwd=tmp_path,
+        env=environ_for(scheduler),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    part = until(lambda: next((file for file in folder.glob(".large.*") if file.stat().st_size), None))
+    for number in gateways_of(scheduler):
+        os.kill(number, signal.SIGKILL)
+    said = copying.communicate(timeout=60)
+    assert copying.returncode == 1
+    assert "The same command goes on from here." in said[1]
+    assert [file.name for file in folder.iterdir()] == [part.name]
+    assert 0 < part.stat().st_size < large.stat().st_size
+    inode = part.stat().st_ino
+    again = until(lambda: ran if (ran := pai("cp", "large", "cut:")).returncode == 0 else None)
+    assert again.stdout.startswith("cut/main-0:large. Files transferred: 1 ")
+    assert [file.name for file in folder.iterdir()] == ["large"]
+    # it is the same file that grew
+    assert (folder / "large").stat().st_ino == inode
+    assert filecmp.cmp(large, folder / "large", shallow=False)
 
 
 def until(find: Callable[[], T | None]) -> T:
