@@ -50,6 +50,8 @@ class WebHdfsHandler(WebHdfsRequest, ApiHandler):
         """Redirect what carries a file; refuse what there is not."""
         method = self.request.method or ""
         if self.operation in TRANSFERS.get(method, ()):
+            if self.parameters.flag("data"):
+                raise RuntimeError("what carries a file's bytes came past the file servers")
             await self.check_transfer()
             self._redirect(method)
         elif self.operation not in (*_LONG.get(method, ()), *OPERATIONS.get(method, ())):

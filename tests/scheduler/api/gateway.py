@@ -7,7 +7,7 @@ import itertools
 import pickle
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,10 +91,12 @@ class Gateway:
 class FileServerHere:
     """A file server that gets what it would get in a process of its own."""
 
-    def __init__(self, service: Service, prefix: str, *, openpai_compat: bool) -> None:
-        self._service = service
+    def __init__(self, context: HandlerContext) -> None:
+        self._service = context.service
         self._ended: dict[int, asyncio.Future[None]] = {}
-        self._server = FileServer(service.files, prefix, self._count, openpai_compat=openpai_compat)
+        self._server = FileServer(
+            self._service.files, context.prefix, self._count, openpai_compat=context.openpai_compat
+        )
         self._numbers = itertools.count()
 
     async def serve(self, connection: socket.socket, transfer: Transfer) -> None:
@@ -133,15 +135,21 @@ async def open_gateway(
     )
     await service.start()
     context = HandlerContext(service, authenticator, prefix, openpai_compat=openpai_compat)
+    async with served(context, sockets) as server:
+        yield Gateway(service, context, server, url, folder)
+    await service.close()
+
+
+@asynccontextmanager
+async def served(context: HandlerContext, sockets: Sequence[socket.socket]) -> AsyncIterator[HTTPServer]:
+    """Answer as the scheduler does. The file server is in this process, so that tests may look into it."""
     app = make_app(context)
-    # the file server is in this process, so that tests may look into it
-    files = FileServerHere(service, prefix, openpai_compat=openpai_compat)
+    files = FileServerHere(context)
     server = serve(app, sockets, TransferHandover(context, app.settings[STREAMED], files))
-    yield Gateway(service, context, server, url, folder)
+    yield server
     server.stop()
     await server.close_all_connections()
     await files.close()
-    await service.close()
 
 
 async def empty(storage: Storage) -> None:

@@ -12,10 +12,8 @@ from typing import Any
 import httpx
 from tornado.netutil import bind_sockets
 
-from pai_scheduler.api.app import make_app
 from pai_scheduler.api.auth import TokensFile
 from pai_scheduler.api.base_handlers import HandlerContext
-from pai_scheduler.api.server import serve
 from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.engine.process.engine import ProcessEngine
@@ -30,6 +28,7 @@ from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.store import Store
+from tests.scheduler.api.gateway import served
 from tests.scheduler.making import make_config, make_role
 
 ALICE, ROOT = Principal("alice"), Principal("root", admin=True)
@@ -172,10 +171,8 @@ async def open_house(folder: Path, storage: Storage | None = None, **options: An
     await service.start()
     gateway: SshGateway = {"host": None, "port": 2222, "hostKey": keys.gateway_host().public}
     desk = HandlerContext(service, authenticator, ssh=gateway, **options)
-    server = serve(make_app(desk), sockets)
-    yield House(service, engine, store, keys, folder, url)
-    server.stop()
-    await server.close_all_connections()
+    async with served(desk, sockets):
+        yield House(service, engine, store, keys, folder, url)
     for job in await service.jobs.page(ROOT):
         await service.jobs.stop(ROOT, job.user, job.name)
     for job in await service.jobs.page(ROOT):
