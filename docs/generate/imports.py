@@ -24,8 +24,6 @@ def facts(_locale: str) -> Mapping[str, Any]:
     return {
         "layers": layers(edges),
         "edges": sorted((one, other) for one, others in reduced(edges).items() for other in others),
-        "folders": len(_folders()),
-        "imports": sum(map(len, edges.values())),
     }
 
 
