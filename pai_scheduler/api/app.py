@@ -6,31 +6,15 @@ import re
 
 from tornado.web import Application
 
-from . import (
-    account,
-    cluster,
-    events,
-    jobs,
-    logs,
-    monitoring,
-    openapi,
-    public_keys,
-    queue,
-    ssh_access,
-    ssh_gateway,
-)
+from . import account, monitoring, ssh_gateway
 from .answering import log_request
-from .base_handlers import HandlerContext, Route, UnknownPath
+from .base_handlers import HandlerContext, UnknownPath
+from .openapi import as_json, as_yaml
+from .openapi_handlers import AS_JSON, AS_YAML
+from .routes import ROUTES
 from .server import STREAMED
 from .webhdfs.handlers import WebHdfsHandler
 from .webhdfs.request import storage_paths
-
-#: Every address below `/api/v1`; openapi.yaml describes each.
-ROUTES: tuple[Route, ...] = tuple(
-    route
-    for part in (account, openapi, jobs, ssh_access, public_keys, queue, events, logs, monitoring, cluster)
-    for route in part.ROUTES
-)
 
 
 def make_app(context: HandlerContext) -> Application:
@@ -56,5 +40,5 @@ def make_app(context: HandlerContext) -> Application:
         default_handler_args=settings,
         log_function=log_request,
     )
-    app.settings[STREAMED] = storage
+    app.settings.update({STREAMED: storage, AS_YAML: as_yaml, AS_JSON: as_json})
     return app

@@ -14,8 +14,9 @@ import yaml
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.rest import models
 
-from .base_handlers import ApiHandler, Route, routes
-from .operations import Answer, Header, Model, Operation, Parameter, Refusal, operation, operations_of
+from .base_handlers import ApiHandler
+from .operations import Answer, Header, Model, Operation, Parameter, Refusal, operations_of
+from .routes import ROUTES
 
 _SCHEMAS = "#/components/schemas/"
 _DESCRIPTION = """\
@@ -58,14 +59,11 @@ _LANGUAGE = {
     "schema": {"type": "string"},
     "example": "zh-CN",
 }
-_DOCUMENT = {"type": "object", "required": ["openapi", "paths"]}
 
 
 @cache
 def openapi_document(prefix: str = "/") -> Mapping[str, Any]:
     """Return the document of an API that answers under `prefix` (slash at both ends); not to be changed."""
-    from .app import ROUTES  # where this module's own handlers are, too
-
     handlers = dict.fromkeys(handler for _, handler in ROUTES)
     return {
         "openapi": "3.1.0",
@@ -83,49 +81,11 @@ def openapi_document(prefix: str = "/") -> Mapping[str, Any]:
     }
 
 
-class OpenApiYamlHandler(ApiHandler):
-    """`/openapi.yaml`: this API, for people and for programs that make clients."""
-
-    anonymous = True
-
-    @operation(
-        "GET /openapi.yaml",
-        "openapiYaml",
-        "account",
-        "This document",
-        {200: Answer("OpenAPI 3.1 as YAML.", others={"application/yaml": _DOCUMENT})},
-        speaks=False,
-    )
-    async def get(self) -> None:
-        """Show."""
-        self.set_header("Content-Type", "application/yaml; charset=UTF-8")
-        self.finish(as_yaml(self.context.prefix))
-
-
-class OpenApiJsonHandler(ApiHandler):
-    """`/openapi.json`: the same for those who read no YAML."""
-
-    anonymous = True
-
-    @operation(
-        "GET /openapi.json",
-        "openapiJson",
-        "account",
-        "This document as JSON",
-        {200: Answer("OpenAPI 3.1 as JSON.", _DOCUMENT)},
-        speaks=False,
-    )
-    async def get(self) -> None:
-        """Show."""
-        self.set_header("Content-Type", "application/json; charset=UTF-8")
-        self.finish(_as_json(self.context.prefix))
-
-
 @cache
 def as_yaml(prefix: str = "/") -> bytes:
     """Return the document as YAML."""
     text: str = yaml.dump(
-        json.loads(_as_json(prefix)),  # nothing in it is the same object twice, so there are no anchors
+        json.loads(as_json(prefix)),  # nothing in it is the same object twice, so there are no anchors
         Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper),
         allow_unicode=True,
         sort_keys=False,
@@ -135,7 +95,8 @@ def as_yaml(prefix: str = "/") -> bytes:
 
 
 @cache
-def _as_json(prefix: str) -> bytes:
+def as_json(prefix: str = "/") -> bytes:
+    """Return the document as JSON."""
     return json.dumps(openapi_document(prefix), ensure_ascii=False).encode()
 
 
@@ -308,6 +269,3 @@ def _moved(schema: Any) -> Any:
             if key not in ("$schema", "$id")
         }
     return [_moved(item) for item in schema] if isinstance(schema, list) else schema
-
-
-ROUTES: list[Route] = routes(OpenApiYamlHandler, OpenApiJsonHandler)

@@ -7,8 +7,8 @@ from urllib.parse import quote
 import pytest
 
 from pai_labextension.resources import MethodError, NoResourceError, ParameterError, RequestTarget, target
-from pai_scheduler.api.app import ROUTES
 from pai_scheduler.api.operations import operations_of
+from pai_scheduler.api.routes import ROUTES
 
 JOB = "user/alice/jobs/train-1.0~b"
 TASK = f"{JOB}/taskRoles/worker/tasks/12"

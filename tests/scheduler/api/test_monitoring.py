@@ -78,6 +78,11 @@ async def until_measured(client: Client, name: str, attempt: int | None = None) 
     pytest.fail(f"{name} was never measured")
 
 
+def until_there(file: Path) -> str:
+    """Return a command that ends when a file is there: not before something was measured of it."""
+    return f"while [ ! -e {file} ]; do sleep 0.1; done"
+
+
 # -- who may look
 
 
@@ -124,9 +129,10 @@ async def test_a_new_token_counts_at_once_and_without_its_file_nobody_gets_in(
 # -- the scheduler's own metrics
 
 
-async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client) -> None:
-    before = await samples(watched)
-    job = hello_job("counted", "sleep 1; exit 3", retryCount=1, jobEnvs={"PASSWORD": SECRET})
+async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client, tmp_path: Path) -> None:
+    before, fail = await samples(watched), tmp_path / "fail"
+    command = f"{until_there(fail)}; exit 3"
+    job = hello_job("counted", command, retryCount=1, jobEnvs={"PASSWORD": SECRET})
     job["taskRoles"][0]["gpuNumber"] = 2  # type: ignore[index]
     await alice.submit({**job, "gpuType": "P100"})
     await until_measured(alice, "counted")
@@ -135,6 +141,7 @@ async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client)
     assert during["pai_cpus_used", ("default",)] >= 1
     assert during["pai_memory_busy_bytes", ("default",)] > 0
     assert during["pai_jobs", ("RUNNING", "RUNNING", "default")] == 1
+    fail.touch()
     await finish(alice, "counted")
     # that stories are read is to be seen, and what was sent
     after = await samples(watched)
@@ -220,14 +227,20 @@ async def test_a_task_that_works_is_seen_to_work(alice: Client) -> None:
     # no GPU, so none is measured
     assert metrics["series"]["gpuPercent"] == []
     later = await alice.task_metrics("alice", "works", "main", 0, after=time)
-    assert [time for time, _ in later["series"]["cpuPercent"] if time <= time] == []
+    assert [moment for moment, _ in later["series"]["cpuPercent"] if moment <= time] == []
     await alice.stop("alice", "works")
     await finish(alice, "works")
     assert (await alice.task_metrics("alice", "works", "main", 0))["series"]["cpuPercent"]
 
 
-async def test_each_attempt_has_its_own_record(alice: Client) -> None:
-    await alice.submit(hello_job("measured-twice", "sleep 1; exit 1", retryCount=1))
+async def test_each_attempt_has_its_own_record(alice: Client, tmp_path: Path) -> None:
+    fail = tmp_path / "fail"
+    await alice.submit(hello_job("measured-twice", f"{until_there(fail)}; rm {fail}; exit 1", retryCount=1))
+    for attempt in range(2):
+        while len(await alice.attempts("alice", "measured-twice")) <= attempt:  # noqa: ASYNC110 - soon
+            await asyncio.sleep(0.05)
+        await until_measured(alice, "measured-twice", attempt)
+        fail.touch()
     await finish(alice, "measured-twice")
     ran = [
         item["attempt"] for item in await alice.attempts("alice", "measured-twice") if item["launchedTime"]

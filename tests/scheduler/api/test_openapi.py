@@ -10,8 +10,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from pai_scheduler.api.app import ROUTES
 from pai_scheduler.api.openapi import openapi_document
+from pai_scheduler.api.routes import ROUTES
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.rest.models import JobSummary
 from tests.scheduler.making import make_config

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from pai_scheduler.api.app import ROUTES
+from pai_scheduler.api.routes import ROUTES
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
 

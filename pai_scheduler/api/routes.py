@@ -1,0 +1,34 @@
+"""The addresses below `/api/v1`, and the handler of each."""
+
+from __future__ import annotations
+
+from . import (
+    account,
+    cluster,
+    events,
+    jobs,
+    logs,
+    monitoring,
+    openapi_handlers,
+    public_keys,
+    queue,
+    ssh_access,
+)
+from .base_handlers import Route
+
+ROUTES: tuple[Route, ...] = tuple(
+    route
+    for part in (
+        account,
+        openapi_handlers,
+        jobs,
+        ssh_access,
+        public_keys,
+        queue,
+        events,
+        logs,
+        monitoring,
+        cluster,
+    )
+    for route in part.ROUTES
+)
