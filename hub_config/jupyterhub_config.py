@@ -104,8 +104,8 @@ if storage_user:
 if metrics_token_file:
     scheduler_command += ["--metrics-token-file", metrics_token_file]
 if engine == "docker":
-    # Containers cannot reach this machine's loopback address. The scheduler opens a door for them, on
-    # Docker's bridge address, to the Hub's public port.
+    # Containers cannot reach this machine's loopback address. The scheduler forwards for them from Docker's
+    # bridge address to the Hub's public port.
     scheduler_command += ["--front-door-port", str(public_port)]
 scheduler_command += shlex.split(scheduler_options)
 

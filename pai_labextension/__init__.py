@@ -34,12 +34,12 @@ def __dir__() -> list[str]:
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:
-    """Tell JupyterLab where the built front end is, and under which name it is installed."""
+    """Return where JupyterLab finds the built front end, and under which name it is installed."""
     return [{"src": "labextension", "dest": "pai-labextension"}]
 
 
 def _jupyter_server_extension_points() -> list[dict[str, Any]]:
-    """Tell jupyter_server which application this package extends it with."""
+    """Return the application with which this package extends jupyter_server."""
     from .extension import PAIExtension
 
     return [{"module": "pai_labextension", "app": PAIExtension}]

@@ -31,7 +31,7 @@ class _CodeHandler(PAIHandler, APIHandler):
 
 
 class PlanHandler(_CodeHandler):
-    """Tells which files would go along with a job."""
+    """Answers which files would go along with a job."""
 
     @web.authenticated
     @authorized

@@ -40,7 +40,7 @@ class Connect:
         self._starting = asyncio.Lock()
 
     async def describe(self, task: TaskName, locale: str) -> dict[str, Any]:
-        """Tell all there is to know; `off` why there is no way in. `ApiError`, `UnreachableError`."""
+        """Return how to connect; `off`: why one cannot. Raises `ApiError`, `UnreachableError`."""
         self._connections.locale = locale
         async with self._connections.client() as client:
             about = await client.about()

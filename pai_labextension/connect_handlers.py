@@ -22,7 +22,7 @@ class _ConnectHandler(TaskHandler, APIHandler):
 
 
 class DescribeHandler(_ConnectHandler):
-    """Tells what there is to know."""
+    """Answers how to connect to a task."""
 
     @web.authenticated
     @authorized

@@ -26,7 +26,7 @@ OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
 
 
 class PAIExtension(ExtensionApp):
-    """Gives the browser the scheduler's API and storage under `<base_url>/pai/`."""
+    """Serves the browser the scheduler's API and storage under `<base_url>/pai/`."""
 
     name = "pai_labextension"
     description = "GPU notebooks and distributed jobs: the scheduler's API for JupyterLab"
@@ -75,7 +75,7 @@ class PAIExtension(ExtensionApp):
         )
 
     def initialize_settings(self) -> None:
-        """Tell the front end which job this server is (empty: none), and how tasks name the storage."""
+        """Configure the front end: which job this server is (empty: none), how tasks name the storage."""
         if self.serverapp is None:
             return
         # shared with JupyterLab, whichever of the two is loaded first

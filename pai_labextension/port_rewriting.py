@@ -214,7 +214,7 @@ def _named_hop_by_hop(headers: Headers) -> frozenset[str]:
 
 
 def _is_foreign(place: PortPrefix, name: str, servers_cookie: str) -> bool:
-    """Tell cookies of the Hub, of this notebook server and of others on this host from the application's."""
+    """Return whether a cookie is the Hub's, this notebook server's or another's, not the application's."""
     lower = name.lower()
     if lower.startswith(_SERVERS_COOKIE):
         # a Jupyter in the task names its cookie after the host that it sees

@@ -25,12 +25,12 @@ class BodyPipe:
             await self._pieces.put(piece)
 
     async def end(self) -> None:
-        """Say that the body is complete."""
+        """End the body."""
         if not self._dropped:
             await self._pieces.put(None)
 
     def drop(self) -> None:
-        """Say that nobody wants the rest: whoever waits in `put` goes on, later pieces are thrown away."""
+        """Stop the body: who waits in `put` goes on, later pieces are thrown away."""
         self._dropped = True
         while not self._pieces.empty():
             self._pieces.get_nowait()

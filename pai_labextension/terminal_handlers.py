@@ -74,7 +74,7 @@ class TerminalHandler(_TaskTerminals, APIHandler):
     @web.authenticated
     @authorized
     def get(self, *names: str) -> None:
-        """Tell that it is open."""
+        """Send that the terminal is open."""
         self.finish(_model(self._terminal(names[-1])))
 
     @web.authenticated

@@ -95,7 +95,7 @@ def _timeout(target: RequestTarget) -> aiohttp.ClientTimeout:
 
 
 def _is_of_the_api(answer: aiohttp.ClientResponse) -> bool:
-    """Tell the API's refusals, which are JSON, from the pages and redirects of a proxy before it."""
+    """Return whether an answer is the API's refusal, which is JSON, not a page or redirect of a proxy."""
     return answer.status == HTTPStatus.NOT_MODIFIED or answer.content_type == "application/json"
 
 

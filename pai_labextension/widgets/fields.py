@@ -47,7 +47,7 @@ class Field(widgets.VBox):
         (self.add_class if text else self.remove_class)("pai-wrong")
 
     def show_hint(self, text: str) -> None:
-        """Say beneath the input what a person should know before filling it in."""
+        """Show beneath the input what a person should know before filling it in."""
         if self._hint is None:
             self._hint = widgets.HTML()
             self._hint.add_class("pai-hint")

@@ -19,7 +19,7 @@ _LAB_SETTING = Path("@jupyterlab") / "translation-extension" / "plugin.jupyterla
 
 
 class Language:
-    """Says sentences in one locale ("en", "zh_CN"): `say("Submit")`."""
+    """Translates sentences into one locale ("en", "zh_CN"): `say("Submit")`."""
 
     def __init__(self, locale: str | None = None) -> None:
         self.locale = choose_locale(locale) if locale else default_locale()

@@ -33,7 +33,7 @@ class ClockMark:
 
 
 class Clock:
-    """Gives ms since the epoch, never less than before.
+    """Returns ms since the epoch, never less than before.
 
     `wall` and `uptime` give ns: the clock that may be set, and the time since the machine's boot, also what
     it was suspended for. `boot` names that boot.

@@ -64,7 +64,7 @@ def gpus_in(amounts: Amounts) -> int:
 
 
 def describe(key: str, amount: int) -> Message:
-    """Say so much of a resource in words: `2 × P100`, `16 CPUs`."""
+    """Return an amount of a resource in words: `2 × P100`, `16 CPUs`."""
     if is_gpu(key):
         return msg("{amount} × {type}", amount=amount, type=key.removeprefix(ANY_GPU) or "GPU")
     if key == CPUS:

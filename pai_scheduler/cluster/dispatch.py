@@ -3,8 +3,8 @@
 A look at the queue has two rounds: first whoever stays within the guaranteed share of their virtual cluster,
 then whoever may borrow. For a job within its guarantee that finds no room, the youngest borrowing jobs of
 other virtual clusters are stopped: as many as are needed, none if all of them would not do. A job that was
-overtaken too often, or for which others are being stopped, has a claim: a place is chosen where it will fit,
-and what becomes free there is kept for it (EASY backfilling, Lifka 1995, without known run times).
+overtaken too often, or for which others are being stopped, has a reservation: places are chosen where it
+fits, and what becomes free there is kept for it (EASY backfilling, Lifka 1995, without known run times).
 """
 
 from __future__ import annotations
@@ -68,35 +68,35 @@ class Dispatcher(SchedulerState):
         again = True
         while again:
             self._somebody_is_due = False
-            claims_ended = self._look(now, decisions)
-            if claims_ended:
+            reservations_ended = self._look(now, decisions)
+            if reservations_ended:
                 # what was kept for a job is kept no more: others may have it
                 self.queue.reopen()
             elif self._somebody_is_due:
                 self.queue.reopen(self._is_line_due)
-            again = claims_ended or self._somebody_is_due
+            again = reservations_ended or self._somebody_is_due
         self._stirred = False
         self._freed.clear()
         self._freed_clusters.clear()
         return decisions
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
-        """Look through claims and queue once; tell whether a claim came to its end."""
+        """Look through reservations and queue once; tell whether a reservation came to its end."""
         before = {reservation.job_id for reservation in self.reservations}
-        self._serve_claims(now, decisions, within=True)
+        self._serve_reservations(now, decisions, within=True)
         with ExitStack() as borrowing:
             for job_id in self.queue.candidates():
                 self._first_round(job_id, now, decisions, borrowing)
-        self._serve_claims(now, decisions, within=False)
+        self._serve_reservations(now, decisions, within=False)
         for job_id in self.queue.deferred():
             self._second_round(job_id, now, decisions)
         return any(job_id not in self.reservations for job_id in before)
 
     def _first_round(self, job_id: str, now: int, decisions: list[Decision], borrowing: ExitStack) -> None:
-        """Try a job within its guarantee; `borrowing` takes claims that go beyond theirs out of its way."""
+        """Try a job within its guarantee; `borrowing` takes others' reservations beyond theirs away."""
         shape = self.queue.shape(job_id)
         found = self._place(job_id, Bound.GUARANTEE)
-        if found is None and (beyond := self._claims_beyond()):
+        if found is None and (beyond := self._reservations_beyond()):
             borrowing.enter_context(self.reservations.suspended(self.cluster, beyond))
             found = self._place(job_id, Bound.GUARANTEE)
         if isinstance(found, list):
@@ -122,7 +122,7 @@ class Dispatcher(SchedulerState):
 
     def _give_way(self, job_id: str, *, within: bool) -> None:
         """A job cannot start: it is not tried again until something changes, or things are kept for it."""
-        if not (self._is_due(job_id) and self._claim(job_id)):
+        if not (self._is_due(job_id) and self._reserve(job_id)):
             self.queue.set(job_id, Standing.BLOCKED, within=within)
 
     def _start(
@@ -164,7 +164,7 @@ class Dispatcher(SchedulerState):
         ends = list(self._ending.values())
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
-        needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._claims_within())
+        needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._reservations_within())
         if needed is None:
             return False
         victims = [holding.job_id for holding in needed if not holding.ending]
@@ -175,7 +175,7 @@ class Dispatcher(SchedulerState):
             decisions.append(Preempt(victims, job_id))
         return True
 
-    def _claim(self, job_id: str) -> bool:
+    def _reserve(self, job_id: str) -> bool:
         """Keep resources for a job that was overtaken too often, wherever it will fit soonest."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         if (waiting.virtual_cluster, shape) in self._hopeless:
@@ -196,7 +196,7 @@ class Dispatcher(SchedulerState):
     def _plan(
         self, job_id: str, bound: Bound, ends: Sequence[JobHolding], kept: Sequence[Reservation]
     ) -> list[JobHolding] | None:
-        """Find which of `ends` must end for a job to fit beside what is `kept`; claim its places then."""
+        """Find which of `ends` must end for a job to fit beside what is `kept`; reserve its places then."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         user, cluster = waiting.user, waiting.virtual_cluster
         targets: list[Assignment] = []
@@ -209,7 +209,7 @@ class Dispatcher(SchedulerState):
                     self._unplace(shape, placed)
             return isinstance(placed, list)
 
-        with self.unclaimed():
+        with self.without_reservations():
             # (the last look that succeeded was the one at what is needed)
             needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
         if needed is None:
@@ -230,8 +230,8 @@ class Dispatcher(SchedulerState):
         self.queue.set_aside(job_id)
         return needed
 
-    def _serve_claims(self, now: int, decisions: list[Decision], *, within: bool) -> None:
-        """Start the jobs with claims that fit by now."""
+    def _serve_reservations(self, now: int, decisions: list[Decision], *, within: bool) -> None:
+        """Start the jobs with reservations that fit by now."""
         if not self._stirred:
             return
         for reservation in self.reservations:
@@ -239,7 +239,7 @@ class Dispatcher(SchedulerState):
                 self._serve(reservation, now, decisions)
 
     def _is_worth_serving(self, reservation: Reservation) -> bool:
-        """Return whether what became free may matter to a claim."""
+        """Return whether what became free may matter to a reservation."""
         if not self._freed or reservation.is_complete or not reservation.awaits & self.holdings.keys():
             return True
         if reservation.beyond_limit:
@@ -248,9 +248,9 @@ class Dispatcher(SchedulerState):
         return any(use.could_take(demand) for demand in reservation.demands for use in freed)
 
     def _serve(self, reservation: Reservation, now: int, decisions: list[Decision]) -> None:
-        """Start a job that has a claim, or try it as any other again where its claim is of no use.
+        """Start a job that has a reservation, or try it as any other where that is of no use.
 
-        Nobody is held up by a claim behind: on the nodes of its places it comes first, and the shares that
+        No later reservation is in its way: on the nodes of its places it comes first, and the shares that
         those behind will take are not counted.
         """
         job_id = reservation.job_id
@@ -275,18 +275,18 @@ class Dispatcher(SchedulerState):
             self.reservations.pop(self.cluster, job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
         elif not place and not reservation.awaits & self.holdings.keys():
-            self._drop_claim(job_id)
+            self._drop_reservation(job_id)
 
     def _is_due(self, job_id: str) -> bool:
         """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
-        return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_claim(job_id)
+        return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_reservation(job_id)
 
     def _is_line_due(self, line: ShapeQueue[Shape]) -> bool:
         if line.overtaken < self._overtake_limit or not line.members:
             return False
         return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless
 
-    def _claims_within(self) -> list[Reservation]:
+    def _reservations_within(self) -> list[Reservation]:
         return [reservation for reservation in self.reservations if reservation.within]
 
     def _type_of(self, place: Assignment) -> str | None:

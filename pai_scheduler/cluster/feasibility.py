@@ -73,7 +73,7 @@ def _look(
     never = _never(dispatcher, user, cluster, shape, most)
     if never is not None:
         return never
-    with dispatcher.without_claim(job_id):
+    with dispatcher.without_reservation(job_id):
         found = dispatcher.fits(user, cluster, shape, Bound.GUARANTEE)
         if found is True:
             return Feasibility(Fits.NOW)
@@ -84,11 +84,11 @@ def _look(
             return Feasibility(Fits.NOW, borrows=True)
         if isinstance(found, QuotaViolation):
             return Feasibility(Fits.LATER, _beyond(dispatcher, found), borrows, found)
-        if dispatcher.fits(user, cluster, shape, most, beside_claims=False) is True:
+        if dispatcher.fits(user, cluster, shape, most, beside_reservations=False) is True:
             text = msg("what it needs is free, but kept for jobs that have waited longer or come first.")
             return Feasibility(Fits.LATER, text, borrows, behind=True)
         room = dispatcher.quota_accounting.gpu_room(cluster, most)
-        with dispatcher.unclaimed():
+        with dispatcher.without_reservations():
             reason = missing(dispatcher.cluster, shape.gang, room)
         # (what the exact search finds here, it may not have had the time to find when the job was tried)
         return Feasibility(

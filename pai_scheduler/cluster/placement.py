@@ -246,7 +246,7 @@ class Cluster:
             self._file(use)
 
     def release(self, demand: Demand, assignment: Assignment) -> None:
-        """Give back what a task had."""
+        """Release what a task had."""
         if self.shares_host_ports:
             self._ports.difference_update(_numbers(assignment))
         use = self._uses.get(assignment.node)

@@ -43,7 +43,7 @@ class ShapeQueue(Generic[Shape]):
     #: how often a job has started before the first of this line, though it came later
     overtaken: int = 0
     #: jobs of it for which resources are kept
-    claimed: int = 0
+    reserved: int = 0
 
     @property
     def head(self) -> tuple[Rank, str]:
@@ -99,7 +99,7 @@ class Queue(Generic[Shape]):
         if not ranked:
             del self._ranked[line.virtual_cluster]
         if place.aside:
-            line.claimed -= 1
+            line.reserved -= 1
         else:
             self._leave(line, place.rank, job_id)
 
@@ -107,13 +107,13 @@ class Queue(Generic[Shape]):
         """Keep a job's place, but try it no more: something is being kept for it."""
         place = self._places[job_id]
         place.aside = True
-        place.line.claimed += 1
+        place.line.reserved += 1
         self._leave(place.line, place.rank, job_id)
 
     def take_back(self, job_id: str) -> None:
         """Undo `set_aside`."""
         place = self._places.pop(job_id)
-        place.line.claimed -= 1
+        place.line.reserved -= 1
         shape, name = place.line.shape, place.line.virtual_cluster
         overtaken = place.line.overtaken - place.base
         self._ranked[name].remove((place.rank, job_id))
@@ -163,9 +163,9 @@ class Queue(Generic[Shape]):
         place = self._places[job_id]
         return place.line.overtaken - place.base
 
-    def has_claim(self, job_id: str) -> bool:
+    def has_reservation(self, job_id: str) -> bool:
         """Return whether resources are kept for one of the jobs in a job's line."""
-        return self._places[job_id].line.claimed > 0
+        return self._places[job_id].line.reserved > 0
 
     def is_within(self, job_id: str) -> bool:
         """Return whether a job stays within the guaranteed share, as was found when it was tried."""

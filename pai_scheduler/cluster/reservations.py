@@ -60,7 +60,7 @@ class Reservation:
 
 
 class Reservations:
-    """All claims: those that stay within a guarantee come first, then the older before the younger.
+    """All reservations: those that stay within a guarantee come first, then the older before the younger.
 
     What is free of their places is booked on the cluster; `refresh` a node where something became free.
     """
@@ -79,18 +79,18 @@ class Reservations:
         return job_id in self._reservations
 
     def get(self, job_id: str) -> Reservation | None:
-        """Find the claim of a job."""
+        """Find the reservation of a job."""
         return self._reservations.get(job_id)
 
     def add(self, cluster: Cluster, reservation: Reservation) -> None:
-        """Take a claim, and book what is free of its places and not kept for those before it."""
+        """Take a reservation, and book what is free of its places and not kept for those before it."""
         self._reservations[reservation.job_id] = reservation
         for node in reservation.nodes:
             self._on_node.setdefault(node, {})[reservation.job_id] = reservation
             self.refresh(cluster, node)
 
     def pop(self, cluster: Cluster, job_id: str) -> Reservation | None:
-        """Drop a claim; what was booked for it may be kept for others."""
+        """Drop a reservation; what was booked for it may be kept for others."""
         reservation = self._reservations.pop(job_id, None)
         if reservation is None:
             return None

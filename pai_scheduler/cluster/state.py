@@ -38,7 +38,7 @@ class _Waiting:
 
 
 class SchedulerState:
-    """The cluster, its shares, the queue, and what every job holds or has a claim on.
+    """The cluster, its shares, the queue, and what every job holds or has a reservation on.
 
     Memory is kept for waiting and holding jobs only. Times are ms since the epoch and only compared.
     """
@@ -59,7 +59,7 @@ class SchedulerState:
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
         self._empty: Cluster | None = None
-        #: something has changed for the jobs that have claims: here, and more than that
+        #: something has changed for the jobs that have reservations: here, and more than that
         self._freed: set[str] = set()
         self._freed_clusters: set[str] = set()
         self._stirred = False
@@ -89,14 +89,14 @@ class SchedulerState:
         if self._waiting.pop(job_id, None) is None:
             return
         self.queue.remove(job_id)
-        if self._drop_claim(job_id):
+        if self._drop_reservation(job_id):
             self.queue.reopen()
 
     def rerank(self, job_id: str, rank: Rank) -> None:
         """Return a waiting job another rank."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
-        self._drop_claim(job_id)
+        self._drop_reservation(job_id)
         self.queue.remove(job_id)
         self.queue.add(job_id, waiting.virtual_cluster, shape, rank, overtaken)
         self.queue.reopen()
@@ -183,7 +183,7 @@ class SchedulerState:
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
         """Nodes came, went, or changed."""
-        self._drop_claims()
+        self._drop_reservations()
         self.cluster, self._empty = self.cluster.emptied(nodes), None
         self._nodes = {node.name: node for node in nodes}
         for holding in self.holdings.values():
@@ -204,7 +204,7 @@ class SchedulerState:
             )
             new = self.shape(waiting.user, waiting.virtual_cluster, shape.gang, shape.preemptible)
             if new != shape:
-                self._drop_claim(job_id)
+                self._drop_reservation(job_id)
                 self.queue.remove(job_id)
                 self.queue.add(job_id, waiting.virtual_cluster, new, rank, overtaken)
         self._start_over()
@@ -217,13 +217,13 @@ class SchedulerState:
         return waiting.user, waiting.virtual_cluster
 
     def fits(
-        self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_claims: bool = True
+        self, user: str, cluster: str, shape: Shape, bound: Bound, *, beside_reservations: bool = True
     ) -> QuotaViolation | bool:
         """Return whether a gang fits now, beside what is kept for others; else the limit it goes beyond."""
         out = (
             self.reservations
-            if not beside_claims
-            else self._claims_beyond()
+            if not beside_reservations
+            else self._reservations_beyond()
             if bound is Bound.GUARANTEE
             else ()
         )
@@ -245,7 +245,7 @@ class SchedulerState:
         return placed is not None
 
     @contextmanager
-    def without_claim(self, job_id: str | None) -> Iterator[None]:
+    def without_reservation(self, job_id: str | None) -> Iterator[None]:
         """Look at things as if nothing were kept for a job itself, nor for those behind it."""
         reservations = list(self.reservations)
         place = next(
@@ -263,7 +263,7 @@ class SchedulerState:
                 self._book(reservation)
 
     @contextmanager
-    def unclaimed(self) -> Iterator[None]:
+    def without_reservations(self) -> Iterator[None]:
         """Look at what is really free, kept or not."""
         with self.reservations.suspended(self.cluster, self.reservations):
             yield
@@ -281,9 +281,9 @@ class SchedulerState:
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
 
         def look() -> bool:
-            return self.fits(user, cluster, shape, bound, beside_claims=False) is True
+            return self.fits(user, cluster, shape, bound, beside_reservations=False) is True
 
-        with self.unclaimed():
+        with self.without_reservations():
             return PreemptionPlanner(self.cluster, self.quota_accounting).needed(
                 look, self._by_expected_end()
             )
@@ -374,7 +374,7 @@ class SchedulerState:
     def _unbook(self, reservation: Reservation) -> None:
         self.quota_accounting.unbook(reservation.virtual_cluster, reservation.user, reservation.amounts)
 
-    def _drop_claim(self, job_id: str) -> bool:
+    def _drop_reservation(self, job_id: str) -> bool:
         """Keep nothing for a job any longer; tell whether something was kept."""
         reservation = self.reservations.pop(self.cluster, job_id)
         if reservation is None:
@@ -386,11 +386,11 @@ class SchedulerState:
             self.queue.take_back(job_id)
         return True
 
-    def _drop_claims(self) -> None:
+    def _drop_reservations(self) -> None:
         for reservation in self.reservations:
-            self._drop_claim(reservation.job_id)
+            self._drop_reservation(reservation.job_id)
 
-    def _claims_beyond(self) -> list[Reservation]:
+    def _reservations_beyond(self) -> list[Reservation]:
         return [
             reservation
             for reservation in self.reservations
@@ -399,7 +399,7 @@ class SchedulerState:
 
     def _start_over(self) -> None:
         self._hopeless.clear()
-        self._drop_claims()
+        self._drop_reservations()
         self._stirred = True
         self.queue.reopen()
 

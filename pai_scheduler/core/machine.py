@@ -92,7 +92,7 @@ class Core:
     def restore(self, jobs: Iterable[Job]) -> Outcome:
         """Take up what the store knows after a start.
 
-        Books what runs, queues what waits, and says again what was being done (engines do nothing twice).
+        Accounts for what runs, queues what waits, and repeats what was being done (engines do nothing twice).
         The next event (a `Tick` will do) schedules.
         """
         outcome = Outcome()

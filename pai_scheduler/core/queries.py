@@ -233,7 +233,7 @@ def node_uses(core: Core) -> list[NodeUse]:
     for job, task in _holding(core):
         for gpu in task.assignment.gpus:
             holders[task.assignment.node][gpu] = (job.user, job.name)
-    with core.dispatcher.unclaimed():
+    with core.dispatcher.without_reservations():
         return [
             NodeUse(
                 use.node,

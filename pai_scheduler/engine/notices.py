@@ -8,7 +8,7 @@ from pai_scheduler.job.task import TaskRef
 
 
 def process_killed(task: TaskRef, time: int, memory_mb: int) -> Noticed:
-    """Say that the kernel ended one of a task's processes for the task's memory limit (MB)."""
+    """Return the notice that the kernel ended one of a task's processes for its memory limit (MB)."""
     message = msg(
         "A process of task {task} was killed for memory: together its processes used more than its {memory} "
         "MB. Raise memoryMB, or use less.",
@@ -19,13 +19,13 @@ def process_killed(task: TaskRef, time: int, memory_mb: int) -> Noticed:
 
 
 def log_lost(task: TaskRef, time: int) -> Noticed:
-    """Say that the disk was too full for a task's log."""
+    """Return the notice that the disk was too full for a task's log."""
     message = msg("The scheduler's disk is full: part of the log of task {task} is lost.", task=task.hostname)
     return Noticed(task, time, Notice.LOG_LOST, message)
 
 
 def log_shortened(task: TaskRef, time: int, most_bytes: int) -> Noticed:
-    """Say that a task's log has grown beyond its limit (bytes)."""
+    """Return the notice that a task's log has grown beyond its limit (bytes)."""
     most = most_bytes // 2**20
     message = msg(
         "The log of task {task} is longer than {most} MB: its beginning and its newest part are kept, what "

@@ -113,7 +113,7 @@ class TransferHandler(WebHdfsRequest):
         await self.files.create(self.principal, self.path, pieces, overwrite=overwrite, permission=permission)
 
     def _stored(self, task: asyncio.Task[None]) -> None:
-        """Say at once that the storage refused the rest of a file."""
+        """Answer at once where the storage refused the rest of a file."""
         error = None if task.cancelled() else task.exception()
         if isinstance(error, BrokenOffError):
             self.cut()

@@ -54,7 +54,7 @@ class _Server(HTTPServer):
     report: Callable[[Report], None]
 
     def on_close(self, server_conn: object) -> None:
-        """Say that a connection has ended."""
+        """Report that a connection has ended."""
         super().on_close(server_conn)
         if isinstance(server_conn, HTTP1ServerConnection) and isinstance(server_conn.stream, PassedOnStream):
             self.report(Ended(server_conn.stream.number))

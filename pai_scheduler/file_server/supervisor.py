@@ -135,7 +135,7 @@ class _FileServer:
         return len(self._serving)
 
     async def begin(self, settings: Settings) -> None:
-        """Tell it what it serves."""
+        """Send it its settings."""
         if self.process.stdin is not None:
             self.process.stdin.write(settings.to_line())
             await self.process.stdin.drain()

@@ -197,7 +197,7 @@ class JobInputs:
 
 @contextmanager
 def _about(field: str, uri: str) -> Iterator[None]:
-    """Say of which field of the job an error is."""
+    """Add to an error the field of the job that it is about."""
     try:
         yield
     except StorageError as error:

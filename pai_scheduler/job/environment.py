@@ -232,7 +232,7 @@ def _gang_variables(
     addresses: Mapping[MemberKey, str],
     ports: Mapping[MemberKey, Mapping[str, Sequence[int]]],
 ) -> dict[str, str]:
-    """Tell of every role and task; where a name cannot stand in a shell variable, twice."""
+    """Return the variables about every role and task; two where a name cannot stand in a shell variable."""
     twins = _twins(role.name for role in spec.task_roles)
     real: dict[str, str] = {}
     twin: dict[str, str] = {}

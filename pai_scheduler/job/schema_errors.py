@@ -234,7 +234,7 @@ def _nearest(name: str, properties: Mapping[str, Any]) -> str | None:
 
 @cache
 def _places() -> Mapping[str, Callable[[], Message]]:
-    """Tell of a field where it belongs, for one that was put elsewhere."""
+    """Return, by a field's name, where it belongs, for one that was put elsewhere."""
     schema = job_schema()
     places: dict[str, Callable[[], Message]] = {}
     for name in schema["$defs"]["port"]["properties"]:

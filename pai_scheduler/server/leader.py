@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Watch:
-    """Tells whether the leader is dead by how long its beat stands still. `now`: monotonic seconds."""
+    """Finds out whether the leader is dead, by how long its beat stands still. `now`: monotonic seconds."""
 
     def __init__(self) -> None:
         self._seen: LeaseObservation | None = None

@@ -149,7 +149,7 @@ def _into_place(part: Path, target: Path) -> None:
 
 @contextmanager
 def _failing(source: Path, target: Path) -> Iterator[None]:
-    """Say in a sentence what kept files from being read or written."""
+    """Return a sentence about what kept files from being read or written."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:

@@ -28,7 +28,7 @@ _OWN_FOLDER, _OWN_FILE = 0o700, 0o600
 
 
 class Files:
-    """Gives users what is theirs of a `storage` known by `names`. Every method may raise StorageError."""
+    """Serves users what is theirs of a `storage` known by `names`. Every method may raise StorageError."""
 
     def __init__(self, storage: Storage, names: StorageNames) -> None:
         self._storage = storage

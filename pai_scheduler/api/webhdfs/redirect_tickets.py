@@ -35,7 +35,7 @@ class _Issued:
 
 
 class RedirectTickets:
-    """Gives tickets out and knows them again; they live in memory. `clock` gives seconds."""
+    """Issues tickets and redeems them; they are in memory only. `clock` returns seconds."""
 
     def __init__(
         self, most: int = _MOST, seconds: float = _SECONDS, clock: Callable[[], float] = time.monotonic

@@ -50,7 +50,7 @@ class BodyUpload:
             await self._hand_over()
 
     async def finish(self) -> None:
-        """Say that this was all; raises what the storage refuses the file with."""
+        """End the file; raises what the storage refuses it with."""
         if self._filling:
             await self._hand_over()
         self._complete = True
@@ -58,7 +58,7 @@ class BodyUpload:
         await self.task
 
     def break_off(self) -> None:
-        """Say that nothing more will come."""
+        """Break the file off: nothing more will come."""
         self._broken = True
         self._news.set()
 

@@ -78,7 +78,7 @@ def queue_table(queues: Mapping[str, Sequence[QueueEntry]], locale: str) -> str:
 
 
 async def _tell_how_far(session: CliSession, owner: str, name: str, place: int) -> None:
-    """Say so where there are fewer jobs to move among than the place that was asked for."""
+    """Print a hint where there are fewer jobs to move among than the place that was asked for."""
     status = (await session.client.job(owner, name))["jobStatus"]
     if status["queuePlace"] is None:
         return

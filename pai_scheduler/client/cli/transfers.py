@@ -67,7 +67,7 @@ async def _place(files: FilesClient, folder: str, written: str, source: Path, *,
 
 @contextmanager
 def told_how_to_go_on(session: CliSession) -> Iterator[None]:
-    """Tell whoever ends a transfer (^C) that nothing of it is lost."""
+    """Print, when a transfer is ended (^C), that nothing of it is lost."""
     try:
         yield
     except asyncio.CancelledError:

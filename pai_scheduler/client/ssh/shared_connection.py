@@ -12,7 +12,7 @@ OpenConnection = Callable[[], Awaitable[asyncssh.SSHClientConnection]]
 
 
 class SharedConnection:
-    """Gives out the connection that `open_connection` makes; closes it when unused for `idle` seconds."""
+    """Shares the connection that `open_connection` makes; closes it when unused for `idle` seconds."""
 
     def __init__(self, open_connection: OpenConnection, idle: float = 60.0) -> None:
         self._open = open_connection

@@ -152,7 +152,7 @@ class Trials:
 
 
 def fingerprint(length: int, modified: int) -> str:
-    """Tell states of a file apart, by its length (bytes) and time of change (ms).
+    """Return what differs between states of a file, of its length (bytes) and time of change (ms).
 
     The first 8 hexadecimal digits of the SHA-256 of `<length>:<modified>`; the browser makes the same.
     """

@@ -183,7 +183,7 @@ class DockerApi:
             await response.read()
 
     async def owner_of(self, container: str, place: str) -> tuple[int, int]:
-        """Tell the user id and the permission bits of a folder in a container; DockerError. Waits for it."""
+        """Return the user id and the permission bits of a folder in a container; DockerError. Blocks."""
         path = f"containers/{container}/archive"
 
         async def ask() -> tuple[int, int]:
@@ -338,7 +338,7 @@ def check_version(host: str, found: str) -> None:
 
 
 def check_socket(path: Path) -> None:
-    """Say precisely what is wrong with a socket, which a failed connection does not; EngineError."""
+    """Raise EngineError with what exactly is wrong with a socket: a failed connection does not say it."""
     try:
         mode = path.stat().st_mode
     except PermissionError as error:

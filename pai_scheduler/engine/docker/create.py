@@ -175,7 +175,7 @@ class ContainerCreator:
 
 
 def has_run(found: dict[str, Any]) -> bool:
-    """Tell from a container's description whether it was ever started."""
+    """Return whether a container was ever started, by its description."""
     return not str(found["State"]["StartedAt"]).startswith("0001-")
 
 

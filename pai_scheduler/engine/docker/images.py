@@ -235,7 +235,7 @@ class _Pull:
             self.tell(msg("pulling {image}", image=self.wish.image), percent)
 
     def tell(self, message: Message, percent: int | None) -> None:
-        """Tell everybody who waits."""
+        """Wake everybody who waits."""
         for listener in self.listeners:
             listener(message, percent)
 

@@ -131,7 +131,7 @@ def file_size(limit: int) -> int:
 
 
 def log_config(limit: int) -> dict[str, Any]:
-    """Tell Docker how to record: by the only driver that keeps bytes as they are; about `limit` bytes."""
+    """Return how Docker is to record about `limit` bytes: by the only driver that keeps them as they are."""
     sizes = {"max-size": str(file_size(limit)), "max-file": str(_FILES), "compress": "false"}
     return {"Type": "local", "Config": sizes}
 

@@ -63,7 +63,7 @@ class LoopbackProxy:
     async def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         guest = asyncio.current_task()
         if guest is None or len(self._guests) >= self._most:
-            _log.warning("front door: more than %d connections at once, one is turned away", self._most)
+            _log.warning("proxy for containers: more than %d connections at once, one is refused", self._most)
             writer.transport.abort()
             return
         self._guests.add(guest)

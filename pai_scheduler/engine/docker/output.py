@@ -32,7 +32,7 @@ class Output:
         self.frames = 0
 
     def reading(self) -> None:
-        """Say that the log is about to be read to its present end."""
+        """Note that the log is about to be read to its present end."""
         self._cost = self.frames = 0
         self._news.clear()
         self._room.set()

@@ -371,7 +371,7 @@ class DockerTask:
         )
 
     async def _watch_memory(self) -> None:
-        """Say that a process was killed for memory, where that was not the task's end."""
+        """Report that a process was killed for memory, where that was not the task's end."""
         await self._oom_heard.wait()
         await asyncio.sleep(_OOM_SECONDS)
         self._say_killed(_now())

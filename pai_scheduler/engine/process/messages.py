@@ -22,7 +22,7 @@ def port_taken(port: int) -> Message:
 
 
 def cause_and_reason(record: Record) -> tuple[EndCause, Message | None]:
-    """Tell from the record of an ended task why it ended, and what there is to say about that."""
+    """Return why a task ended, by its record, and what there is to say about that."""
     cause = EndCause(record.get("cause", EndCause.LOST))
     failure = record.get("failure")
     reason: Message | None = None

@@ -131,7 +131,7 @@ class _Task:
         return "disk"
 
     def _hold(self, end: Record) -> None:
-        """Say that the command has failed and that the task stays."""
+        """Write that the command has failed and that the task stays."""
         self._record.update({"held": _now(), "held_cause": end["cause"], "exit_code": end["exit_code"]})
         if "memory_mb" in end:
             self._record["memory_mb"] = end["memory_mb"]

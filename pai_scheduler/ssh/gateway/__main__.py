@@ -50,7 +50,7 @@ class _UntilEnd(asyncio.Protocol):
         self._ended = ended
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Tell that it has come."""
+        """Note that the input has ended."""
         self._ended.set()
 
 

@@ -84,7 +84,7 @@ class Connection(asyncssh.SSHServer):
         self.ssh.abort()
 
     def send_auth_banner(self, words: str) -> None:
-        """Say something to somebody who is about to log in."""
+        """Send a text to a client that is about to log in."""
         self.ssh.send_auth_banner(words)
 
     # who that is

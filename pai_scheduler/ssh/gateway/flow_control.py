@@ -1,4 +1,4 @@
-"""Tells when a connection takes no more, so that no more is read for it: a window is the peer's word only.
+"""Notices when a connection takes no more, so that no more is read for it: a window is only what a peer says.
 
 A peer may promise to take gigabytes and then read nothing. What it does not read would pile up here, in the
 connection's buffer, so its socket is looked at: while the kernel has no room for more, whoever writes waits.

@@ -31,7 +31,7 @@ class Channel(Protocol):
         """Send; OSError where nothing can be sent any more."""
 
     def write_eof(self) -> None:
-        """Tell that no more is sent."""
+        """Send the end of the input."""
 
     def close(self) -> None:
         """Close it, when what waits has been sent."""
@@ -187,7 +187,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
             self._hold_other()
 
     def end_input(self) -> None:
-        """Tell the peer that no more is sent."""
+        """Send the peer the end of the input."""
         if self._channel is not None and not self._gone:
             with suppress(OSError):
                 self._channel.write_eof()

@@ -176,12 +176,12 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
             self.exited(FAILED)
 
     def exited(self, status: int) -> None:
-        """Tell the exit code, and close."""
+        """Send the exit code, and close."""
         self._said = True
         self._session.exit(status)
 
     def killed(self, signal: str, core_dumped: bool, words: str, language: str) -> None:
-        """Tell the signal that ended it, and close."""
+        """Send the signal that ended it, and close."""
         self._said = True
         self._session.exit_with_signal(signal, core_dumped, words, language)
 
@@ -221,7 +221,7 @@ class TaskEnd(ChannelEnd, asyncssh.SSHClientSession[bytes]):
         self._client.xon_xoff(client_can_do)
 
     def eof_received(self) -> bool:
-        """Tell the end of the output with the end of the session only.
+        """Send the end of the output with the end of the session only.
 
         A client that has sent all closes the channel then, and could not be told the exit code any more.
         """
@@ -246,7 +246,7 @@ class TaskEnd(ChannelEnd, asyncssh.SSHClientSession[bytes]):
         super().connection_lost(exc)
 
     def resize(self, size: tuple[int, int, int, int]) -> None:
-        """Tell a new size."""
+        """Send a terminal's new size."""
         self._session.change_terminal_size(*size)
 
     def signal(self, name: str) -> None:

@@ -49,7 +49,7 @@ class Entry:
 
     @property
     def is_folder(self) -> bool:
-        """Tell a folder from a file."""
+        """Return whether it is a folder."""
         return stat.S_ISDIR(self.stat.st_mode)
 
     @property
@@ -205,7 +205,7 @@ def make_folder(parent: Entry, path: StoragePath, actor: str, permission: int) -
 
 
 def is_plain(status: os.stat_result) -> bool:
-    """Tell files and folders from links, pipes and devices."""
+    """Return whether it is a file or a folder, not a link, a pipe or a device."""
     return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
 
 

@@ -397,7 +397,7 @@ class HdfsStorage:
         )
 
     async def _explain_kinds(self, source: StoragePath, target: StoragePath, actor: str) -> None:
-        """Say of which kind two are that cannot replace each other, if that is why."""
+        """Raise StorageError where a file and a folder cannot replace each other, if that is why."""
         moved, there = await self._find(source, actor), await self._find(target, actor)
         if moved is not None and there is not None and moved.is_folder != there.is_folder:
             raise is_folder(target) if there.is_folder else no_folder(target)

@@ -239,7 +239,7 @@ class Feed:
                 self._pieces.put(piece)
 
     def end(self) -> None:
-        """Say that no piece follows."""
+        """End the file: no piece follows."""
         self._pieces.put(None)
 
     def __iter__(self) -> Iterator[bytes]:

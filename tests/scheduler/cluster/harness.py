@@ -118,11 +118,11 @@ class Harness:
 
     # -- what is known
 
-    def claimed(self) -> list[str]:
+    def reserved(self) -> list[str]:
         return [reservation.job_id for reservation in self.dispatcher.reservations]
 
     def awaited(self, job_id: str) -> set[str]:
-        """Return the jobs that a claim waits for."""
+        """Return the jobs that a reservation waits for."""
         reservation = self.dispatcher.reservations.get(job_id)
         assert reservation is not None, f"nothing is kept for {job_id}"
         return set(reservation.awaits)

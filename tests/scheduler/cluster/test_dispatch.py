@@ -227,7 +227,7 @@ def test_who_ends_for_other_reasons_makes_nobody_next_where_nobody_borrows() -> 
     harness.hold("x1", (gpu(), on("b", 0)))
     harness.dispatcher.ending("x0")
     assert harness.wait("wants", gpu(2), vc="y") == []
-    assert harness.claimed() == []
+    assert harness.reserved() == []
 
 
 def test_what_was_being_freed_for_a_job_that_leaves_is_kept_for_the_next() -> None:
@@ -270,7 +270,7 @@ def test_after_a_restart_who_was_overtaken_too_often_is_still_due() -> None:
     harness.queue("not yet", gpu(3), overtaken=2)
     harness.queue("due", gpu(4), overtaken=3)
     assert harness.decide() == []
-    assert harness.claimed() == ["due"]
+    assert harness.reserved() == ["due"]
 
 
 def test_who_has_no_task_any_more_holds_nothing() -> None:
@@ -372,15 +372,15 @@ def test_another_rank_lets_a_job_start_first_and_keeps_how_often_it_was_overtake
     assert harness.end("r") == ["+second"]
 
 
-def test_another_rank_costs_a_job_its_claim_and_it_finds_another() -> None:
+def test_another_rank_costs_a_job_its_reservation_and_it_finds_another() -> None:
     harness = Harness(clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.wait("large", gpu(3))
     harness.wait("second", gpu(3, cpus=2))
-    assert harness.claimed() == ["large", "second"]
+    assert harness.reserved() == ["large", "second"]
     harness.dispatcher.rerank("large", (1, 99))
     harness.decide()
-    assert harness.claimed() == ["second", "large"]
+    assert harness.reserved() == ["second", "large"]
     assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 8
     assert harness.end("r") == ["+second"]
 
@@ -393,7 +393,7 @@ def test_another_rank_gives_what_was_kept_for_a_job_to_those_that_are_before_it_
     assert harness.wait("small", gpu(1)) == []
     harness.dispatcher.rerank("large", (1, 99))
     assert harness.decide() == ["+small"]
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
 
 
 # -- overtaking
@@ -404,7 +404,7 @@ def test_a_gang_is_overtaken_so_often_and_then_no_more() -> None:
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.wait("large", gpu(4))
     assert [harness.wait(name, gpu(1)) for name in ("s1", "s2", "s3")] == [["+s1"], ["+s2"], []]
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
     assert harness.end("s1", "s2") == []
     assert harness.end("r") == ["+large"]
 
@@ -414,9 +414,9 @@ def test_who_comes_first_by_priority_overtakes_nobody() -> None:
     harness.hold("r", (gpu(1), on("a", 0)))
     harness.wait("large", gpu(4))
     assert harness.wait("urgent", gpu(1), priority=1) == ["+urgent"]
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     assert harness.wait("later", gpu(1)) == ["+later"]
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
 
 
 def test_who_borrows_is_not_overtaken_by_who_stays_within_a_guarantee_but_by_who_borrows_too() -> None:
@@ -424,19 +424,19 @@ def test_who_borrows_is_not_overtaken_by_who_stays_within_a_guarantee_but_by_who
     harness.hold("y0", (gpu(4), on("a", 0, 1, 2, 3)), vc="y")
     assert harness.wait("large", gpu(5), vc="y") == []
     assert harness.wait("within", gpu(3)) == ["+within"]
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     assert harness.dispatcher.queue.overtaken("large") == 0
     harness.end("within")
     harness.hold("x0", (gpu(4), on("a", 4, 5, 6, 7)))
     harness.dispatcher.set_nodes([gpu_node(gpus=9)])
     assert harness.wait("borrows", gpu(1)) == ["~borrows"]
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
 
 
 def test_for_what_must_not_borrow_and_would_have_to_nothing_is_kept() -> None:
     harness = Harness(limit=0)
     assert harness.wait("sure", gpu(3), preemptible=False) == []
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     assert harness.wait("other", gpu(4)) == ["~other"]
 
 
@@ -445,7 +445,7 @@ def test_for_what_can_never_fit_nothing_is_kept_until_there_is_more() -> None:
     harness.hold("r", (gpu(1), on("a", 0)))
     assert harness.wait("huge", gpu(5)) == []
     assert harness.wait("small", gpu(3)) == ["+small"]
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     harness.dispatcher.set_nodes([gpu_node("a"), gpu_node("b", 5, K80=1)])
     assert harness.decide() == ["+huge"]
 
@@ -454,10 +454,10 @@ def test_what_never_fitted_is_looked_at_again_when_nodes_or_shares_change() -> N
     harness = Harness(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
     harness.hold("r", (gpu(1), on("a", 0)), vc="y")
     harness.wait("large", gpu(4))
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     harness.dispatcher.set_clusters([VirtualCluster("x", 50), VirtualCluster("y", 50)])
     harness.decide()
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
     assert harness.end("r") == ["~large"]
 
 
@@ -536,7 +536,7 @@ def test_asking_books_nothing() -> None:
     dispatcher = harness.dispatcher
     shape = dispatcher.shape("alice", "x", [gpu(3)], preemptible=True)
     assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is False
-    with dispatcher.without_claim("large"):
+    with dispatcher.without_reservation("large"):
         assert dispatcher.fits("alice", "x", shape, Bound.MAXIMUM) is True
     assert dispatcher.ever_fits("x", shape, Bound.MAXIMUM)
     assert not dispatcher.ever_fits("x", shape, Bound.GUARANTEE)

@@ -324,7 +324,7 @@ class RandomDispatch(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_given_twice(self) -> None:
-        with self.dispatcher.unclaimed():
+        with self.dispatcher.without_reservations():
             self.look_at_the_nodes()
 
     def look_at_the_nodes(self) -> None:

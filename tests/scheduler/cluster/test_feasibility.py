@@ -150,7 +150,7 @@ def test_what_is_free_but_kept_for_others_is_told() -> None:
     assert said(asked(harness, gpu(4))) == ("later", "the job asks for 4 × GPU, 3 free (a: 3).")
 
 
-def test_who_has_a_claim_is_not_told_of_what_is_kept_for_itself_or_for_those_behind() -> None:
+def test_who_has_a_reservation_is_not_told_of_what_is_kept_for_itself_or_for_those_behind() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 100)], limit=0)
     harness.hold("r", (gpu(1), on("a", 0)))
     harness.wait("large", gpu(4))
@@ -168,7 +168,7 @@ def test_a_limit_that_is_used_up_by_what_is_kept_counts_for_those_behind_only() 
         "and the job asks for {asked} × GPU."
     )
     harness.wait("behind", gpu(2, cpus=2))
-    assert harness.claimed() == ["large", "behind"]
+    assert harness.reserved() == ["large", "behind"]
     assert said(waits(harness, "large")) == ("later", words.format(used=1, asked=2))
     assert said(asked(harness, gpu(1))) == ("later", words.format(used=2, asked=1))
 

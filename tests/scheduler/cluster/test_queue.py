@@ -113,11 +113,11 @@ def test_a_deferred_line_comes_in_the_second_round_of_the_same_look() -> None:
 def test_a_job_set_aside_keeps_its_place_but_is_not_tried() -> None:
     queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
     queue.set_aside("a")
-    assert queue.has_claim("b")
+    assert queue.has_reservation("b")
     assert tried(queue) == ["b"]
     assert [queue.position("a"), queue.position("b")] == [1, 2]
     queue.take_back("a")
-    assert not queue.has_claim("b")
+    assert not queue.has_reservation("b")
     assert tried(queue) == ["a"]
 
 
@@ -125,7 +125,7 @@ def test_a_job_set_aside_may_leave() -> None:
     queue = make_queue(("a", "vc", "s"), ("b", "vc", "s"))
     queue.set_aside("a")
     queue.remove("a")
-    assert not queue.has_claim("b")
+    assert not queue.has_reservation("b")
     assert queue.position("b") == 1
 
 

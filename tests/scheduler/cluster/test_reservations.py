@@ -12,7 +12,7 @@ from tests.scheduler.making import make_demand, make_node
 WHOLE = (VirtualCluster("x", 100),)
 
 
-def claim_of(*targets: ReservedPlace, job_id: str = "j", within: bool = True) -> Reservation:
+def reservation_of(*targets: ReservedPlace, job_id: str = "j", within: bool = True) -> Reservation:
     return Reservation(job_id, "alice", "x", targets, {}, frozenset(), within)
 
 
@@ -26,7 +26,7 @@ def kept_for(reservation: Reservation) -> list[tuple[str, int, int, int, tuple[i
 
 def kept(cluster: Cluster, *targets: ReservedPlace) -> list[tuple[str, int, int, int, tuple[int, ...]]]:
     """Claim places for a moment; return what was booked."""
-    reservations, reservation = Reservations(), claim_of(*targets)
+    reservations, reservation = Reservations(), reservation_of(*targets)
     reservations.add(cluster, reservation)
     booked = kept_for(reservation)
     reservations.pop(cluster, reservation.job_id)
@@ -50,7 +50,7 @@ def test_gpus_of_another_type_are_not_kept() -> None:
     assert kept(cluster, ReservedPlace(make_demand(), "a", None))[0][-1] == ()
 
 
-def test_two_tasks_of_one_claim_share_what_is_free() -> None:
+def test_two_tasks_of_one_reservation_share_what_is_free() -> None:
     cluster = Cluster([make_node(cpus=8, gpus={"P100": 3})])
     target = ReservedPlace(make_demand(5, gpus=2), "a", "P100")
     assert kept(cluster, target, target) == [("a", 5, 100, 0, (0, 1)), ("a", 3, 100, 0, (2,))]
@@ -61,7 +61,7 @@ def test_what_is_kept_is_booked_and_given_back_exactly() -> None:
     use = cluster.uses["a"]
     reservations, reservation = (
         Reservations(),
-        claim_of(ReservedPlace(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
+        reservation_of(ReservedPlace(make_demand(3, gpus=2, ports=[port(80)]), "a", "P100")),
     )
     reservations.add(cluster, reservation)
     assert (use.cpus, use.free_gpus, use.ports) == (5, 0, {80})
@@ -76,7 +76,7 @@ def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
     cluster.occupy(make_demand(ports=[port(80)]), on("a", ports={"web": (80,)}))
     reservations, reservation = (
         Reservations(),
-        claim_of(ReservedPlace(make_demand(ports=[port(80), port(81)]), "a", None)),
+        reservation_of(ReservedPlace(make_demand(ports=[port(80), port(81)]), "a", None)),
     )
     reservations.add(cluster, reservation)
     assert cluster.uses["a"].ports == {80, 81}
@@ -97,7 +97,7 @@ def test_of_nodes_that_are_ill_gone_or_too_small_for_what_runs_there_nothing_is_
 @pytest.mark.parametrize(
     "lack", [make_demand(1, 0), make_demand(0, 1), make_demand(0, 0, storage_gb=1), make_demand(0, 0, gpus=1)]
 )
-def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(lack: Demand) -> None:
+def test_a_reservation_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(lack: Demand) -> None:
     nodes = [make_node(name, 4, 1000, 50, {"P100": 2}) for name in ("a", "b")]
     cluster = Cluster(nodes)
     target = make_demand(4, 1000, gpus=2, storage_gb=50)
@@ -105,7 +105,7 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     cluster.occupy(lack, taken)
     reservations, reservation = (
         Reservations(),
-        claim_of(*(ReservedPlace(target, name, "P100") for name in ("a", "b"))),
+        reservation_of(*(ReservedPlace(target, name, "P100") for name in ("a", "b"))),
     )
     reservations.add(cluster, reservation)
     assert not reservation.is_complete
@@ -116,11 +116,11 @@ def test_a_claim_is_complete_when_nothing_at_all_is_lacking_on_any_of_its_nodes(
     assert cluster.uses["b"].cpus == 0
 
 
-def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
+def test_a_reservation_is_complete_no_longer_when_another_comes_before_it() -> None:
     cluster = Cluster([make_node(cpus=4)])
     reservations = Reservations()
     beyond, within = (
-        claim_of(ReservedPlace(make_demand(3), "a", None), job_id=name, within=name == "within")
+        reservation_of(ReservedPlace(make_demand(3), "a", None), job_id=name, within=name == "within")
         for name in ("beyond", "within")
     )
     reservations.add(cluster, beyond)
@@ -129,12 +129,12 @@ def test_a_claim_is_complete_no_longer_when_another_comes_before_it() -> None:
     assert (within.is_complete, beyond.is_complete) == (True, False)
 
 
-def test_what_becomes_free_goes_to_the_older_claim_and_first_to_those_within_a_guarantee() -> None:
+def test_what_becomes_free_goes_to_the_older_reservation_and_first_to_those_within_a_guarantee() -> None:
     cluster = Cluster([make_node(cpus=5)])
     cluster.occupy(make_demand(2), on("a"))
     reservations = Reservations()
     beyond, first, second = (
-        claim_of(ReservedPlace(make_demand(2), "a", None), job_id=name, within=within)
+        reservation_of(ReservedPlace(make_demand(2), "a", None), job_id=name, within=within)
         for name, within in (("beyond", False), ("first", True), ("second", True))
     )
     for reservation in (beyond, first, second):
@@ -152,7 +152,7 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
     cluster = Cluster([make_node(cpus=8)])
     use = cluster.uses["a"]
     reservations = Reservations()
-    first, second = (claim_of(ReservedPlace(make_demand(3), "a", None), job_id=name) for name in "ab")
+    first, second = (reservation_of(ReservedPlace(make_demand(3), "a", None), job_id=name) for name in "ab")
     for reservation in (first, second):
         reservations.add(cluster, reservation)
     with reservations.suspended(cluster, reservations):
@@ -171,9 +171,9 @@ def test_things_may_be_looked_at_as_if_nothing_were_kept_for_some() -> None:
     assert use.cpus == 2
 
 
-def test_a_claim_that_ends_while_it_is_left_out_stays_out() -> None:
+def test_a_reservation_that_ends_while_it_is_left_out_stays_out() -> None:
     cluster = Cluster([make_node(cpus=8)])
-    reservations, reservation = Reservations(), claim_of(ReservedPlace(make_demand(3), "a", None))
+    reservations, reservation = Reservations(), reservation_of(ReservedPlace(make_demand(3), "a", None))
     reservations.add(cluster, reservation)
     with reservations.suspended(cluster, [reservation]):
         reservations.pop(cluster, "j")
@@ -197,7 +197,7 @@ def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:
     assert harness.wait("small", gpu(1)) == []
     assert harness.end("r0") == []
     assert harness.end("r2") == ["+large"]
-    assert harness.claimed() == ["small"]
+    assert harness.reserved() == ["small"]
     assert harness.end("large") == ["+small"]
 
 
@@ -211,7 +211,7 @@ def test_others_start_beside_what_is_kept() -> None:
     assert harness.wait("another", gpu(1)) == []
 
 
-def test_who_has_a_claim_may_start_elsewhere_and_what_was_kept_is_free_then() -> None:
+def test_who_has_a_reservation_may_start_elsewhere_and_what_was_kept_is_free_then() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
     harness.hold("first", (gpu(), on("a", 0)))
     harness.hold("second", (gpu(), on("b", 0)))
@@ -237,37 +237,37 @@ def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_
     assert harness.end("second") == ["+large", "~many cores"]
 
 
-def test_who_stays_within_a_guarantee_comes_before_a_claim_that_goes_beyond() -> None:
+def test_who_stays_within_a_guarantee_comes_before_a_reservation_that_goes_beyond() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))
     assert harness.wait("beyond", gpu(2)) == []  # x is guaranteed two, and holds them
     assert harness.wait("within", gpu(2), vc="y") == []
-    assert sorted(harness.claimed()) == ["beyond", "within"]
+    assert sorted(harness.reserved()) == ["beyond", "within"]
     assert harness.awaited("beyond") == harness.awaited("within") == {"x1"}
     assert harness.end("x1") == ["+within"]
 
 
-def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_claim_beyond() -> None:
+def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_reservation_beyond() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))
     harness.wait("beyond", gpu(2))
     assert harness.wait("within", gpu(1), vc="y") == ["+within"]
-    assert harness.claimed() == ["beyond"]
+    assert harness.reserved() == ["beyond"]
 
 
-def test_what_is_kept_for_a_claim_beyond_is_in_nobodys_way_who_stays_within() -> None:
+def test_what_is_kept_for_a_reservation_beyond_is_in_nobodys_way_who_stays_within() -> None:
     harness = Harness(limit=0)
     harness.hold("x0", (gpu(2), on("a", 0, 1)))
     harness.hold("y0", (gpu(1), on("a", 2)), vc="y")
     assert harness.wait("beyond", gpu(2)) == []
     assert harness.wait("more", gpu(1)) == []
     assert harness.wait("within", gpu(1), vc="y") == ["+within"]
-    assert harness.claimed() == ["beyond", "more"]
+    assert harness.reserved() == ["beyond", "more"]
 
 
-def test_a_claim_within_a_guarantee_is_respected_by_all() -> None:
+def test_a_reservation_within_a_guarantee_is_respected_by_all() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))
@@ -278,7 +278,7 @@ def test_a_claim_within_a_guarantee_is_respected_by_all() -> None:
     assert harness.wait("more", gpu(1), vc="x") == []
 
 
-def test_a_claim_whose_jobs_have_ended_without_use_is_made_anew() -> None:
+def test_a_reservation_whose_jobs_have_ended_without_use_is_made_anew() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))
@@ -289,60 +289,60 @@ def test_a_claim_whose_jobs_have_ended_without_use_is_made_anew() -> None:
     assert harness.end("x2") == ["+beyond"]
 
 
-def test_a_claim_ends_when_its_job_leaves_and_others_have_what_was_kept() -> None:
+def test_a_reservation_ends_when_its_job_leaves_and_others_have_what_was_kept() -> None:
     harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(), on("a", 0)))
     harness.wait("large", gpu(2))
     harness.wait("small", gpu(1))
     scheduler_state = harness.scheduler_state()
     assert harness.leave("large") == ["+small"]
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     assert harness.end("small") == []
     assert harness.scheduler_state() != scheduler_state
     assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 1
 
 
-def test_a_claim_is_made_anew_when_nodes_change() -> None:
+def test_a_reservation_is_made_anew_when_nodes_change() -> None:
     harness = Harness(gpu_node("a", 2), clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(), on("a", 0)))
     harness.wait("large", gpu(2))
     harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 1)])
     assert harness.decide() == []
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
     assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 3
     harness.dispatcher.set_nodes([gpu_node("a", 2), gpu_node("b", 2)])
     assert harness.decide() == ["+large"]
     assert harness.nodes_of("large") == ["b"]
 
 
-def test_a_claim_ends_where_shares_change_and_leave_no_room_for_it() -> None:
+def test_a_reservation_ends_where_shares_change_and_leave_no_room_for_it() -> None:
     harness = Harness(gpu_node("a", 4), limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)), vc="y")
     harness.wait("large", gpu(3))
-    assert harness.claimed() == ["large"]
+    assert harness.reserved() == ["large"]
     harness.dispatcher.set_clusters([VirtualCluster("x", 50, 50), VirtualCluster("y", 50)])
     assert harness.decide() == []
-    assert harness.claimed() == []
+    assert harness.reserved() == []
     assert not harness.dispatcher.quota_accounting.used("x")
     assert harness.wait("small", gpu(2)) == ["+small"]
 
 
 @pytest.mark.parametrize("capacity", [50, 25])
-def test_two_claims_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: float) -> None:
+def test_two_reservations_of_one_virtual_cluster_do_not_wait_for_each_other(capacity: float) -> None:
     harness = Harness(
         gpu_node(gpus=4), clusters=[VirtualCluster("x", capacity, 50), VirtualCluster("y", 50)], limit=0
     )
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.wait("first", gpu(2))
     harness.wait("second", gpu(2))
-    assert harness.claimed() == ["first", "second"]
+    assert harness.reserved() == ["first", "second"]
     assert harness.end("r") in (["+first"], ["~first"])
     assert harness.end("first") in (["+second"], ["~second"])
     assert harness.end("second") == []
     assert not harness.dispatcher.quota_accounting.used("x")
 
 
-def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> None:
+def test_what_the_first_of_two_reservations_may_hold_is_not_given_to_the_second() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 50, 50), VirtualCluster("y", 50)], limit=0)
     harness.hold("r0", (gpu(), on("a", 0)))
     harness.hold("r1", (gpu(), on("a", 1)))
@@ -353,26 +353,26 @@ def test_what_the_first_of_two_claims_may_hold_is_not_given_to_the_second() -> N
     assert harness.end("first") == ["+second"]
 
 
-def test_two_claims_of_one_users_quota_do_not_wait_for_each_other() -> None:
+def test_two_reservations_of_one_users_quota_do_not_wait_for_each_other() -> None:
     harness = Harness(gpu_node(gpus=4), clusters=[VirtualCluster("x", 100, gpus_per_user=2)], limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.wait("first", gpu(2))
     harness.wait("second", gpu(2), preemptible=False)
-    assert harness.claimed() == ["first", "second"]
+    assert harness.reserved() == ["first", "second"]
     assert harness.end("r") == ["+first"]
     assert harness.end("first") == ["+second"]
 
 
-def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> None:
+def test_of_equal_jobs_only_the_first_has_a_reservation_also_after_a_quota_came() -> None:
     harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     for name in ("first", "second", "third"):
         harness.queue(name, gpu(2))
     harness.decide()
-    assert harness.claimed() == ["first"]
+    assert harness.reserved() == ["first"]
     harness.dispatcher.set_clusters([VirtualCluster("x", 100, gpus_per_user=2)])
     assert harness.decide() == []
-    assert harness.claimed() == ["first"]
+    assert harness.reserved() == ["first"]
     assert harness.dispatcher.quota_accounting.used("x")["gpu:P100"] == 4
     assert harness.end("r") == ["+first"]
     assert harness.end("first") == ["+second"]
@@ -381,13 +381,13 @@ def test_of_equal_jobs_only_the_first_has_a_claim_also_after_a_quota_came() -> N
     assert not harness.dispatcher.quota_accounting.used("x")
 
 
-def test_of_equal_jobs_that_wait_only_the_first_has_a_claim() -> None:
+def test_of_equal_jobs_that_wait_only_the_first_has_a_reservation() -> None:
     harness = Harness(gpu_node(gpus=2), clusters=WHOLE, limit=0)
     harness.hold("r", (gpu(2), on("a", 0, 1)))
     harness.queue("first", gpu(2))
     harness.queue("second", gpu(2))
     assert harness.wait("third", gpu(2)) == []
-    assert harness.claimed() == ["first"]
+    assert harness.reserved() == ["first"]
     assert harness.leave("first") == []
-    assert harness.claimed() == ["second"]
+    assert harness.reserved() == ["second"]
     assert harness.end("r") == ["+second"]

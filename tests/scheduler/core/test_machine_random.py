@@ -281,7 +281,7 @@ class RandomLife(RuleBasedStateMachine):
 
     @invariant()
     def the_cluster_is_what_the_tasks_hold(self) -> None:
-        with self.world.core.dispatcher.unclaimed():
+        with self.world.core.dispatcher.without_reservations():
             self.look_at_the_cluster()
 
     def look_at_the_cluster(self) -> None:

@@ -95,7 +95,7 @@ def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 class Reaper:
-    """Tells how programs ended, and leaves no zombie of them."""
+    """Reaps the programs that end, and keeps how each ended."""
 
     def __init__(self) -> None:
         self._waiting: dict[subprocess.Popen[bytes], Callable[[], None]] = {}

@@ -92,7 +92,7 @@ class Relay:
             self._stdin = None
 
     def resize(self, size: tuple[int, int, int, int]) -> None:
-        """Tell the terminal, which tells its programs."""
+        """Resize the terminal, which signals its programs."""
         if self._terminal and self._stdin is not None:
             set_size(self._stdin, size)
 

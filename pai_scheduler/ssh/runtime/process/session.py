@@ -152,7 +152,7 @@ class _Files(asyncssh.SFTPServer):
     """Ends as OpenSSH's server does: `scp` takes the library's end, without an exit code, for a failure."""
 
     def exit(self) -> None:
-        """Say that all went well, and close."""
+        """Exit with code 0, and close."""
         cast("asyncssh.SSHServerChannel[bytes]", self.channel).exit(0)
 
 
