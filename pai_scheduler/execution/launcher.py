@@ -16,16 +16,15 @@ from pai_scheduler.core.events import EndCause, Ended, Event, PortsTaken, Progre
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Attempt, Job, Task
-from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Launch, Member
+from pai_scheduler.engine.protocol import Engine, EngineError, Gang, Member
 from pai_scheduler.inputs.prepare import Inputs, JobInputs, names_files
-from pai_scheduler.inputs.storage_login import HDFSCLI, NETRC, access_files
-from pai_scheduler.job.environment import StorageAccess, gang_environment, task_environment
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.logging_setup import about
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.ssh.keys.task_files import Peer, own_port, ssh_files
 from pai_scheduler.storage.errors import PASSING, Problem, StorageError
+
+from .gang_launch import GangLaunch
 
 _log = logging.getLogger(__name__)
 
@@ -212,62 +211,17 @@ class Launcher:
             await asyncio.gather(*(self._give_up(task, error) for task, _ in pending))
             return
         slots = asyncio.Semaphore(_PARALLEL_LAUNCHES)
-        keyed = {(ref.role, ref.index): address for ref, address in addresses.items()}
-        ports = {(member.task.role, member.task.index): member.ports for member in gang.members}
-        hosts = {ref.hostname: address for ref, address in addresses.items()}
-        shared = gang_environment(job.spec, keyed, ports)
-        told = job.spec if self._inputs is None else self._inputs.told(job.spec)
-        default_fs_uri = self._default_fs_uri if self._inputs is None else self._inputs.default_fs_uri
-        storage_files = access_files(job.user, inputs.token, default_fs_uri) if inputs.token else {}
-        files = {**storage_files, **self._ssh_files(gang, addresses)}
-
-        def describe(task: Task, gpus: tuple[Gpu, ...]) -> Launch:
-            role = job.spec.role(task.ref.role)
-            private = self._engine.private_dir(task.ref)
-            places = {name: f"{private}/{name}" for name in storage_files}
-            ssh_port = _ssh_port(ports[task.ref.role, task.ref.index]) if self._keys is not None else None
-            access = StorageAccess(
-                inputs.token,
-                places.get(NETRC, ""),
-                places.get(HDFSCLI, ""),
-                self._engine.code_dir(inputs.code) if inputs.code is not None else "",
-            )
-            env = task_environment(
-                told,
-                task.ref,
-                user=job.user,
-                addresses=keyed,
-                ports=ports,
-                gpus=gpus,
-                default_fs_uri=default_fs_uri,
-                work_dir=self._engine.work_dir(task.ref),
-                container_id=task.ref.name,
-                shared=shared,
-                access=access if inputs.token else None,
-            )
-            return Launch(
-                task=task.ref,
-                node=task.assignment.node,
-                user=job.user,
-                job_name=job.name,
-                image=job.spec.image,
-                command=role.command,
-                env=env,
-                cpus=role.cpu_number,
-                memory_mb=role.memory_mb,
-                shm_mb=role.shm_mb,
-                storage_gb=default_storage_gb if role.storage_gb is None else role.storage_gb,
-                gpus=gpus,
-                address=addresses[task.ref],
-                hosts=hosts,
-                hold_on_failure=job.spec.is_debug,
-                login=inputs.login,
-                code=inputs.code,
-                mounts=inputs.mounts,
-                home=job.spec.home,
-                files=files if ssh_port is None else {**files, **own_port(ssh_port)},
-                ssh_port=ssh_port,
-            )
+        given = GangLaunch(
+            job,
+            gang,
+            addresses,
+            inputs,
+            self._engine,
+            told=job.spec if self._inputs is None else self._inputs.told(job.spec),
+            default_fs_uri=self._default_fs_uri if self._inputs is None else self._inputs.default_fs_uri,
+            default_storage_gb=default_storage_gb,
+            keys=self._keys,
+        )
 
         async def launch(task: Task, gpus: tuple[Gpu, ...]) -> None:
             async with slots:
@@ -275,7 +229,7 @@ class Launcher:
                     return
                 with about(task.ref, node=task.assignment.node):
                     try:
-                        await self._engine.launch(describe(task, gpus))
+                        await self._engine.launch(given.of(task, gpus))
                     except Exception as error:
                         self.errors["launch"] += 1
                         _log.warning("the task cannot be launched", exc_info=error)
@@ -303,16 +257,6 @@ class Launcher:
         number = gang.members[0].task.attempt
         self._report(PortsTaken(self._now(), job.id, number, frozenset(taken) | frozenset(everywhere)))
         return True
-
-    def _ssh_files(self, gang: Gang, addresses: Mapping[TaskRef, str]) -> dict[str, bytes]:
-        if self._keys is None:
-            return {}
-        peers = {
-            member.task.hostname: Peer(addresses[member.task], port)
-            for member in gang.members
-            if (port := _ssh_port(member.ports)) is not None
-        }
-        return ssh_files(self._keys.identity(gang.job_id), self._keys.host(gang.job_id), peers)
 
     async def _make_ready(
         self, job: Job, flight: _Flight, tasks: Sequence[Task]
@@ -371,11 +315,6 @@ def _gang(job: Job, attempt: Attempt) -> Gang:
         Member(task.ref, task.assignment.node, task.assignment.ports) for task in attempt.tasks.values()
     )
     return Gang(job.id, attempt.number, members)
-
-
-def _ssh_port(ports: Mapping[str, Sequence[int]]) -> int | None:
-    """Find the port of a task's own SSH server among its ports by label."""
-    return next(iter(ports.get("ssh", ())), None)
 
 
 def _reason(error: Exception) -> Message:
