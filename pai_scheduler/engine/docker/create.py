@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ from .container import (
 
 #: How long after it answers again a daemon may take to come to what it was asked before it hung.
 _LATE_SECONDS = 2.0
+#: How long a name may stay taken by a creation that Docker breaks off, and seconds between looks at it.
+_BREAKING_OFF_SECONDS, _LOOK_SECONDS = 30.0, 0.2
 
 
 class ContainerNotCreatedError(Exception):
@@ -75,8 +78,16 @@ class ContainerCreator:
         if too_long := find_too_long(launch):
             raise ContainerNotCreatedError(EndCause.REFUSED, too_long)
         name = launch.task.name
-        await self._create(launch, hold, private, runtime)
-        found = await self._find(name)
+        give_up = time.monotonic() + _BREAKING_OFF_SECONDS
+        while True:
+            made = await self._create(launch, hold, private, runtime)
+            found = await self._api.inspect(name)
+            if found is not None:
+                break
+            # a request that was given up keeps the name until Docker has broken it off, too
+            if made or time.monotonic() > give_up:
+                raise _removed()
+            await asyncio.sleep(_LOOK_SECONDS)
         if found["Config"]["Labels"].get(LABEL_INSTANCE) != self._instance:
             taken = msg("another scheduler on the same Docker has a container named {name}", name=name)
             raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(taken))
@@ -138,7 +149,8 @@ class ContainerCreator:
 
     async def _create(
         self, launch: Launch, hold: Path | None, private: Path | None, runtime: str | None
-    ) -> None:
+    ) -> bool:
+        """Make a container; False where its name is taken: an answer was lost, or it is another's."""
         config = container_config(
             launch,
             instance=self._instance,
@@ -154,23 +166,21 @@ class ContainerCreator:
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
         except aiodocker.DockerError as error:
-            if error.status == 409:  # it is there: an answer was lost, or it is another's
-                return
+            if error.status == 409:
+                return False
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
-                await self._create(launch, hold, private, runtime)
-                return
+                return await self._create(launch, hold, private, runtime)
             # 400: Docker does not accept what the job asks for, and never will; what is to be mounted is ours
             refused = error.status == 400 and "bind source path" not in error.message
             cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
             raise ContainerNotCreatedError(cause, _not_made(error.message)) from error
+        return True
 
     async def _find(self, name: str) -> dict[str, Any]:
         found = await self._api.inspect(name)
         if found is None:
-            raise ContainerNotCreatedError(
-                EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container"))
-            )
+            raise _removed()
         return found
 
 
@@ -181,6 +191,10 @@ def has_run(found: dict[str, Any]) -> bool:
 
 def _is_root(user: str) -> bool:
     return user.partition(":")[0] in ("", "0", "root")
+
+
+def _removed() -> ContainerNotCreatedError:
+    return ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(msg("somebody removed the container")))
 
 
 def _not_made(error: Message | str) -> Message:

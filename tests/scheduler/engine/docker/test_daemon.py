@@ -184,7 +184,9 @@ async def test_a_daemon_that_hangs_is_noticed_and_what_was_asked_of_it_happens_o
 async def test_calls_that_a_hanging_daemon_comes_to_when_they_were_given_up_start_nothing_twice(
     lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pai_scheduler.engine.docker.connection._CALL_SECONDS", 0.3)
+    # given up while the daemon hangs, not because the machine is busy; and asked again soon where it is
+    monkeypatch.setattr("pai_scheduler.engine.docker.connection._CALL_SECONDS", 1.0)
+    monkeypatch.setattr("pai_scheduler.engine.docker.connection._RETRY_SECONDS", (0.1, 0.5))
     launches = await lab.prepare(
         *(lab.make("echo once", task=make_task(index=index, job_id="hang")) for index in range(4))
     )
