@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,25 +170,22 @@ async def test_a_job_that_cannot_have_its_files_says_why_and_is_not_tried_again(
 
 
 async def test_a_retried_job_and_a_restarted_scheduler_keep_the_code_that_was_fetched_first(
-    tmp_path: Path,
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
 ) -> None:
-    scheduler = await asyncio.to_thread(RunningScheduler, tmp_path)
+    scheduler = await asyncio.to_thread(own_scheduler)
     code = scheduler.put("alice/kept/version", b"1")
     command = f"cat kept/version; echo $PAI_CONTAINER_ID >> {tmp_path}/ran; [ -e {tmp_path}/over ]"
-    try:
-        async with Client(scheduler.url, "token-of-alice") as alice:
-            await alice.submit(hello_job("kept", command, codeDir="/alice/kept", retryCount=-1))
-            while not (tmp_path / "ran").exists():  # noqa: ASYNC110 - another process makes it
-                await asyncio.sleep(0.02)
-            code.write_bytes(b"2")
-            scheduler.kill()
-            await asyncio.to_thread(scheduler.start)
-            (tmp_path / "over").touch()
-            assert (await ended(alice, "kept"))["state"] == "SUCCEEDED"
-            assert len((tmp_path / "ran").read_text().split()) > 1
-            assert await alice.log("alice", "kept", "main", 0) == b"1"
-    finally:
-        await asyncio.to_thread(scheduler.close)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("kept", command, codeDir="/alice/kept", retryCount=-1))
+        while not (tmp_path / "ran").exists():  # noqa: ASYNC110 - another process makes it
+            await asyncio.sleep(0.02)
+        code.write_bytes(b"2")
+        scheduler.kill()
+        await asyncio.to_thread(scheduler.start)
+        (tmp_path / "over").touch()
+        assert (await ended(alice, "kept"))["state"] == "SUCCEEDED"
+        assert len((tmp_path / "ran").read_text().split()) > 1
+        assert await alice.log("alice", "kept", "main", 0) == b"1"
 
 
 async def test_a_job_that_is_stopped_between_two_attempts_leaves_nothing(

@@ -6,7 +6,7 @@ import pytest
 
 from tests.testbed.postgres import Postgres
 from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.sorting import FilesAndParts, group
+from tests.testbed.sorting import DAEMON_TYPES, FilesAndParts, group
 
 
 @pytest.fixture
@@ -55,6 +55,14 @@ def test_a_parameter_stands_for_the_fixture_that_it_asks_for(
 ) -> None:
     assert marked(request) == (either == "postgresql")
     assert group(request.node) == ("postgres" if either == "postgresql" else "")
+
+
+def test_no_test_starts_a_daemon_past_its_fixtures(request: pytest.FixtureRequest) -> None:
+    tests = (item for item in request.session.items if isinstance(item, pytest.Function))
+    unmarked = (item for item in tests if item.get_closest_marker("daemon") is None)
+    assert [
+        item.nodeid for item in unmarked if any(map(DAEMON_TYPES.fullmatch, item.function.__code__.co_names))
+    ] == []
 
 
 @pytest.mark.parametrize(

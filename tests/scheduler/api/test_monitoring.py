@@ -277,19 +277,19 @@ async def test_a_record_is_its_owners_and_goes_with_the_job(watched: RunningSche
 # -- readiness and the log
 
 
-async def test_a_scheduler_whose_database_is_gone_is_alive_but_not_ready(tmp_path: Path) -> None:
-    running = await asyncio.to_thread(RunningScheduler, tmp_path)
-    try:
-        database = running.data_dir / "scheduler.sqlite"
-        database.rename(tmp_path / "elsewhere")
-        answer = await get(running, "/readyz", "token-of-bob")
-        assert answer.status_code == 503
-        assert answer.json()["status"] == "failing"
-        (reason,) = answer.json()["reasons"]
-        assert str(database) in reason
-        assert (await get(running, "/healthz", None)).status_code == 200
-    finally:
-        running.kill()
+async def test_a_scheduler_whose_database_is_gone_is_alive_but_not_ready(
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
+) -> None:
+    running = await asyncio.to_thread(own_scheduler)
+    database = running.data_dir / "scheduler.sqlite"
+    database.rename(tmp_path / "elsewhere")
+    answer = await get(running, "/readyz", "token-of-bob")
+    assert answer.status_code == 503
+    assert answer.json()["status"] == "failing"
+    (reason,) = answer.json()["reasons"]
+    assert str(database) in reason
+    assert (await get(running, "/healthz", None)).status_code == 200
+    (tmp_path / "elsewhere").rename(database)
 
 
 async def test_a_standby_is_alive_and_not_ready() -> None:

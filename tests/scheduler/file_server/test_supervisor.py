@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import httpx
@@ -154,8 +154,10 @@ async def test_what_file_servers_send_is_counted_by_the_scheduler(files: Files) 
 
 
 @pytest.mark.parametrize("how", ["killed", "ended"])
-async def test_no_file_server_outlives_its_scheduler(tmp_path: Path, how: str) -> None:
-    scheduler = await asyncio.to_thread(RunningScheduler, tmp_path, "--file-processes", "2")
+async def test_no_file_server_outlives_its_scheduler(
+    own_scheduler: Callable[..., RunningScheduler], how: str
+) -> None:
+    scheduler = await asyncio.to_thread(own_scheduler, "--file-processes", "2")
     pids, sender = await two_servers(Files(scheduler)), Sender(4 * MB)
     async with Files(scheduler).client() as alice:
         upload = asyncio.create_task(alice.put("/alice/f", params=CREATE, content=sender.body()))
