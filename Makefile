@@ -6,6 +6,8 @@
 # make check  style, types, and the tests that start no daemon: some minutes
 # make test   what one needs to trust a change: the tests, with all they need (the drills in a short form)
 # make test-all  the same with every drill, the fuzzing and all the odd images at full length
+# make coverage  which lines and branches of the product the tests of `make check` run (COVERED='not long': those of
+#             `make test`)
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
 # make lock   constraints.txt, the version of each Python package that the others install (LOCK= : the newest)
@@ -33,6 +35,7 @@ with_node = PATH="$$(cat $(CURDIR)/build/node):$(CURDIR)/$(bin):$$PATH"
 say = @printf '%s\n'
 # a worker for each core; WORKERS=0: one test after the other, in one process
 WORKERS ?= logical
+COVERED ?= not daemon and not long
 in_parallel = --numprocesses=$(WORKERS)
 # pip draws its progress only where somebody watches
 pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MAKE_TERMOUT),,--quiet) \
@@ -40,7 +43,7 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run check test test-all lint docs lock clean image runtime
+.PHONY: password run check test test-all coverage lint docs lock clean image runtime
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
@@ -69,6 +72,11 @@ test test-all: build/tools build/proxy/installed
 
 check: lint build/proxy/installed
 	@$(with_node) $(bin)/python -m pytest $(in_parallel) -m 'not daemon and not long'
+
+coverage: build/tools build/proxy/installed
+	@mkdir -p build/coverage
+	@$(with_node) $(bin)/python -m pytest $(in_parallel) -m '$(COVERED)' --cov --cov-report=html:build/coverage/pages \
+		--cov-report=term:skip-covered
 
 lint: build/tools $(if $(ui_built),build/ui-lint)
 	$(bin)/ruff check
