@@ -110,6 +110,8 @@ class RunningScheduler:
             *(() if self._environ else ("--tokens", str(self.tokens))),
             *("--cluster", str(self.folder / "cluster.yaml")),
             *(() if self._ssh else ("--ssh-port", "0")),
+            # one process is enough for a test that does not ask for more
+            *("--file-processes", "1"),
             *self._options,
         )
 
