@@ -145,8 +145,11 @@ async def test_the_check_logs_in_and_what_was_opened_is_in_the_jobs_story(browse
             break
 
 
-async def test_a_task_that_has_ended_says_so_everywhere(browser, begin):
+async def test_a_task_that_has_ended_says_so_everywhere(browser, begin, alice):
     await begin("over", "true")
+    async for event in alice.events("alice", "over"):
+        if event["type"] == "ended":
+            break
     browser.headers["Accept-Language"] = "zh-CN"
     told = await asked(browser, "over")
     assert (told["ports"], told["workDir"]) == ([], "")
