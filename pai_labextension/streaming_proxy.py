@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncIterator
 from typing import ClassVar, Protocol
 
@@ -70,13 +71,13 @@ class StreamingProxy(web.RequestHandler):
     _body: BodyPipe | None = None
     _exchange: asyncio.Task[None] | None = None
 
+    @abstractmethod
     async def ask(self, body: BodyPipe | None) -> aiohttp.ClientResponse:
         """Send the request on; RefusedError where nobody answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def dress(self, answer: aiohttp.ClientResponse) -> Rewriter | None:
         """Set the headers of an answer that is about to be handed on; return what changes its body."""
-        raise NotImplementedError
 
     def begin(self) -> None:
         """Begin to hand the request on."""

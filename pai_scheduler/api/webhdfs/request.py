@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import abstractmethod
 from asyncio import Future
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -80,21 +81,21 @@ class WebHdfsRequest(AnsweringHandler):
         self._thrown_away = 0
 
     @property
+    @abstractmethod
     def files(self) -> Files:
         """Return the cluster's files."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def identify(self) -> Principal:
         """Find out who asks; refuses who cannot be known."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def begin(self) -> None:
         """Do what comes before the body, for somebody who is known."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def act(self) -> None:
         """Do the rest once the body has come."""
-        raise NotImplementedError
 
     # -- in which order --------------------------------------------------------------------------------------
 
@@ -223,9 +224,9 @@ class WebHdfsRequest(AnsweringHandler):
         except TimeoutError:
             self.cut()
 
+    @abstractmethod
     def sent(self, size: int) -> None:
         """Count bytes that were sent."""
-        raise NotImplementedError
 
     def cut(self) -> None:
         """Close the connection."""

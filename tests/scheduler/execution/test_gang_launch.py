@@ -18,7 +18,7 @@ from tests.scheduler.making import make_role
 
 class PlacesInTask:
     def work_dir(self, task: TaskRef) -> str:
-        return f"/work/{task.name}"
+        return f"/place/{task.name}"
 
     def private_dir(self, task: TaskRef) -> str:
         return f"/private/{task.name}"
