@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+import msgspec
 
+from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.log_position import LogPart, LogPosition
 from pai_scheduler.rest.models import (
@@ -31,9 +32,14 @@ from pai_scheduler.rest.models import (
     VirtualClusterInfo,
 )
 
+Answer = TypeVar("Answer")
+
 
 class ApiError(Exception):
-    """The scheduler answered, and refused. `code` is the contract's name for it; `errors` by field."""
+    """The scheduler answered, and refused. `code` is the contract's name for it; `errors` by field.
+
+    502 `UnexpectedAnswerError`: what answered is no scheduler, or not one that this client understands.
+    """
 
     def __init__(self, status: int, code: str, message: str, errors: list[FieldError] | None = None) -> None:
         super().__init__(message)
@@ -71,6 +77,7 @@ class Client:
         self.url = (url or os.environ.get("PAI_API_URL") or DEFAULT_URL).rstrip("/")
         #: Empty where there is none.
         self.token = token or os.environ.get("PAI_TOKEN") or os.environ.get("JUPYTERHUB_API_TOKEN") or ""
+        self._locale = locale
         self._http = httpx.AsyncClient(
             base_url=f"{self.url}/api/v1/",
             headers={
@@ -97,11 +104,11 @@ class Client:
 
     async def about(self) -> ServiceInfo:
         """Return what answers at this address (needs no token)."""
-        return cast(ServiceInfo, await self._json("GET", f"{self.url}/api/v1"))
+        return await self._read(ServiceInfo, "GET", f"{self.url}/api/v1")
 
     async def whoami(self) -> UserInfo:
         """Return whose token this is."""
-        return cast(UserInfo, await self._json("GET", "user"))
+        return await self._read(UserInfo, "GET", "user")
 
     async def submit(self, config: Mapping[str, Any], *, user: str | None = None) -> str:
         """Submit a job (durable on return), for oneself or, as admin, for `user`; return its name."""
@@ -114,39 +121,39 @@ class Client:
     async def jobs(self, user: str | None = None, *, limit: int | None = None) -> list[JobSummary]:
         """List jobs, newest first; those of `user` only, the first `limit` (1 to 10,000), where given."""
         params = _present(username=user or None, limit=limit)
-        return cast(list[JobSummary], await self._json("GET", "jobs", params=params))
+        return await self._read(list[JobSummary], "GET", "jobs", params=params)
 
     async def job(self, user: str, name: str) -> JobDetail:
         """Return a job in full."""
-        return cast(JobDetail, await self._json("GET", _job(user, name)))
+        return await self._read(JobDetail, "GET", _job(user, name))
 
     async def config(self, user: str, name: str) -> dict[str, Any]:
         """Return a job's JSON as it was submitted."""
-        return cast(dict[str, Any], await self._json("GET", f"{_job(user, name)}/config"))
+        return await self._read(dict[str, Any], "GET", f"{_job(user, name)}/config")
 
     async def attempts(self, user: str, name: str) -> list[AttemptInfo]:
         """List a job's attempts, oldest first."""
-        return cast(list[AttemptInfo], await self._json("GET", f"{_job(user, name)}/attempts"))
+        return await self._read(list[AttemptInfo], "GET", f"{_job(user, name)}/attempts")
 
     async def stop(self, user: str, name: str) -> None:
         """Stop a job; stopping an ended one is no error."""
-        await self._json("PUT", f"{_job(user, name)}/executionType", json={"value": "STOP"})
+        await self._send("PUT", f"{_job(user, name)}/executionType", json={"value": "STOP"})
 
     async def delete(self, user: str, name: str) -> None:
         """Delete a job and its logs; a running one is stopped first."""
-        await self._json("DELETE", _job(user, name))
+        await self._send("DELETE", _job(user, name))
 
     async def validate(self, config: Mapping[str, Any]) -> Validation:
         """Check a job without submitting it."""
-        return cast(Validation, await self._json("POST", "validate", json=config))
+        return await self._read(Validation, "POST", "validate", json=config)
 
     async def nodes(self) -> list[NodeInfo]:
         """List the machines."""
-        return cast(list[NodeInfo], await self._json("GET", "nodes"))
+        return await self._read(list[NodeInfo], "GET", "nodes")
 
     async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
         """List the virtual clusters by name."""
-        return cast(dict[str, VirtualClusterInfo], await self._json("GET", "virtual-clusters"))
+        return await self._read(dict[str, VirtualClusterInfo], "GET", "virtual-clusters")
 
     async def queue(
         self, virtual_cluster: str | None = None, *, limit: int | None = None
@@ -156,14 +163,14 @@ class Client:
         `limit`: so many places of each (1 to 10,000), and as many of one's own jobs that come later.
         """
         params = _present(virtualCluster=virtual_cluster, limit=limit, own=limit and 1)
-        return cast(dict[str, list[QueueEntry]], await self._json("GET", "queue", params=params))
+        return await self._read(dict[str, list[QueueEntry]], "GET", "queue", params=params)
 
     async def reorder(
         self, user: str, name: str, *, priority: int | None = None, place: int | None = None
     ) -> None:
         """Return a job another priority (0–100), or another place (from 1) among those of its priority."""
         body = _present(priority=priority, place=place)
-        await self._json("PUT", f"{_job(user, name)}/queue", json=body)
+        await self._send("PUT", f"{_job(user, name)}/queue", json=body)
 
     async def set_virtual_cluster(
         self,
@@ -176,19 +183,19 @@ class Client:
     ) -> None:
         """Make a virtual cluster, or change it (administrators); per cent. What is None stays as it is."""
         body = _present(vcCapacity=capacity, vcMaxCapacity=max_capacity, users=users, groups=groups)
-        await self._json("PUT", _virtual_cluster(name), json=body)
+        await self._send("PUT", _virtual_cluster(name), json=body)
 
     async def delete_virtual_cluster(self, name: str) -> None:
         """Delete a virtual cluster that has no jobs left (administrators); its share goes to `default`."""
-        await self._json("DELETE", _virtual_cluster(name))
+        await self._send("DELETE", _virtual_cluster(name))
 
     async def stop_virtual_cluster(self, name: str) -> None:
         """Let nothing more of a virtual cluster start (administrators); what runs goes on."""
-        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "stopped"})
+        await self._send("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "stopped"})
 
     async def start_virtual_cluster(self, name: str) -> None:
         """Let a stopped virtual cluster go on (administrators)."""
-        await self._json("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "running"})
+        await self._send("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "running"})
 
     async def log(
         self,
@@ -270,14 +277,13 @@ class Client:
     ) -> TaskMetrics:
         """Return what a task has used, later than `after` (ms since the epoch)."""
         path = f"{_task(user, job, role, index)}/metrics"
-        return cast(
-            TaskMetrics, await self._json("GET", path, params=_present(attempt=attempt, after=after or None))
-        )
+        params = _present(attempt=attempt, after=after or None)
+        return await self._read(TaskMetrics, "GET", path, params=params)
 
     async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
         """Return what has happened to a job after event `after`, oldest first."""
         headers = {"Last-Event-ID": str(after)}
-        return cast(list[JobEvent], await self._json("GET", f"{_job(user, name)}/events", headers=headers))
+        return await self._read(list[JobEvent], "GET", f"{_job(user, name)}/events", headers=headers)
 
     async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
         """Return a job's story from event `after` on, and go on as it happens, until the job has ended."""
@@ -285,12 +291,12 @@ class Client:
         async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
-                    yield cast(JobEvent, json.loads(line.removeprefix("data:")))
+                    yield self._as(JobEvent, line.removeprefix("data:"))
 
     async def ssh(self, user: str, name: str, task: str | None = None) -> SshInfo:
         """Return how to reach the running tasks of a job by SSH; `task`: only the one called so."""
         params = {} if task is None else {"task": task}
-        return cast(SshInfo, await self._json("GET", f"{_job(user, name)}/ssh", params=params))
+        return await self._read(SshInfo, "GET", f"{_job(user, name)}/ssh", params=params)
 
     async def ssh_key(self, user: str, name: str, form: str = "openssh") -> str:
         """Return the private key that opens a job's tasks; `form`: "openssh", "ppk" (PuTTY's) or "public"."""
@@ -299,19 +305,30 @@ class Client:
 
     async def public_keys(self, user: str) -> list[PublicKeyInfo]:
         """List the public keys that a user registered."""
-        return cast(list[PublicKeyInfo], await self._json("GET", _public_keys(user)))
+        return await self._read(list[PublicKeyInfo], "GET", _public_keys(user))
 
     async def add_public_key(self, user: str, line: str) -> PublicKeyInfo:
         """Register a public key (a line `ssh-ed25519 AAAA… comment`): it opens every task of the user's."""
-        return cast(PublicKeyInfo, await self._json("POST", _public_keys(user), json={"key": line}))
+        return await self._read(PublicKeyInfo, "POST", _public_keys(user), json={"key": line})
 
     async def remove_public_key(self, user: str, fingerprint: str) -> None:
         """Forget a public key, by its fingerprint (`SHA256:…`)."""
-        await self._json("DELETE", f"{_public_keys(user)}/{quote(fingerprint, safe='')}")
+        await self._send("DELETE", f"{_public_keys(user)}/{quote(fingerprint, safe='')}")
 
-    async def _json(self, method: str, path: str, **options: Any) -> Any:
-        response = await self._send(method, path, **options)
-        return response.json() if response.content else None
+    async def _read(self, model: type[Answer], method: str, path: str, **options: Any) -> Answer:
+        return self._as(model, (await self._send(method, path, **options)).content)
+
+    def _as(self, model: type[Answer], answer: bytes | str) -> Answer:
+        """Read an answer; what a newer scheduler says beside the model's fields is left out."""
+        try:
+            return msgspec.json.decode(answer, type=model)
+        except ValueError as error:  # of msgspec, or of text that is not UTF-8
+            text = msg(
+                "What answers at {url} is no scheduler, or not of the version of this client: {reason}",
+                url=self.url,
+                reason=error,
+            )
+            raise ApiError(502, "UnexpectedAnswerError", text.in_locale(self._locale)) from error
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:

@@ -18,10 +18,17 @@ from pai_scheduler.rest.models import (
     AttemptInfo,
     FieldError,
     JobDetail,
+    JobEvent,
     JobState,
+    JobSummary,
     NodeInfo,
+    ServiceInfo,
+    TaskMetrics,
     TaskRoleStatus,
+    TaskStatus,
+    UserInfo,
     Validation,
+    VirtualClusterInfo,
 )
 
 NODE: NodeInfo = {
@@ -86,7 +93,7 @@ class Job:
         for role in self.config["taskRoles"]:
             result[role["name"]] = {"taskRoleStatus": {"name": role["name"]}, "taskStatuses": []}
             for index in range(role.get("taskNumber", 1)):
-                status: dict[str, Any] = {
+                status: TaskStatus = {
                     "taskIndex": index,
                     "taskState": self.state,
                     "containerId": "" if self.state == "WAITING" else "c1",
@@ -98,8 +105,29 @@ class Job:
                 }
                 if with_node:
                     status["node"] = "" if self.state == "WAITING" else "node-a"
-                result[role["name"]]["taskStatuses"].append(status)  # type: ignore[arg-type]
+                result[role["name"]]["taskStatuses"].append(status)
         return result
+
+    def summary(self, user: str) -> JobSummary:
+        status = self.detail(user)["jobStatus"]
+        return {
+            "name": self.name,
+            "username": user,
+            "state": self.state,
+            "subState": self.sub_state,
+            "executionType": status["executionType"],
+            "retries": status["retries"],
+            "retryDetails": status["retryDetails"],
+            "createdTime": status["createdTime"],
+            "completedTime": status["completedTime"],
+            "appExitCode": self.exit_code,
+            "virtualCluster": status["virtualCluster"],
+            "totalGpuNumber": 0,
+            "totalTaskNumber": sum(role.get("taskNumber", 1) for role in self.config["taskRoles"]),
+            "totalTaskRoleNumber": len(self.config["taskRoles"]),
+            "priority": self.priority,
+            "queuePlace": self.queue_place,
+        }
 
     def detail(self, user: str) -> JobDetail:
         failed = self.state == "FAILED"
@@ -255,15 +283,27 @@ class _Handler(RequestHandler):
 
 class _About(_Handler):
     def get(self) -> None:
-        engine = self.peer.engine
-        self.answer(
-            {"name": "PAI for Jupyter", "version": "0", "engine": engine, "frontDoor": None, "ssh": None}
-        )
+        about: ServiceInfo = {
+            "name": "PAI for Jupyter",
+            "version": "0",
+            "engine": self.peer.engine,
+            "frontDoor": None,
+            "ssh": None,
+        }
+        self.answer(about)
 
 
 class _User(_Handler):
     def get(self) -> None:
-        self.answer({"username": "alice"})
+        alice: UserInfo = {
+            "username": "alice",
+            "email": "",
+            "grouplist": [],
+            "extension": {},
+            "admin": False,
+            "virtualCluster": ["default", "vision"],
+        }
+        self.answer(alice)
 
 
 class _Nodes(_Handler):
@@ -273,14 +313,18 @@ class _Nodes(_Handler):
 
 class _VirtualClusters(_Handler):
     def get(self) -> None:
-        resources = {"memory": 100_000, "vCores": 32, "GPUs": 3}
-        used = {"memory": 8000, "vCores": 2, "GPUs": 1}
-        cluster = {
-            "resourcesTotal": resources,
-            "resourcesUsed": used,
+        cluster: VirtualClusterInfo = {
+            "resourcesTotal": {"memory": 100_000, "vCores": 32, "GPUs": 3},
+            "resourcesUsed": {"memory": 8000, "vCores": 2, "GPUs": 1},
             "capacity": 100,
             "maxCapacity": 100,
             "usedCapacity": 33.3,
+            "numActiveJobs": 1,
+            "numJobs": 1,
+            "numPendingJobs": 0,
+            "dedicated": False,
+            "nodeList": ["node-a"],
+            "status": "RUNNING",
         }
         self.answer({"default": cluster, "vision": cluster})
 
@@ -300,7 +344,8 @@ class _Validate(_Handler):
 class _Jobs(_Handler):
     def get(self) -> None:
         limit = self.get_query_argument("limit", None)
-        self.answer([{"name": name} for name in self.peer.jobs][: int(limit) if limit else None])
+        jobs = [job.summary("alice") for job in self.peer.jobs.values()]
+        self.answer(jobs[: int(limit) if limit else None])
 
     async def post(self) -> None:
         config = json.loads(self.request.body)
@@ -354,13 +399,16 @@ class _Events(_Stream):
                 changed = job.changed
                 while position < len(job.events):
                     position += 1
-                    event = {
+                    event: JobEvent = {
                         "id": position,
                         "time": 0,
                         "type": "x",
+                        "attempt": None,
+                        "taskRole": None,
+                        "taskIndex": None,
                         "message": job.events[position - 1],
                         "data": {},
-                        **job.event_facts.get(position, {}),
+                        **job.event_facts.get(position, {}),  # type: ignore[typeddict-item]
                     }
                     await self.send(f"id: {position}\ndata: {json.dumps(event)}\n\n")
                 if job.ended:
@@ -379,7 +427,8 @@ class _Usage(_Handler):
             self.refuse(404, "NoTaskError", "There is no such task.")
             return
         later = {key: [point for point in points if point[0] > after] for key, points in series.items()}
-        self.answer({"interval": 0, "series": later})
+        used: TaskMetrics = {"interval": 1.0, "series": later}
+        self.answer(used)
 
 
 class _Log(_Stream):

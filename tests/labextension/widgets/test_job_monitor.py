@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_labextension.widgets import JobMonitor, times
+from pai_labextension.widgets import JobMonitor, attempts_view, times
 from pai_labextension.widgets.background import NoEventLoopError
 from pai_labextension.widgets.job_monitor import MonitorClosedError, last_lines
 from pai_labextension.widgets.watch import Pace
@@ -178,12 +178,22 @@ async def test_closing_ends_its_tasks_and_wakes_who_waits(peer: Peer, watch: Wat
 async def test_a_fault_of_ours_is_shown_and_wakes_who_waits(
     peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = peer.add("demo")
-    monkeypatch.setattr(type(job), "attempts", lambda _self: [{}])
+    peer.add("demo")
+    monkeypatch.setattr(attempts_view, "history", lambda *_: {}["fault"])
     monitor = watch("demo")
     with pytest.raises(KeyError):
         await asyncio.wait_for(monitor.wait(), 10)
     await until(lambda: "KeyError" in monitor.outcome.value)
+
+
+async def test_an_answer_that_does_not_fit_is_shown_and_asked_again(
+    peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(type(peer.add("demo")), "attempts", lambda _self: [{}])
+        monitor = watch("demo")
+        await until(lambda: "missing required field" in monitor.trouble.value)
+    await until(lambda: monitor.state == "WAITING" and not monitor.trouble.value)
 
 
 async def test_it_speaks_chinese(peer: Peer, watch: Watch) -> None:

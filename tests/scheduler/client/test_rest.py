@@ -51,6 +51,32 @@ async def test_an_answer_that_is_none_of_ours_is_a_refusal_too() -> None:
     assert "Bad Gateway" in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"<h1>Log in</h1>", "JSON is malformed"),
+        (b"", "truncated"),
+        (b'["\xe9"]', ""),
+        (b'[{"fingerprint": "SHA256:x", "type": "ssh-rsa", "comment": ""}]', r"`addedTime` - at `\$\[0\]`"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_a_refusal_that_says_where(answer: bytes, reason: str) -> None:
+    peer = httpx.MockTransport(lambda _: httpx.Response(200, content=answer))
+    async with Client("http://hub", "t", transport=peer) as client:
+        with pytest.raises(
+            ApiError, match=rf"^What answers at http://hub is no scheduler, or .*{reason}"
+        ) as no:
+            await client.public_keys("alice")
+    assert (no.value.status, no.value.code) == (502, "UnexpectedAnswerError")
+
+
+async def test_what_a_newer_scheduler_says_beside_is_left_out() -> None:
+    key = {"fingerprint": "SHA256:x", "type": "ssh-rsa", "comment": "", "addedTime": 1}
+    peer = httpx.MockTransport(lambda _: httpx.Response(200, json=[{**key, "lastUsed": {"by": "a"}}]))
+    async with Client("http://hub", "t", transport=peer) as client:
+        assert await client.public_keys("alice") == [key]
+
+
 async def test_address_and_token_come_from_the_environment(
     scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

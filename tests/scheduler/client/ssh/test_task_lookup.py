@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-
 import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.client.ssh.task_lookup import find_way, find_ways, is_task_name
+from pai_scheduler.rest.models import SshContainer, SshGateway, SshInfo
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
-GATEWAY = {"host": None, "port": 2222, "hostKey": "ssh-ed25519 x"}
+GATEWAY: SshGateway = {"host": None, "port": 2222, "hostKey": "ssh-ed25519 x"}
 
 
-def client_of(containers: list[Mapping[str, object]], **more: object) -> Client:
+def client_of(containers: list[SshContainer], gateway: SshGateway | None = GATEWAY) -> Client:
     """Be a client of a scheduler that says this of a job: of states that a real one is rarely in."""
+    info: SshInfo = {
+        "containers": containers,
+        "keyPair": {
+            "folderPath": "",
+            "publicKeyFileName": "",
+            "privateKeyFileName": "",
+            "privateKeyDirectDownloadLink": "",
+        },
+        "gateway": gateway,
+    }
 
     def answer(request: httpx.Request) -> httpx.Response:
         assert request.url.path.endswith("/ssh")
-        return httpx.Response(
-            200, content=json.dumps({"containers": containers, "keyPair": {}, "gateway": GATEWAY, **more})
-        )
+        return httpx.Response(200, json=info)
 
     return Client("http://scheduler", "t", transport=httpx.MockTransport(answer))
 
 
-def container(task: str, off: str | None = None) -> Mapping[str, object]:
+def container(task: str, off: str | None = None) -> SshContainer:
     return {
         "id": "",
         "task": task,
