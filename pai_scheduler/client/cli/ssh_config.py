@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +63,7 @@ async def ssh_config(session: CliSession, *, write: bool, remove: bool) -> int:
         return OK
     keys = {_file_name(job): key for job, key in running.keys.items()}
     await asyncio.to_thread(folder.write, text, known_hosts(gateway.host_key), keys)
-    _tell(session, blocks)
+    _tell(session, blocks, folder)
     return OK
 
 
@@ -100,14 +103,23 @@ def _blocks(session: CliSession, found: Sequence[Host]) -> list[Host]:
     return kept
 
 
-def _tell(session: CliSession, blocks: Sequence[Host]) -> None:
+def _tell(session: CliSession, blocks: Sequence[Host], folder: SshFolder) -> None:
     if session.as_json:
         session.print_json([{"hosts": list(host.aliases), "user": str(host.login)} for host in blocks])
     elif not blocks:
         session.say("Nothing of yours runs now: the configuration has no tasks.")
     else:
+        program = ["ssh"] if _is_read(folder) else ["ssh", "-F", str(folder.config)]
         for host in blocks:
-            print(printable(f"ssh {host.aliases[-1]}"))
+            print(printable(shlex.join([*program, host.aliases[-1]])))
+
+
+def _is_read(folder: SshFolder) -> bool:
+    """Return whether ssh looks there by itself: it goes by the account's home, whatever HOME is."""
+    try:
+        return folder.path == Path(pwd.getpwuid(os.getuid()).pw_dir) / ".ssh"
+    except KeyError:  # an account without an entry: ssh does not start at all
+        return True
 
 
 def _file_name(job: str) -> str:

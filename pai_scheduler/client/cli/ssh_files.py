@@ -27,6 +27,7 @@ class SshFolder:
         self.path = path
         self._ours = path / "pai"
         self.known_hosts = self._ours / "known_hosts"
+        self.config = self._ours / "config"
 
     def key_path(self, name: str) -> Path:
         """Return the place of a job's key."""
@@ -40,7 +41,7 @@ class SshFolder:
             for name, key in keys.items():
                 write_private(self.key_path(name), key)
             write_private(self.known_hosts, known_hosts)
-            write_private(self._ours / "config", config)
+            write_private(self.config, config)
             for file in (self._ours / "keys").iterdir():
                 if file.name not in keys:
                     file.unlink()

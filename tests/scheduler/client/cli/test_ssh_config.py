@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import stat
 import subprocess
 import time
@@ -70,6 +71,15 @@ def test_it_is_only_printed_where_nothing_else_is_said(entered: RunningScheduler
     assert "Host pai-one-main-0 pai-one\n" in printed.stdout
     assert "  IdentitiesOnly yes\n" in printed.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_lines_that_are_printed_log_in_even_if_ssh_does_not_read_that_home(alice: Person) -> None:
+    printed = alice.pai("ssh-config", "--write").stdout.splitlines()
+    (line,) = (line for line in printed if line.endswith(" pai-one"))
+    ran = subprocess.run(
+        [*shlex.split(line), "echo $PAI_JOB_NAME"], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout == "one\n"
 
 
 def test_plain_ssh_scp_sftp_and_rsync_use_it(alice: Person, tmp_path: Path) -> None:
