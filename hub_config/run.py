@@ -34,7 +34,7 @@ _LOG_LINES = 25
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the Hub and stay until it ends; gives the exit status."""
     settings = _settings(arguments)
-    # SIGINT too: whoever starts this in the background of a script has told it to ignore that
+    # SIGINT too: a script that starts this in the background has made it ignore that
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
     try:

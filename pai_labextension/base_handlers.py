@@ -53,7 +53,7 @@ class PAIHandler(JupyterHandler):
 
     @property
     def locale_asked(self) -> str:
-        """Return the language of whoever asks."""
+        """Return the language of the request."""
         return choose_locale(self.request.headers.get("Accept-Language", ""))
 
     async def check_permission(self, action: str | None) -> None:

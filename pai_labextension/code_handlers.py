@@ -18,7 +18,7 @@ from .code import CodeRefusedError, CodeSubmitter, SubmitRequest
 
 class _CodeHandler(PAIHandler, APIHandler):
     def initialize(self, submitter: CodeSubmitter) -> None:
-        """Take who submits."""
+        """Note by whom to submit."""
         self.submitter = submitter
         self.work: asyncio.Task[None] | None = None
 
@@ -46,7 +46,7 @@ class PlanHandler(_CodeHandler):
 class SubmitHandler(_CodeHandler):
     """Uploads and submits, and tells how far it is: lines of JSON, the last one being what came of it.
 
-    Whoever hangs up before the end gives it up.
+    A client that hangs up before the end cancels it.
     """
 
     @web.authenticated

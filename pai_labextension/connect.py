@@ -118,7 +118,7 @@ class Connect:
             async with asyncio.timeout(_CHECK_SECONDS), self._connections.connection(task).use() as way:
                 python, _, folder = (await run_script(way, _PLACES)).stdout.partition("\n")
         except TASK_ERRORS:
-            # the check says what is wrong, to whoever asks
+            # the check says what is wrong, to those who ask
             return "", ""
         return python if python.startswith("/") else "", folder
 

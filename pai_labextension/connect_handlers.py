@@ -17,7 +17,7 @@ from .task_handlers import TASK_ERRORS, TaskHandler, reason_of
 
 class _ConnectHandler(TaskHandler, APIHandler):
     def initialize(self, connect: Connect) -> None:
-        """Take who knows."""
+        """Note whom to ask."""
         self._connect = connect
 
 
@@ -37,7 +37,7 @@ class DescribeHandler(_ConnectHandler):
 
 
 class CheckHandler(_ConnectHandler):
-    """Tries it."""
+    """Tries a connection to a task, step by step."""
 
     @web.authenticated
     @authorized

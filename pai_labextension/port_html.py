@@ -32,7 +32,7 @@ class HtmlRewriter:
         return self._rewritten(text[:cut])
 
     def end(self) -> bytes:
-        """Return the rest."""
+        """Return what was kept back for a piece that never came."""
         rest, self._rest = self._rest, b""
         return self._rewritten(rest)
 

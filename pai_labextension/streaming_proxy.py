@@ -26,7 +26,7 @@ class BodyPipe:
             await self._pieces.put(piece)
 
     async def end(self) -> None:
-        """End the body."""
+        """Mark the body as complete."""
         if not self._dropped:
             await self._pieces.put(None)
 
@@ -55,7 +55,7 @@ class Rewriter(Protocol):
         """Take a piece; return what is ready."""
 
     def end(self) -> bytes:
-        """Return the rest."""
+        """Return what was kept back, at the end of the body."""
 
 
 @web.stream_request_body

@@ -17,7 +17,7 @@ from pai_scheduler.client.ssh.shared_connection import SharedConnection
 from pai_scheduler.client.ssh.task_lookup import find_way
 from pai_scheduler.client.ssh.terminals import Terminals
 
-#: What the scheduler lets users, jobs and roles be called; a user is whoever the Hub knows.
+#: What the scheduler lets users, jobs and roles be called; a user has any name that the Hub knows.
 _USER = re.compile(r"[^\x00-\x1f\x7f]{1,255}")
 _JOB = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._~-]{1,255}")
 _TASK = re.compile(r"(?P<role>[A-Za-z0-9._~]{1,255})-(?P<index>[0-9]{1,9})")

@@ -78,7 +78,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
     silence are too long. Raises `ServerFailed`, and `ApiError` when the job is not there."""
     clock = asyncio.get_running_loop().time
     news = asyncio.Event()
-    story = asyncio.create_task(_tell_story(client, user, job, tell, news))
+    events = asyncio.create_task(_report_events(client, user, job, tell, news))
     heard, reason_told = clock(), ""
     try:
         while True:
@@ -113,7 +113,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(news.wait(), _LOOK_EVERY)
     finally:
-        story.cancel()
+        events.cancel()
 
 
 async def wait_until_listening(
@@ -197,7 +197,7 @@ async def _log_tail(client: Client, user: str, job: str) -> str:
     return "\n".join(lines[-_LOG_TAIL_LINES:]).strip()
 
 
-async def _tell_story(client: Client, user: str, job: str, tell: Tell, news: asyncio.Event) -> None:
+async def _report_events(client: Client, user: str, job: str, tell: Tell, news: asyncio.Event) -> None:
     """Pass a job's events on as they happen, and take up again after a break."""
     last = 0
     while True:

@@ -51,8 +51,8 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
 
     job_name = ""
     #: what goes on, for `progress()`; every event is kept, as a page may be opened late
-    _story: list[dict[str, Any]]
-    _story_grew: asyncio.Event
+    _progress: list[dict[str, Any]]
+    _progress_grew: asyncio.Event
     _starting = False
     #: the Hub's own, which its pages and its REST API read
     _spawn_future: asyncio.Future[None] | None = None
@@ -64,7 +64,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
     _locale = "en"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._story, self._story_grew, self._to_stop = [], asyncio.Event(), []
+        self._progress, self._progress_grew, self._to_stop = [], asyncio.Event(), []
         super().__init__(*args, **kwargs)
 
     @default("start_timeout")
@@ -204,9 +204,9 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         """Return what goes on: place in the queue, image pull, start."""
         told = 0
         while True:
-            grew = self._story_grew
-            while told < len(self._story):
-                yield self._story[told]
+            grew = self._progress_grew
+            while told < len(self._progress):
+                yield self._progress[told]
                 told += 1
             await grew.wait()
 
@@ -348,7 +348,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         """Forget the server that was."""
         super().clear_state()
         self.job_name, self._answered = "", False
-        self._story = []
+        self._progress = []
 
     def _store_state(self) -> None:
         """Write the state now; the Hub itself does so only after `start` has returned."""
@@ -364,8 +364,10 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
 
     def _tell(self, message: str | Message, percent: int | None) -> None:
         text = message.in_locale(self._locale) if isinstance(message, Message) else message
-        self._story.append({"message": text} if percent is None else {"message": text, "progress": percent})
-        grew, self._story_grew = self._story_grew, asyncio.Event()
+        self._progress.append(
+            {"message": text} if percent is None else {"message": text, "progress": percent}
+        )
+        grew, self._progress_grew = self._progress_grew, asyncio.Event()
         grew.set()
 
     def _take_locale(self) -> None:

@@ -117,7 +117,7 @@ class SuggestField(TextField):
     one_line = widgets.Combobox
 
     def suggest(self, values: Sequence[str]) -> None:
-        """Offer these."""
+        """Replace the values that are suggested."""
         self.entry.options = tuple(values)
 
 

@@ -55,7 +55,7 @@ class JobMonitor(TopWidget):
         say = self.say
         self.name, self.user = name, user
         self._pace = pace or Pace()
-        #: Whether whoever looks may open its ports; False until that is known.
+        #: Whether the viewer may open its ports; False until that is known.
         self._is_mine = False
         self.detail: JobDetail | None = None
         self._attempts: list[AttemptInfo] = []
@@ -188,7 +188,7 @@ class JobMonitor(TopWidget):
             self._finish()
 
     def _finish(self, error: Exception | None = None) -> None:
-        """Wake whoever waits for the job."""
+        """Wake those who wait for the job."""
         if self._over.done():
             return
         if error is None:
@@ -283,7 +283,7 @@ class JobMonitor(TopWidget):
             attempt = event["attempt"] or 0
             self._held_until[attempt] = min(until, self._held_until.get(attempt, until))
             self._show_head()
-        # who came and went is in the story; here it would stand for what the job itself is at
+        # who came and went is among the job events; here it would stand for what the job itself is at
         if event["message"] and event["type"] != "access" and self.state not in ENDED:
             self._show(self.activity, notice(event["message"]))
 

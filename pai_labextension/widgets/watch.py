@@ -1,4 +1,4 @@
-"""Watches one job: tells what it is like now, whenever its story goes on, until it has ended."""
+"""Watches one job: tells its present state at each of its events, until it has ended."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pace:
 class JobWatch:
     """Looks at a job of `user` whenever something happened to it.
 
-    `on_job` gets the job and its attempts, `on_event` each entry of its story, `on_trouble` a sentence
+    `on_job` gets the job and its attempts, `on_event` each of its events, `on_trouble` a sentence
     while the scheduler does not answer and None when it does again. `run` ends when the job has, and
     raises `ApiError` where the scheduler refuses (no such job).
     """
@@ -53,7 +53,7 @@ class JobWatch:
         self._waiting = False
 
     def look(self) -> None:
-        """Look again soon."""
+        """Ask for the job again at once."""
         self._happened.set()
 
     async def run(self) -> None:
@@ -100,7 +100,7 @@ class JobWatch:
             return
 
     async def _listen(self) -> None:
-        """Follow the story; after a break, from where it broke off."""
+        """Follow the job's events; after a break, from where it broke off."""
         delay = self._pace.first_retry
         while not self._ended:
             try:

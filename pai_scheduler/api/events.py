@@ -1,4 +1,4 @@
-"""The story of jobs over REST: as a list, or followed as server-sent events."""
+"""Job events over REST: as a list, or followed as server-sent events."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class EventsHandler(StreamHandler, ListHandler):
                 self.principal, user, name, after=after or 0, limit=count
             )
 
-        def present(story: StoredJobEvent) -> tuple[int, JobEvent]:
-            return story.id, self.presenter.event(story, with_job=name is None)
+        def present(stored: StoredJobEvent) -> tuple[int, JobEvent]:
+            return stored.id, self.presenter.event(stored, with_job=name is None)
 
         await self.answer_list(PageRequest(page.limit, after), stored(read, present))
 
@@ -104,30 +104,30 @@ class EventsHandler(StreamHandler, ListHandler):
             self.set_header("Content-Type", "text/event-stream; charset=UTF-8")
             self.set_header("X-Accel-Buffering", "no")
             await self.send("retry: 1000\n\n")
-            async for story in self._with_heartbeats(
+            async for stored in self._with_heartbeats(
                 self.service.job_events.follow(self.principal, user, name, after)
             ):
-                event = self.presenter.event(story, with_job=name is None)
-                await self.send(f"id: {story.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
+                event = self.presenter.event(stored, with_job=name is None)
+                await self.send(f"id: {stored.id}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n")
 
-    async def _with_heartbeats(self, stories: AsyncIterator[StoredJobEvent]) -> AsyncIterator[StoredJobEvent]:
-        """Return the stories until the reader leaves; write a comment when nothing happened for a while."""
+    async def _with_heartbeats(self, events: AsyncIterator[StoredJobEvent]) -> AsyncIterator[StoredJobEvent]:
+        """Return the events until the reader leaves; write a comment when nothing happened for a while."""
         gone = asyncio.create_task(self.gone.wait())
         upcoming: asyncio.Task[StoredJobEvent] | None = None
         try:
             while not self.gone.is_set():
                 if upcoming is None:
-                    upcoming = asyncio.create_task(_next(stories))
+                    upcoming = asyncio.create_task(_next(events))
                 await asyncio.wait(
                     {upcoming, gone}, timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 if upcoming.done():
                     try:
-                        story = upcoming.result()
+                        stored = upcoming.result()
                     except StopAsyncIteration:
                         return
                     upcoming = None
-                    yield story
+                    yield stored
                 elif not gone.done():
                     await self.send(": still here\n\n")
         finally:
@@ -143,8 +143,8 @@ class EventsHandler(StreamHandler, ListHandler):
         return int(text)
 
 
-async def _next(stories: AsyncIterator[StoredJobEvent]) -> StoredJobEvent:
-    return await anext(stories)
+async def _next(events: AsyncIterator[StoredJobEvent]) -> StoredJobEvent:
+    return await anext(events)
 
 
 ROUTES: list[Route] = routes(EventsHandler)

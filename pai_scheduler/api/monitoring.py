@@ -1,4 +1,4 @@
-"""For whoever watches the scheduler: alive, ready, its metrics for Prometheus, and what a task has used."""
+"""For monitoring of the scheduler: alive, ready, its metrics for Prometheus, and what a task has used."""
 
 from __future__ import annotations
 

@@ -70,11 +70,11 @@ class Presenter:
             "taskRoles": self._task_roles(job, attempt, with_node=True),
         }
 
-    def event(self, story: StoredJobEvent, *, with_job: bool) -> models.JobEvent:
-        """Return an entry of a story; `with_job`: say whose it is."""
-        entry = story.entry
+    def event(self, stored: StoredJobEvent, *, with_job: bool) -> models.JobEvent:
+        """Return a job event; `with_job`: say whose it is."""
+        entry = stored.entry
         event: models.JobEvent = {
-            "id": story.id,
+            "id": stored.id,
             "time": entry.time,
             "type": entry.type,
             "attempt": entry.attempt,
@@ -84,7 +84,7 @@ class Presenter:
             "data": dict(entry.data),
         }
         if with_job:
-            event["user"], event["job"] = story.user, story.job
+            event["user"], event["job"] = stored.user, stored.job
         return event
 
     def errors(self, errors: Iterable[SpecError]) -> list[models.FieldError]:

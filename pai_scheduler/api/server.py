@@ -31,7 +31,7 @@ from pai_scheduler.job.messages import Message, choose_locale, msg
 
 #: Bytes of the largest body that is read.
 MAX_BODY = 8 * 1024 * 1024
-#: Bytes of all bodies that are on their way: whoever sends many, without a token too, fills no memory.
+#: Bytes of all bodies that are on their way: many of them, without a token too, fill no memory.
 MAX_BODIES = 32 * MAX_BODY
 #: Seconds in which a body must have arrived, one that is thrown away too.
 _BODY_SECONDS = 120.0

@@ -100,7 +100,7 @@ class SshKeyHandler(ApiHandler):
     """`…/ssh/key`: the key that opens a job's tasks; with a token, or by a link of `…/ssh`."""
 
     async def identify(self) -> Principal:
-        """Find out who asks, which may be whoever holds the link."""
+        """Find out who asks: by a token, or by the link alone."""
         signature = self.query_text("signature")
         if signature is None or "Authorization" in self.request.headers:
             return await super().identify()

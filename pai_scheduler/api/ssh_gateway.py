@@ -26,7 +26,7 @@ class GatewayHandler(ApiHandler):
     """An address for the gateway alone: no user's token opens it."""
 
     async def identify(self) -> Principal:
-        """Let the gateway in, by the token that it was started with."""
+        """Check that the gateway asks, by the token that it was started with."""
         token = bearer_token(self.request.headers.get("Authorization", ""))
         known = self.ssh_authorization.keys.gateway_token()
         if not hmac.compare_digest(known.encode(), token.encode("utf-8", "surrogatepass")):
@@ -62,7 +62,7 @@ class LoginHandler(GatewayHandler):
             self.answer(self.error_body(unauthorized(msg("Nobody is let in with this."))), 401)
             return
         who, sealed = found
-        answer: LoginAnswer = {"user": who.user, "by": str(who.by), "passport": sealed}
+        answer: LoginAnswer = {"user": who.user, "by": str(who.by), "session_token": sealed}
         self.answer(answer)
 
 
@@ -71,9 +71,11 @@ class OpenHandler(GatewayHandler):
 
     async def post(self) -> None:
         """Return which task is meant, and how to reach it."""
-        body = self.read_fields("login", "passport")
+        body = self.read_fields("login", "session_token")
         self.language = choose_locale(str(body.get("language", "")))
-        way = await self.ssh_authorization.open(self.context.authenticator, body["login"], body["passport"])
+        way = await self.ssh_authorization.open(
+            self.context.authenticator, body["login"], body["session_token"]
+        )
         target: TaskTarget = {
             "user": way.job.user,
             "job": way.job.name,
@@ -97,7 +99,7 @@ class NoteHandler(GatewayHandler):
 
     async def post(self) -> None:
         """Write down what was opened or closed."""
-        body = self.read_fields("login", "passport", "peer", "event")
+        body = self.read_fields("login", "session_token", "peer", "event")
         what = body.get("what")
         if not isinstance(what, list) or not set(map(str, what)) <= set(get_args(Kind)):
             raise _missing("what")
@@ -106,7 +108,7 @@ class NoteHandler(GatewayHandler):
             raise _missing("seconds")
         await self.ssh_authorization.note(
             body["login"],
-            body["passport"],
+            body["session_token"],
             body["peer"],
             body["event"],
             cast(list[str], what),
@@ -125,7 +127,7 @@ class StillHandler(GatewayHandler):
         asked = read_object(self.request).get("held")
         if not isinstance(asked, list) or len(asked) > MOST_HELD:
             raise _missing("held")
-        names = ("login", "passport", "method", "credential")
+        names = ("login", "session_token", "method", "credential")
         held = []
         for each in asked:
             if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):

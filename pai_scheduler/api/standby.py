@@ -49,7 +49,7 @@ class _HealthHandler(_Handler):
 
 
 class _StandbyHandler(_Handler):
-    """Everything else, whatever the method and whoever asks."""
+    """Everything else, with any method, from anybody."""
 
     def initialize(self, leader: Callable[[], str]) -> None:
         self._leader = leader

@@ -12,7 +12,7 @@ from pai_scheduler.security.principal import Principal
 
 
 class Streams:
-    """Counts the logs and stories that are followed; `most`: of one user at once.
+    """Counts the logs and job events that are followed; `most`: of one user at once.
 
     Administrators, and services that act for users, have no limit.
     """

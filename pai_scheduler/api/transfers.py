@@ -17,7 +17,7 @@ _PATIENCE = 50.0
 
 
 class TransferLimit:
-    """Lets `most` transfers of a user go on at once; one more waits `patience` seconds, and is refused."""
+    """Allows each user `most` transfers at once; one more waits `patience` seconds, and is refused."""
 
     def __init__(self, most: int = _MOST, patience: float = _PATIENCE) -> None:
         self._most, self._patience = most, patience

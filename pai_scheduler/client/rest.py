@@ -190,11 +190,11 @@ class Client:
         await self._send("DELETE", _virtual_cluster(name))
 
     async def stop_virtual_cluster(self, name: str) -> None:
-        """Let nothing more of a virtual cluster start (administrators); what runs goes on."""
+        """Stop a virtual cluster (administrators): nothing more of it starts, what runs goes on."""
         await self._send("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "stopped"})
 
     async def start_virtual_cluster(self, name: str) -> None:
-        """Let a stopped virtual cluster go on (administrators)."""
+        """Start a stopped virtual cluster again (administrators)."""
         await self._send("PUT", f"{_virtual_cluster(name)}/status", json={"vcStatus": "running"})
 
     async def log(
@@ -280,13 +280,13 @@ class Client:
         params = _present(attempt=attempt, after=after or None)
         return await self._read(TaskMetrics, "GET", path, params=params)
 
-    async def story(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
+    async def list_events(self, user: str, name: str, *, after: int = 0) -> list[JobEvent]:
         """Return what has happened to a job after event `after`, oldest first."""
         headers = {"Last-Event-ID": str(after)}
         return await self._read(list[JobEvent], "GET", f"{_job(user, name)}/events", headers=headers)
 
     async def events(self, user: str, name: str, *, after: int = 0) -> AsyncIterator[JobEvent]:
-        """Return a job's story from event `after` on, and go on as it happens, until the job has ended."""
+        """Return a job's events later than `after`, and go on as they happen, until the job has ended."""
         headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
         async with self._stream(f"{_job(user, name)}/events", {"follow": 1}, headers) as response:
             async for line in response.aiter_lines():

@@ -1,6 +1,6 @@
 """The scheduler's own time: it begins as the machine's clock says, and goes on evenly when that is set.
 
-What takes its time (limits, holds, pauses before another try) is measured by it, and the stories of jobs
+What takes its time (limits, holds, pauses before another try) is measured by it, and the events of jobs
 tell it, so neither goes wrong when the machine's clock is set. It comes back to that clock slowly, as NTP's
 own daemons do.
 """

@@ -78,7 +78,7 @@ class Definition:
     )
     default_storage_gb: int = DEFAULT_STORAGE_GB
     logs: LogKeeping = LogKeeping()
-    #: logs and stories that one user may follow at once
+    #: logs and job events that one user may follow at once
     streams_per_user: int = DEFAULT_STREAMS_PER_USER
     #: jobs of one user that have not ended; beyond it none is accepted
     jobs_per_user: int = DEFAULT_JOBS_PER_USER

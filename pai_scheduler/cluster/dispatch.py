@@ -1,7 +1,7 @@
 """Decides who starts, who is stopped for whom, and for whom resources are kept; a job is a gang here.
 
-A look at the queue has two rounds: first whoever stays within the guaranteed share of their virtual cluster,
-then whoever may borrow. For a job within its guarantee that finds no room, the youngest borrowing jobs of
+A look at the queue has two rounds: first those who stay within the guaranteed share of their virtual cluster,
+then those who may borrow. For a job within its guarantee that finds no room, the youngest borrowing jobs of
 other virtual clusters are stopped: as many as are needed, none if all of them would not do. A job that was
 overtaken too often, or for which others are being stopped, has a reservation: places are chosen where it
 fits, and what becomes free there is kept for it (EASY backfilling, Lifka 1995, without known run times).

@@ -334,7 +334,7 @@ class _Search:
                 return [*path, (chosen, pattern)]
             if j >= len(groups) or (j, left, state) in failed or hopeless(j, left, state[0]):
                 continue
-            # to be tried now: whoever comes here again has it behind it
+            # to be tried now: a search that comes here again has it behind it
             failed.add((j, left, state))
             path.append((chosen, pattern))
             stack.append(choices(j, left, state))

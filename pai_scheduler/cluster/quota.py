@@ -50,12 +50,12 @@ class QuotaAccounting:
         self._limits: dict[tuple[str, Bound], Mapping[str, int] | None] = {}
 
     def set_nodes(self, nodes: Iterable[Node]) -> None:
-        """Know another cluster, of which the shares are parts."""
+        """Replace the nodes of which the shares are parts."""
         self._total = of_nodes(nodes)
         self._limits.clear()
 
     def set_clusters(self, clusters: Iterable[VirtualCluster]) -> None:
-        """Know other shares."""
+        """Replace the virtual clusters, and with them the shares."""
         self.clusters = {cluster.name: cluster for cluster in clusters}
         self._limits.clear()
 

@@ -1,4 +1,4 @@
-"""What the story says in words about the steps of a job."""
+"""What job events say in words about the steps of a job."""
 
 from __future__ import annotations
 

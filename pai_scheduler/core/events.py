@@ -72,7 +72,7 @@ class Progress:
 
 
 class Notice(StrEnum):
-    """What an engine can notice about a task without its end; a job's story has each once of a task."""
+    """What an engine can notice about a task without its end; the job's events have each once of a task."""
 
     PROCESS_KILLED = "process-killed"  # the kernel ended one of its processes for its memory limit
     LOG_LOST = "log-lost"  # a full disk lost part of what it printed
@@ -92,7 +92,7 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class Accessed:
-    """Somebody opened a way into a task, or closed it; it changes nothing and stands in the job's story."""
+    """Somebody opened a way into a task, or closed it; it becomes a job event and changes nothing else."""
 
     task: TaskRef
     time: int

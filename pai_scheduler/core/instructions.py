@@ -51,9 +51,9 @@ class Outcome:
     jobs: dict[str, Job] = field(default_factory=dict)
     attempts: dict[tuple[str, int], Attempt] = field(default_factory=dict)
     tasks: dict[TaskRef, Task] = field(default_factory=dict)
-    #: ids of jobs to be forgotten, with their attempts, story and logs
+    #: ids of jobs to be forgotten, with their attempts, events and logs
     deleted: list[str] = field(default_factory=list)
-    story: list[JobEvent] = field(default_factory=list)
+    job_events: list[JobEvent] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     #: virtual clusters as administrators changed them; None: deleted
     virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)

@@ -271,7 +271,7 @@ class Core:
             task.ref.index,
             data,
         )
-        outcome.story.append(entry)
+        outcome.job_events.append(entry)
 
     def _on_noticed(self, event: Noticed, outcome: Outcome) -> None:
         if (found := self._find(event.task)) is not None:
@@ -282,7 +282,7 @@ class Core:
     def _on_accessed(self, event: Accessed, outcome: Outcome) -> None:
         # (of a job that has ended too; the store knows whether it is still there)
         job_id, attempt, role, index = event.task
-        outcome.story.append(
+        outcome.job_events.append(
             JobEvent(job_id, event.time, ACCESS, event.message, attempt, role, index, event.data)
         )
 
@@ -380,7 +380,7 @@ class Core:
                 case Preempt():
                     for victim in decision.victims:
                         job = self.jobs[victim]
-                        # (whoever holds something has an attempt, and none that is ending is chosen)
+                        # (a job that holds something has an attempt, and none that is ending is chosen)
                         if job.attempt is not None:
                             verdict = completion.preempt_verdict(job.spec.virtual_cluster)
                             self._decide(job, job.attempt, verdict, time, outcome)
@@ -414,7 +414,7 @@ class Core:
     ) -> None:
         """The attempt is decided: end what still runs, and the job with it unless another attempt follows.
 
-        `told`: the story says already why.
+        `told`: a job event says already why.
         """
         attempt.verdict = verdict
         outcome.attempts[job.id, attempt.number] = attempt
@@ -503,7 +503,7 @@ class Core:
         outcome.instructions.append(WakeAt(time))
 
     def _limit_time(self, job: Job, attempt: Attempt, outcome: Outcome) -> None:
-        """Let an attempt end when it has run for as long as it may."""
+        """Set the timer that ends an attempt at its time limit."""
         seconds = self.run_seconds(job.spec)
         if seconds is not None and attempt.launched is not None:
             end = attempt.launched + 1000 * seconds
@@ -515,7 +515,7 @@ class Core:
         return 1000 * self.settings.debug_hold_seconds
 
     def _limit_hold(self, job: Job, task: Task, outcome: Outcome) -> None:
-        """Let a hold end in time; of several the first rings, and sees to the others."""
+        """Set the timer that ends a hold; of several holds the first rings, and sets it for the next."""
         end = (task.held or 0) + self._hold_ms
         known = self.timers.get(job.id, Timer.HOLD)
         if known is None or end < known:
@@ -545,4 +545,4 @@ class Core:
         job.latest = time
         number = task.ref.attempt if task else attempt.number if attempt else None
         role, index = (task.ref.role, task.ref.index) if task else (None, None)
-        outcome.story.append(JobEvent(job.id, time, kind, message, number, role, index, data or {}))
+        outcome.job_events.append(JobEvent(job.id, time, kind, message, number, role, index, data or {}))

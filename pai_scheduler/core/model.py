@@ -1,4 +1,4 @@
-"""What the scheduler knows of a job: its state, its attempts, their tasks, and its story.
+"""What the scheduler knows of a job: its state, its attempts, their tasks, and its events.
 
 States and their meaning: job-contract.md, section 3. Times are ms since the epoch.
 """
@@ -187,7 +187,7 @@ class Job:
         return before + int(ref.index)
 
 
-#: the type of a story entry: who opened a way into a task, or closed it, perhaps after the job's end
+#: the type of a job event: who opened a way into a task, or closed it, perhaps after the job's end
 ACCESS = "access"
 
 

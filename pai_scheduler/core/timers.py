@@ -24,12 +24,12 @@ class Timers:
         self._heap: list[tuple[int, str, Timer]] = []
 
     def set(self, job_id: str, timer: Timer, time: int) -> None:
-        """Let a timer ring at a time."""
+        """Set a timer of a job to ring at `time` (ms); an earlier setting is replaced."""
         self._times[job_id, timer] = time
         heapq.heappush(self._heap, (time, job_id, timer))
 
     def cancel(self, job_id: str, *timers: Timer) -> None:
-        """Let timers of a job (none named: all) not ring."""
+        """Cancel timers of a job (none named: all)."""
         for timer in timers or Timer:
             self._times.pop((job_id, timer), None)
 

@@ -74,7 +74,7 @@ class DiskMeter:
             self._measuring -= 1
 
     def close(self) -> None:
-        """Let the thread go."""
+        """End the thread that measures."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, slices: Iterator[int]) -> tuple[int | None, float]:

@@ -200,7 +200,7 @@ class Engine(Protocol):
         """Connect; EngineError where that is impossible. Nothing is started or ended by this."""
 
     async def close(self) -> None:
-        """Let go; tasks run on."""
+        """Close the engine; tasks run on."""
 
     async def nodes(self) -> Sequence[Node]:
         """Return this engine's machines as they are (GPUs asked from NVML)."""

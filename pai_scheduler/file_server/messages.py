@@ -37,7 +37,7 @@ class Settings:
 
     @classmethod
     def from_line(cls, line: bytes) -> Settings:
-        """Read them again."""
+        """Return the settings of such a line."""
         return cls(**json.loads(line))
 
 
@@ -73,7 +73,7 @@ def report_line(report: Report) -> bytes:
 
 
 def read_report(line: bytes) -> Report:
-    """Read it again."""
+    """Return the report of such a line."""
     kind, values = json.loads(line)
     return _REPORTS[kind](**values)
 

@@ -46,7 +46,7 @@ class JobIdentities:
         await self.files.start()
 
     async def close(self) -> None:
-        """Let go of the storage."""
+        """Close the storage."""
         await self.files.close()
 
     def token(self, job: Job) -> str:

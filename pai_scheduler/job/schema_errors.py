@@ -243,7 +243,7 @@ def _places() -> Mapping[str, Callable[[], Message]]:
         places[name] = lambda: msg("to a task role (an entry of taskRoles)")
     for name in schema["properties"]:
         places[name] = lambda: msg("to the job itself, beside jobName")
-    # whoever writes "name" beside "image" means jobName
+    # "name" beside "image" is meant to be jobName
     del places["name"]
     return places
 

@@ -1,4 +1,4 @@
-"""The name of a task, and what follows from it: container, folder, host and story names."""
+"""The name of a task, and what follows from it: the names of its container, folder and host."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ FIELDS = (
     *("method", "path", "status", "ms"),
 )
 FORMATS = ("text", "json")
-#: where the stories of the jobs are told
-STORY = logging.getLogger("pai_scheduler.service.job_events")
+#: the logger to which job events are written
+JOB_EVENTS = logging.getLogger("pai_scheduler.service.job_events")
 
 _bound: ContextVar[Mapping[str, object]] = ContextVar("_bound", default=MappingProxyType({}))
 
@@ -53,13 +53,13 @@ def set_up(level: str, form: str, stream: IO[str] | None = None) -> None:
         logging.getLogger(chatty).setLevel(max(logging.WARNING, logging.getLogger().level))
 
 
-def log_story(entry: JobEvent, job: Job | None) -> None:
+def log_job_event(entry: JobEvent, job: Job | None) -> None:
     """Log what has just happened to a job, for those who ask for that much (`debug`)."""
     task = None if entry.role is None else f"{entry.role}-{entry.index}"
     about_it = {"event": entry.type, "job": entry.job_id, "attempt": entry.attempt, "task": task}
     if job is not None:
         about_it.update(user=job.user, jobName=job.name)
-    STORY.debug("%s", entry.message, extra=about_it)
+    JOB_EVENTS.debug("%s", entry.message, extra=about_it)
 
 
 def fields_of(record: logging.LogRecord) -> dict[str, Any]:

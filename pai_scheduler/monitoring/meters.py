@@ -62,7 +62,7 @@ class Meters:
         self.recorder.start()
 
     async def close(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         await self.recorder.close()
 
     def note_nodes(self, nodes: Sequence[Node]) -> None:
@@ -72,9 +72,9 @@ class Meters:
     def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
         """Count what has just become durable; `find` finds a job that `outcome` does not have."""
         self.monitor.committed(outcome, events, find)
-        if logging_setup.STORY.isEnabledFor(logging.DEBUG):
-            for entry in outcome.story:
-                logging_setup.log_story(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
+        if logging_setup.JOB_EVENTS.isEnabledFor(logging.DEBUG):
+            for entry in outcome.job_events:
+                logging_setup.log_job_event(entry, outcome.jobs.get(entry.job_id) or find(entry.job_id))
         self._tally.note_jobs(outcome.jobs.values())
         for task in outcome.tasks.values():
             job_id = task.ref.job_id

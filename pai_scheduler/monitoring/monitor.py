@@ -66,7 +66,7 @@ class Monitor:
                 self._task_starts.inc()
             elif task is not None and isinstance(event, Ended) and task.ended == event.time:
                 self._task_ends(event.cause.value).inc()
-        for entry in outcome.story:
+        for entry in outcome.job_events:
             if job := outcome.jobs.get(entry.job_id) or find(entry.job_id):
                 self._told(entry, job, outcome.attempts.get((job.id, entry.attempt or 0)))
 
@@ -166,7 +166,7 @@ class Monitor:
             self._counter("pai_stream_bytes", "Bytes of logs and events that were sent.", "handler").labels
         )
         self._streams = cache(
-            self._gauge("pai_open_streams", "Logs and stories that are being read.", "handler").labels
+            self._gauge("pai_open_streams", "Logs and job events that are being followed.", "handler").labels
         )
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

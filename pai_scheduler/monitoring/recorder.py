@@ -60,7 +60,7 @@ class Recorder:
         self._loop = asyncio.create_task(self._measure_all())
 
     async def close(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         if self._loop is not None:
             self._loop.cancel()
             await asyncio.gather(self._loop, return_exceptions=True)

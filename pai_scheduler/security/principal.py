@@ -44,7 +44,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class AnonymousReader(Principal):
-    """Whoever reads without a token where that is allowed: all jobs, as in OpenPAI; changes nothing."""
+    """Somebody who reads without a token where that is allowed: all jobs, as in OpenPAI; changes nothing."""
 
     name: str = ""
 

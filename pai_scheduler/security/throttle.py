@@ -1,9 +1,9 @@
 """Makes guessing slow without keeping anybody out: what is shown is checked first, only the answer is late.
 
-Whoever shows a wrong token is counted: for the address and the account together, and more generously for each
+Each wrong token is counted: for the address and the account together, and more generously for each
 of the two. Where one has been guessed at, an answer takes longer and longer, to a right token that was never
 right here before as to a wrong one: so it does not help to hang up early and to guess on. A token that was
-right before is answered at once, whoever guesses beside it.
+right before is answered at once, even while others guess.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Counter:
 
 
 class PerAddressLimit:
-    """Lets so many of one address do something at once; the others wait in line."""
+    """Limits how many of one address do something at once; the others wait in order."""
 
     def __init__(self, most: int = CHECKED_AT_ONCE) -> None:
         self._most = most

@@ -1,6 +1,6 @@
 """The scheduler's data folder: one scheduler works in it, and it belongs to one database.
 
-Whoever leads ends all tasks of its folder that its database does not know. A folder that was in use therefore
+The leader ends all tasks of its folder that its database does not know. A folder that was in use therefore
 remembers its database by name, and is not given to an empty one, nor to another.
 """
 
@@ -135,7 +135,7 @@ def claim_folder(folder: Path, database: DatabaseOwner) -> None:
 
 
 def disown_folder(folder: Path) -> None:
-    """Let the folder belong to no database, so that the next one gets it."""
+    """Remove the note that ties the folder to its database, so that the next one gets it."""
     (folder / _OWNER).unlink(missing_ok=True)
 
 

@@ -52,7 +52,7 @@ def check_kept_files(folder: Path, store: Store, *, new_keys: bool) -> None:
 
 
 def remember_kept_files(folder: Path, store: Store) -> None:
-    """Let the database remember the files as they are. StoreError: it does not take that."""
+    """Record the files as they are in the database. StoreError: it cannot be written."""
     found = {name: _fingerprint(folder / name) for name in _LOSSES}
     there = {name: fingerprint for name, fingerprint in found.items() if fingerprint is not None}
     if there.items() - store.fingerprints().items():

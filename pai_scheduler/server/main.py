@@ -299,7 +299,7 @@ def _engine(
         return DockerEngine(
             data_dir,
             front_door=front_door,
-            needs_door=asked,
+            proxy_needed=asked,
             reached_at=reached_at,
             logs=definition.logs,
             publish_ssh=options.publish_ssh,

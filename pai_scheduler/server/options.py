@@ -104,7 +104,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--openpai-compat",
         action="store_true",
-        help="for clients of OpenPAI: whoever reaches this port reads all jobs, with what is in their "
+        help="for clients of OpenPAI: everybody who reaches this port reads all jobs, with what is in their "
         "environment, without a token; also answers under /rest-server/api/v1 and, with a token, "
         "/webhdfs/api/v1",
     )

@@ -85,7 +85,7 @@ class RunningGateway:
     _supervisor: GatewaySupervisor
 
     async def start(self, bridge: str | None) -> None:
-        """Let people in. `bridge`: where containers reach what listens on this machine's loopback address.
+        """Start the gateway. `bridge`: where containers reach what listens on this machine's loopback.
 
         It listens there itself: what containers have open, as the terminals of JupyterLab, is not to pass
         through the scheduler, nor to end with it.

@@ -60,7 +60,7 @@ class DiskRoom:
             self._watching = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)

@@ -37,7 +37,7 @@ class EngineEvents:
         self._reading = asyncio.create_task(self._read())
 
     async def close(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)

@@ -38,7 +38,7 @@ class JobEvents:
     async def follow(
         self, principal: Principal, owner: str | None, name: str | None, after: int = 0
     ) -> AsyncIterator[StoredJobEvent]:
-        """Return the story from `after` on, and go on as it happens; of one job: until that job has ended."""
+        """Return events later than `after`, and go on as they happen; of one job: until that has ended."""
         job_id = await self._job_id(principal, owner, name)
         news = asyncio.Event()
         self._followers[job_id].add(news)
@@ -62,7 +62,7 @@ class JobEvents:
 
     def wake(self, outcome: Outcome) -> None:
         """Wake those who follow what has just become durable."""
-        changed = {entry.job_id for entry in outcome.story} | set(outcome.jobs)
+        changed = {entry.job_id for entry in outcome.job_events} | set(outcome.jobs)
         for job_id in (*changed, None):
             for news in self._followers.get(job_id, ()):
                 news.set()
@@ -76,4 +76,6 @@ class JobEvents:
         self, principal: Principal, job_id: str | None, after: int, limit: int
     ) -> list[StoredJobEvent]:
         user = None if principal.admin or job_id is not None else principal.name
-        return await self._reader.read(self._store.story, job_id=job_id, user=user, after=after, limit=limit)
+        return await self._reader.read(
+            self._store.job_events, job_id=job_id, user=user, after=after, limit=limit
+        )

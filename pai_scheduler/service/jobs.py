@@ -78,7 +78,7 @@ class Jobs:
         priority: int | None = None,
         place: int | None = None,
     ) -> None:
-        """Give a job that has not ended another priority (0–100), or move it while it waits.
+        """Change the priority (0–100) of a job that has not ended, or move it while it waits.
 
         `place` counts from 1 among the jobs of its virtual cluster with its priority; its owner moves it
         among their own, so that nobody else's job moves back. Beyond the last: the last.

@@ -41,7 +41,7 @@ class Files:
         await self._storage.start()
 
     async def close(self) -> None:
-        """Let go of the storage."""
+        """Close the storage."""
         await self._storage.close()
 
     async def status(self, principal: Principal, path: StoragePath) -> FileStatus:
@@ -56,7 +56,7 @@ class Files:
     async def host_folder(self, principal: Principal, path: StoragePath) -> Path | None:
         """Return where on this machine a folder is that the caller may read; None: it must be fetched.
 
-        DENIED above the trees: whoever has that folder has everybody's.
+        DENIED above the trees: a right to that folder is one to everybody's.
         """
         if tree_of(path) is None:
             raise StorageError(

@@ -88,10 +88,10 @@ class Storage(Protocol):
         """Return where a folder would be on this machine; None: it must be fetched. Nothing is looked at."""
 
     async def start(self) -> None:
-        """Make ready; UNAVAILABLE is no error here, as whoever waits for it may come later."""
+        """Make ready; UNAVAILABLE is no error here, as it may become available later."""
 
     async def close(self) -> None:
-        """Let go; what is being transferred is broken off."""
+        """Close the storage; transfers under way are broken off."""
 
     async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
         """Make the root of a tree and return it to its owner; nothing happens where it is there."""

@@ -1,1 +1,1 @@
-"""What must survive: jobs, attempts, tasks and their story in SQL."""
+"""What must survive: jobs, attempts, tasks and job events in SQL."""

@@ -1,4 +1,4 @@
-"""Puts what the core decided into the tables, on one connection, in whoever's transaction that is."""
+"""Puts what the core decided into the tables, on one connection, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pai_scheduler.core.model import ACCESS, Job, JobEvent
 from pai_scheduler.job.task import TaskRef
 
 from . import rows
-from .tables import attempts, forgotten, jobs, story, tasks, virtual_clusters
+from .tables import attempts, forgotten, job_events, jobs, tasks, virtual_clusters
 
 _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -32,8 +32,8 @@ def write_outcome(
     changed = [rows.attempt_row(job_id, attempt) for (job_id, _), attempt in outcome.attempts.items()]
     upsert(connection, attempts, changed)
     upsert(connection, tasks, [rows.task_row(task) for task in outcome.tasks.values()])
-    if entries := _untold(connection, _of_known_jobs(connection, outcome.story)):
-        connection.execute(story.insert(), [rows.story_row(entry) for entry in entries])
+    if entries := _untold(connection, _of_known_jobs(connection, outcome.job_events)):
+        connection.execute(job_events.insert(), [rows.job_event_row(entry) for entry in entries])
     changed = [rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()]
     upsert(connection, virtual_clusters, changed)
     return _delete(connection, outcome.deleted)
@@ -84,9 +84,15 @@ def _untold(connection: sa.Connection, entries: Iterable[JobEvent]) -> list[JobE
             fresh[number] = entry
             continue
         values = (entry.job_id, entry.type, entry.attempt, entry.role, entry.index)
-        columns = (story.c.job_id, story.c.type, story.c.attempt, story.c.role, story.c.idx)
+        columns = (
+            job_events.c.job_id,
+            job_events.c.type,
+            job_events.c.attempt,
+            job_events.c.role,
+            job_events.c.idx,
+        )
         same = (column == value for column, value in zip(columns, values, strict=True))
-        if connection.execute(sa.select(story.c.id).where(*same)).first() is None:
+        if connection.execute(sa.select(job_events.c.id).where(*same)).first() is None:
             fresh.setdefault(values, entry)
     return list(fresh.values())
 

@@ -1,8 +1,8 @@
 """Which of several services on one PostgreSQL leads: a row with an epoch, and a beat that shows life.
 
 Nobody's clock is compared with another's: who waits measures, on its own clock, how long the beat has stood
-still. Whoever takes the lease raises the epoch; every transaction of a leader changes the row under the
-epoch that it was given, so one that was overtaken cannot commit any more, however long it was frozen
+still. A service that takes the lease raises the epoch; every transaction of a leader changes the row under
+the epoch that it was given, so one that was overtaken cannot commit any more, however long it was frozen
 (a fencing token, as in Kleppmann, "How to do distributed locking", 2016).
 """
 
@@ -177,7 +177,7 @@ class Lease:
             except StoreError as error:
                 if time.monotonic() > deadline:
                     _log.critical("whether the last changes were kept cannot be found out: %s", error)
-                    # whoever leads next, after us, reads what is true
+                    # the next leader reads what is true
                     raise self._lost() from error
                 time.sleep(BEAT_SECONDS)
             else:

@@ -1,4 +1,4 @@
-"""Room in SQLite's own files, so that it takes writes on a full disk: jobs must end there, whoever filled it.
+"""Room in SQLite's own files, so that it takes writes on a full disk: jobs must end there too.
 
 Nobody else can take it, unlike a file that is given back: free pages in the database for what is new, and a
 write-ahead log that is as long already as it grows until its next checkpoint. Where files are not written in

@@ -141,8 +141,8 @@ def read_task(row: Row) -> Task:
     )
 
 
-def story_row(entry: JobEvent) -> dict[str, Any]:
-    """Return a story entry's row."""
+def job_event_row(entry: JobEvent) -> dict[str, Any]:
+    """Return a job event's row."""
     return {
         "job_id": entry.job_id,
         "time": entry.time,
@@ -155,8 +155,8 @@ def story_row(entry: JobEvent) -> dict[str, Any]:
     }
 
 
-def read_story(row: Row) -> JobEvent:
-    """Make a story entry of its row."""
+def read_job_event(row: Row) -> JobEvent:
+    """Make a job event of its row."""
     message = _read_message(row["message"])
     return JobEvent(
         row["job_id"],

@@ -28,9 +28,9 @@ from .tables import (
     clock_marks,
     forgotten,
     installation,
+    job_events,
     jobs,
     public_keys,
-    story,
     tasks,
     virtual_clusters,
 )
@@ -50,7 +50,7 @@ _PAGE = 100
 
 
 class Store(Database):
-    """What survives: jobs, their attempts and tasks, the story, virtual clusters, public keys."""
+    """What survives: jobs, their attempts and tasks, job events, virtual clusters, public keys."""
 
     # -- writing --------------------------------------------------------------------------------------------
 
@@ -135,7 +135,7 @@ class Store(Database):
 
         None: nothing is kept; there is no such job.
         """
-        told = sa.select(sa.func.max(story.c.time)).join(jobs, jobs.c.id == story.c.job_id)
+        told = sa.select(sa.func.max(job_events.c.time)).join(jobs, jobs.c.id == job_events.c.job_id)
         with self._reading() as connection:
             found = connection.execute(sa.select(clock_marks)).first()
             latest = connection.execute(told.where(jobs.c.sub_state != SubState.ENDED.value)).scalar()
@@ -211,25 +211,26 @@ class Store(Database):
             )
         return found
 
-    def story(
+    def job_events(
         self, *, job_id: str | None = None, user: str | None = None, after: int = 0, limit: int = 10_000
     ) -> list[StoredJobEvent]:
-        """Return story entries after an id, oldest first: of a job, of a user's jobs, or of all."""
+        """Return job events after an id, oldest first: of a job, of a user's jobs, or of all."""
         query = (
-            sa.select(story, jobs.c.user_name, jobs.c.name)
-            .join(jobs, jobs.c.id == story.c.job_id)
-            .where(story.c.id > after)
-            .order_by(story.c.id)
+            sa.select(job_events, jobs.c.user_name, jobs.c.name)
+            .join(jobs, jobs.c.id == job_events.c.job_id)
+            .where(job_events.c.id > after)
+            .order_by(job_events.c.id)
             .limit(limit)
         )
         if job_id is not None:
-            query = query.where(story.c.job_id == job_id)
+            query = query.where(job_events.c.job_id == job_id)
         if user is not None:
             query = query.where(jobs.c.user_name == user)
         with self._reading() as connection:
             found = [row._mapping for row in connection.execute(query)]
         return [
-            StoredJobEvent(row["id"], row["user_name"], row["name"], rows.read_story(row)) for row in found
+            StoredJobEvent(row["id"], row["user_name"], row["name"], rows.read_job_event(row))
+            for row in found
         ]
 
     def public_keys(self, user: str) -> list[tuple[PublicKey, int]]:

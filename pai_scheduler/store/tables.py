@@ -1,4 +1,4 @@
-"""The tables: jobs, their attempts, the attempts' tasks, and the story. Changes go through a migration."""
+"""The tables: jobs, their attempts, the attempts' tasks, and job events. Changes go through a migration."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ tasks = Table(
     ForeignKeyConstraint(["job_id", "attempt"], ["attempts.job_id", "attempts.number"], ondelete="CASCADE"),
 )
 
-story = Table(
-    "story",
+job_events = Table(
+    "story",  # as databases have called it from the first version on
     metadata,
     # SQLite numbers only INTEGER keys by itself
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),

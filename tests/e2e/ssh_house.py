@@ -133,8 +133,8 @@ class House:
         answer.raise_for_status()
         return answer.json()
 
-    def story(self, user: str, name: str) -> list[str]:
-        """Return the sentences of a job's story about who came in."""
+    def access_events(self, user: str, name: str) -> list[str]:
+        """Return the sentences of a job's events about who came in."""
         told = self.http[user].get(f"/user/{user}/jobs/{name}/events").json()
         return [event["message"] for event in told if event["type"] == "access"]
 

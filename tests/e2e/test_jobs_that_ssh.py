@@ -89,7 +89,7 @@ def job(name: str, image: str, *commands: str, **fields: Any) -> dict[str, Any]:
 
 
 async def happened(client: Client, name: str, what: str) -> None:
-    """Wait until a job's story tells of something."""
+    """Wait until a job has an event of some kind."""
     async with asyncio.timeout(180):
         async for event in client.events("alice", name):
             if event["type"] == what:

@@ -1,4 +1,4 @@
-"""People who mean harm at the doors of tasks in containers, with a colleague who works meanwhile.
+"""People who mean harm at the SSH servers of tasks in containers, with a colleague who works meanwhile.
 
 Bob has a job of his own and may do there what he likes; alice has others. Everything is real.
 """
@@ -74,7 +74,7 @@ async def enter(
     return said
 
 
-# at the gateway's door
+# at the gateway
 
 
 async def test_bob_comes_into_his_own_tasks_and_none_of_alices_by_whatever_name(
@@ -237,7 +237,7 @@ def listening(table: str) -> list[str]:
 
 
 def bridge_of(house: House) -> str:
-    """Return the address of this machine at which containers reach the front door."""
+    """Return the address of this machine at which containers reach the Hub."""
     with house.docker() as docker:
         return str(docker.networks.get("bridge").attrs["IPAM"]["Config"][0].get("Gateway") or "172.17.0.1")
 
@@ -258,7 +258,7 @@ async def test_nobody_jumps_over_their_task_to_anothers(house: House, own_key: P
     assert (ran.code, ran.out) == (255, "")
 
 
-# the service's own doors
+# at the service itself
 
 
 async def test_neither_users_nor_tasks_ask_what_the_gateway_asks(house: House) -> None:
@@ -273,19 +273,25 @@ async def test_neither_users_nor_tasks_ask_what_the_gateway_asks(house: House) -
             for what in ("login", "open", "note"):
                 answer = await http.post(f"{access}/{what}", json=login, headers=headers)
                 assert answer.status_code == 401
-        # as the gateway itself: no passport becomes another
+        # as the gateway itself: no session token becomes another
         http.headers["Authorization"] = f"Bearer {keys.gateway_token()}"
-        passport = (await http.post(f"{access}/login", json=login)).raise_for_status().json()["passport"]
-        opened = await http.post(f"{access}/open", json={"login": "bob+other", "passport": passport})
+        session_token = (
+            (await http.post(f"{access}/login", json=login)).raise_for_status().json()["session_token"]
+        )
+        opened = await http.post(
+            f"{access}/open", json={"login": "bob+other", "session_token": session_token}
+        )
         assert opened.json()["job"] == "other"
         turned = [
-            passport[:place] + ("A" if letter != "A" else "B") + passport[place + 1 :]
-            for place, letter in enumerate(passport[:-1])
+            session_token[:place] + ("A" if letter != "A" else "B") + session_token[place + 1 :]
+            for place, letter in enumerate(session_token[:-1])
         ]
-        for other in (*turned, passport[:-8], passport * 2, "", "."):
-            answer = await http.post(f"{access}/open", json={"login": "bob+other", "passport": other})
+        for other in (*turned, session_token[:-8], session_token * 2, "", "."):
+            answer = await http.post(f"{access}/open", json={"login": "bob+other", "session_token": other})
             assert answer.status_code == 401, other
-        answer = await http.post(f"{access}/open", json={"login": "alice+train", "passport": passport})
+        answer = await http.post(
+            f"{access}/open", json={"login": "alice+train", "session_token": session_token}
+        )
         assert answer.status_code == 401
 
 
@@ -353,7 +359,7 @@ def test_a_task_comes_to_the_gateway_and_through_it_into_no_others_task(house: H
         "ssh -oStrictHostKeyChecking=no -oUserKnownHostsFile=/dev/null -oBatchMode=yes -oLogLevel=ERROR "
         f"-i /run/pai/ssh/ssh_identity -p {house.port} -l {{}} {bridge} hostname"
     )
-    # the door is the right one: into its own job it leads, by its own job's key
+    # the address is right: its own job is entered by its own job's key
     assert house.ssh("bob+other", line.format("bob+other"), key=own_key).out == "worker-0\n"
     for login in ("alice+train+worker-0", "alice+train", "alice"):
         ran = house.ssh("bob+other", line.format(login), key=own_key)

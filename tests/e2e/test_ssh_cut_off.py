@@ -119,7 +119,7 @@ async def test_a_tasks_network_fails_and_the_client_is_told(house: House, gatewa
         client.kill()
     told = "The connection to worker-0 was lost: the task has ended, or its SSH server.\n"
     assert (client.returncode, error.decode()) == (255, told)
-    # and so is whoever comes then, in the scheduler's own time
+    # and so is a client that comes then, in the scheduler's own time
     ran = await asyncio.to_thread(house.ssh, "bob+cut-off", "echo in")
     assert (ran.code, ran.out) == (255, "")
     # (what is said depends on how long ago its server was seen)

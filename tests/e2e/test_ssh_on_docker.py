@@ -332,9 +332,9 @@ def test_sessions_go_on_when_the_scheduler_is_killed_and_others_come_when_it_is_
     # its gateway tells the next scheduler, and again what the one that died may not have written down
 
     def told() -> list[str]:
-        return list(dict.fromkeys(house.story("bob", "lasting")))
+        return list(dict.fromkeys(house.access_events("bob", "lasting")))
 
-    eventually(lambda: len(told()) == 2, "the story tells of begin and end")
+    eventually(lambda: len(told()) == 2, "job events for begin and end")
     opened, left = told()
     assert opened == "bob opened a command in worker-0 from 127.0.0.1 (the job's key)."
     assert left.startswith("bob left worker-0 after ")
@@ -365,5 +365,6 @@ def test_sessions_out_of_containers_as_jupyterlabs_terminals_pass_by_the_schedul
     # by name, who came from where, which is a container
     address = house.address(house.container("alice", "train"))
     eventually(
-        lambda: any(f"worker-1 from {address}" in told for told in house.story("alice", "train")), "told"
+        lambda: any(f"worker-1 from {address}" in told for told in house.access_events("alice", "train")),
+        "told",
     )

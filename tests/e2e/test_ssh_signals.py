@@ -54,7 +54,7 @@ async def test_a_signal_reaches_what_a_session_runs_and_leaves_the_rest(
     job = login.split("+")[1]
     container = house.container("alice", job)
     command = "http.server" if job == "train" else "sleep 100000"
-    began = len(house.story("alice", job))
+    began = len(house.access_events("alice", job))
     async with connect(house, login) as connection:
         process = await connection.create_process(COMMAND, term_type=terminal)
         other = await connection.create_process("echo up; exec sleep 5822", term_type=terminal)
@@ -76,7 +76,7 @@ async def test_a_signal_reaches_what_a_session_runs_and_leaves_the_rest(
         assert killed.exit_status == 128 + 9 or killed.exit_signal is not None
         assert house.running(container, command)
     assert house.state("alice", job) == "RUNNING"
-    eventually(lambda: len(house.story("alice", job)) == began + 2, "the story tells of begin and end")
+    eventually(lambda: len(house.access_events("alice", job)) == began + 2, "job events for begin and end")
 
 
 def test_paramiko_sends_them_too(house: House, login: str) -> None:

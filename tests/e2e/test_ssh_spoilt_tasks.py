@@ -1,4 +1,4 @@
-"""Tasks that spoil their own way in: whoever comes is told in a clean sentence, and others do not notice."""
+"""Tasks that spoil their own way in: clients are told in a clean sentence, and others do not notice."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_a_task_writes_of_its_server_is_a_clean_sentence_however_much_it_is
     rogue.refusal()
 
 
-def test_whoever_poses_as_a_tasks_server_gets_nobody_and_holds_nobody_up(rogue: Rogue) -> None:
+def test_a_false_server_of_a_task_gets_no_login_and_delays_nobody(rogue: Rogue) -> None:
     rogue.do(LISTENER)
     rogue.do(f"cat > /tmp/poser.py <<'END'\n{POSER}\nEND\n/opt/pai/libexec/busybox true")
     for words, how in (

@@ -276,21 +276,21 @@ class Drill:
                     assert log == b"ran\n", (sort.name, role, index, log)
                 if sort.state == "SUCCEEDED" or attempt["trigger"] == {"taskRole": role, "taskIndex": index}:
                     assert (times, code) == (1, sort.exit_code), attempt
-        self._check_story(sort, attempts, await self._ask(Client.story, "alice", sort.name))
+        self._check_events(sort, attempts, await self._ask(Client.list_events, "alice", sort.name))
 
-    def _check_story(self, sort: Sort, attempts: list[AttemptInfo], story: list[JobEvent]) -> None:
-        ids = [event["id"] for event in story]
+    def _check_events(self, sort: Sort, attempts: list[AttemptInfo], events: list[JobEvent]) -> None:
+        ids = [event["id"] for event in events]
         assert ids == sorted(set(ids))
         told = Counter(
             (event["type"], event["attempt"], event["taskRole"], event["taskIndex"])
-            for event in story
+            for event in events
             if event["type"] not in _REPEATED
         )
         assert set(told.values()) == {1}, f"told twice: {told}"
         assert ("submitted", None, None, None) in told
         assert ("ended", None, None, None) in told
-        assert story[-1]["type"] == "ended"
-        times = [event["time"] for event in story]
+        assert events[-1]["type"] == "ended"
+        times = [event["time"] for event in events]
         assert times == sorted(times)
         for attempt in attempts:
             for role, index in sort.tasks:

@@ -167,8 +167,8 @@ async def test_a_time_limit_is_as_long_as_it_says_whatever_the_clock_is_set_to(
 
 async def check_times(service: Service, name: str) -> None:
     """See that what is told of a job is told in the order in which it happened, and when it did."""
-    story = [entry.entry.time for entry in await service.job_events.read(ALICE, "alice", name)]
-    assert story == sorted(story)
+    times = [entry.entry.time for entry in await service.job_events.read(ALICE, "alice", name)]
+    assert times == sorted(times)
     job = await service.jobs.get(ALICE, "alice", name)
     times = [job.created]
     for attempt in await service.jobs.attempts(ALICE, "alice", name):

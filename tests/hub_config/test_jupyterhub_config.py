@@ -90,4 +90,4 @@ def test_the_login_page_says_what_a_shared_password_means(
 ) -> None:
     config = load(monkeypatch, tmp_path).JupyterHub
     assert config.authenticator_class == "shared-password"
-    assert "whoever has the password can be anybody" in config.template_vars["announcement_login"]
+    assert "everybody who has the password can be anybody" in config.template_vars["announcement_login"]

@@ -42,8 +42,8 @@ async def server(make_jupyter: MakeServer, running: RunningScheduler) -> httpx.A
     return client
 
 
-async def submitted(server: httpx.AsyncClient, **errand: Any) -> list[dict[str, Any]]:
-    answer = await server.post("pai/submit-with-code", json={"path": "work/项目/job.pai.json", **errand})
+async def submitted(server: httpx.AsyncClient, **fields: Any) -> list[dict[str, Any]]:
+    answer = await server.post("pai/submit-with-code", json={"path": "work/项目/job.pai.json", **fields})
     assert answer.status_code == 200
     return [json.loads(line) for line in answer.text.splitlines()]
 

@@ -135,7 +135,7 @@ async def test_a_notebook_servers_own_port_is_no_link(browser, begin):
     assert links == {"board", "board.1"}
 
 
-async def test_the_check_logs_in_and_what_was_opened_is_in_the_jobs_story(browser, begin, alice):
+async def test_the_check_logs_in_and_what_was_opened_is_among_the_job_events(browser, begin, alice):
     await begin("tried")
     tried = await asked(browser, "tried", "POST", "/check")
     assert tried["ok"], tried

@@ -164,17 +164,17 @@ async def test_the_servers_authorizer_decides(make_jupyter, scheduler):
     assert len(scheduler.asked) == 1
 
 
-async def test_events_arrive_one_by_one_while_the_story_goes_on(browser, scheduler):
+async def test_events_arrive_one_by_one_while_the_job_goes_on(browser, scheduler):
     more = asyncio.Event()
 
-    async def story(handler):
+    async def events(handler):
         handler.set_header("Content-Type", "text/event-stream")
         handler.write("id: 1\ndata: {}\n\n")
         await handler.flush()
         await more.wait()
         handler.write("id: 2\ndata: {}\n\n")
 
-    scheduler.answers["user/alice/jobs/train/events"] = story
+    scheduler.answers["user/alice/jobs/train/events"] = events
     async with browser.stream("GET", "pai/api/v1/user/alice/jobs/train/events?follow=1") as answer:
         assert answer.headers["Content-Type"] == "text/event-stream"
         pieces = answer.aiter_text()
@@ -326,7 +326,7 @@ async def test_an_answer_that_breaks_off_does_not_look_complete(browser, schedul
         await browser.get(f"pai/api/v1/{LOG}?follow=1")
 
 
-async def test_whoever_is_refused_is_told_that_the_connection_ends(browser):
+async def test_a_refusal_says_that_the_connection_ends(browser):
     refusals = [
         await browser.get("pai/api/v1/secrets"),
         await browser.post("pai/api/v1/nodes", content=b"x" * 100),

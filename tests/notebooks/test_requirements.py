@@ -1,4 +1,4 @@
-"""Whoever follows the README can run the tutorials: what they import is installed by `make run`."""
+"""After the README's steps the tutorials run: what they import is installed by `make run`."""
 
 from __future__ import annotations
 

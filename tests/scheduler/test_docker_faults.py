@@ -43,7 +43,7 @@ class Site:
     async def submit(self, name: str, command: str, tasks: int = 1, **fields: Any) -> None:
         await self.alice.submit(_config(name, command, tasks, **fields))
 
-    async def story_until(self, name: str, *types: str) -> None:
+    async def events_until(self, name: str, *types: str) -> None:
         async with asyncio.timeout(PATIENCE):
             async for event in self.alice.events("alice", name):
                 if event["type"] in types:
@@ -54,7 +54,7 @@ class Site:
 
     async def end(self, name: str) -> tuple[str, int]:
         """Wait for a job's end; return its state and how many attempts it took, none of which ran twice."""
-        await self.story_until(name, "ended")
+        await self.events_until(name, "ended")
         attempts = await self.alice.attempts("alice", name)
         for attempt in attempts:
             for role in attempt["taskRoles"].values():
@@ -115,7 +115,7 @@ async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site) -> None:
     await site.submit("long", "sleep 4", tasks=2)
     await site.submit("short", "sleep 0.2; exit 3")
-    await site.story_until("long", "running")
+    await site.events_until("long", "running")
     restarting = asyncio.create_task(site.restart_daemon(signal.SIGTERM))
     for index in range(3):
         await site.submit(f"meanwhile-{index}", "sleep 0.2")
@@ -136,8 +136,8 @@ async def test_jobs_go_on_after_a_restart_of_the_daemon(site: Site) -> None:
 async def test_a_crash_of_daemon_and_scheduler_at_once_loses_nothing(site: Site) -> None:
     await site.submit("long", "sleep 4")
     await site.submit("held", "exit 7", jobEnvs={"isDebug": True})
-    await site.story_until("long", "running")
-    await site.story_until("held", "running")
+    await site.events_until("long", "running")
+    await site.events_until("held", "running")
     site.scheduler.kill()
     await site.restart_daemon(signal.SIGKILL)
     await asyncio.to_thread(site.scheduler.start)
@@ -152,8 +152,8 @@ async def test_while_the_daemon_hangs_the_scheduler_answers_and_afterwards_all_g
     await site.submit("running", "sleep 2; exit 3")
     await site.submit("stopped", "sleep 1000")
     await site.bob.submit(_config("bobs", "sleep 1000"))
-    await site.story_until("running", "running")
-    await site.story_until("stopped", "running")
+    await site.events_until("running", "running")
+    await site.events_until("stopped", "running")
     async with asyncio.timeout(PATIENCE):
         while await site.bob.log("bob", "bobs", "main", 0) != b"ran\n":  # noqa: ASYNC110
             await asyncio.sleep(0.1)

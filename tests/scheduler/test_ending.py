@@ -44,7 +44,7 @@ async def ready(alice: Client, index: int) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_state_is_final_when_the_last_task_its_log_and_the_story_are(alice: Client) -> None:
+async def test_a_state_is_final_when_the_last_task_its_log_and_the_job_events_are(alice: Client) -> None:
     role = {"name": "main", "taskNumber": 2, "command": _SAVES, "memoryMB": 100}
     await alice.submit({"jobName": "saves", "image": TINY, "taskRoles": [role]})
     for index in (0, 1):
@@ -63,9 +63,9 @@ async def test_a_state_is_final_when_the_last_task_its_log_and_the_story_are(ali
     assert all(task["taskState"] in _FINAL for task in tasks)
     for index in (0, 1):
         assert (await alice.log("alice", "saves", "main", index)).endswith(b"saved\n")
-    story = await alice.story("alice", "saves")
-    assert [event["type"] for event in story].count("ended") == 1
-    assert story[-1]["type"] == "ended"
+    events = await alice.list_events("alice", "saves")
+    assert [event["type"] for event in events].count("ended") == 1
+    assert events[-1]["type"] == "ended"
     (attempt,) = await alice.attempts("alice", "saves")
     assert (attempt["state"], attempt["exitCode"]) == ("STOPPED", -7351)
-    assert status["completedTime"] == attempt["completedTime"] == story[-1]["time"]
+    assert status["completedTime"] == attempt["completedTime"] == events[-1]["time"]

@@ -76,8 +76,8 @@ def job(name: str, image: str, *roles: dict[str, Any], **fields: Any) -> dict[st
     return {"jobName": name, "image": image, "taskRoles": list(roles), **fields}
 
 
-async def story_until(client: Client, name: str, *types: str) -> list[str]:
-    """Follow a job's story until one of these happens; return the sentences."""
+async def events_until(client: Client, name: str, *types: str) -> list[str]:
+    """Follow a job's events until one of these happens; return the sentences."""
     told = []
     async for event in client.events("alice", name):
         told.append(event["message"])
@@ -92,7 +92,7 @@ async def test_two_roles_of_two_tasks_reach_each_other_by_the_documented_variabl
     command = f"python3 - <<'END'\n{MEET}\nEND"
     roles = [{"name": name, "taskNumber": 2, "command": command} for name in ("ps", "worker")]
     await alice.submit(job("meeting", debian_image, *roles))
-    await story_until(alice, "meeting", "ended")
+    await events_until(alice, "meeting", "ended")
     detail = await alice.job("alice", "meeting")
     printed = {
         f"{role}-{index}": (await alice.log("alice", "meeting", role, index)).decode()
@@ -111,7 +111,7 @@ async def test_a_task_knows_its_container_by_the_name_that_the_api_gives(
     alice: Client, debian_image: str
 ) -> None:
     await alice.submit(job("named", debian_image, {"name": "main", "command": "printf $PAI_CONTAINER_ID"}))
-    await story_until(alice, "named", "ended")
+    await events_until(alice, "named", "ended")
     (task,) = (await alice.job("alice", "named"))["taskRoles"]["main"]["taskStatuses"]
     assert task["containerId"] == (await alice.log("alice", "named", "main", 0)).decode()
 
@@ -120,7 +120,7 @@ async def test_the_documents_hello_world_runs_with_a_command_that_needs_no_gpu(a
     config = json.loads((JOBS / "scm-helloworld.json").read_text())
     config["taskRoles"][0]["command"] = "echo hello from $PAI_JOB_NAME; exit 0"
     await alice.submit(config)
-    await story_until(alice, config["jobName"], "ended")
+    await events_until(alice, config["jobName"], "ended")
     detail = await alice.job("alice", config["jobName"])
     assert (detail["jobStatus"]["state"], detail["jobStatus"]["appExitCode"]) == ("SUCCEEDED", 0)
     log = await alice.log("alice", config["jobName"], "task_1", 0)
@@ -132,7 +132,7 @@ async def test_an_image_that_does_not_exist_fails_the_job_in_one_sentence(
 ) -> None:
     image = f"{docker_registry}/no/such:image"
     await alice.submit(job("typo", image, {"name": "main", "command": "true"}))
-    await story_until(alice, "typo", "ended")
+    await events_until(alice, "typo", "ended")
     status = (await alice.job("alice", "typo"))["jobStatus"]
     assert (status["state"], status["retries"]) == ("FAILED", 0)
     assert f"The image {image} does not exist" in status["appExitDiagnostics"]
@@ -144,12 +144,12 @@ async def test_a_registry_that_cannot_be_reached_is_tried_again_and_the_job_says
     # nothing listens on this port of the loopback interface
     image = "127.0.0.1:9/some/image:1"
     await alice.submit(job("away", image, {"name": "main", "command": "true"}))
-    await story_until(alice, "away", "retry")
+    await events_until(alice, "away", "retry")
     status = (await alice.job("alice", "away"))["jobStatus"]
     assert status["state"] == "WAITING"
     assert f"The image {image} could not be pulled" in status["waitingReason"]
     await alice.stop("alice", "away")
-    await story_until(alice, "away", "ended")
+    await events_until(alice, "away", "ended")
     assert (await alice.job("alice", "away"))["jobStatus"]["state"] == "STOPPED"
 
 
@@ -157,7 +157,7 @@ async def test_a_command_that_is_not_found_is_said_with_its_exit_code_and_the_sh
     alice: Client, debian_image: str
 ) -> None:
     await alice.submit(job("missing", debian_image, {"name": "main", "command": "no-such-command"}))
-    await story_until(alice, "missing", "ended")
+    await events_until(alice, "missing", "ended")
     status = (await alice.job("alice", "missing"))["jobStatus"]
     assert (status["state"], status["appExitCode"]) == ("FAILED", 127)
     assert b"no-such-command" in await alice.log("alice", "missing", "main", 0)
@@ -168,10 +168,10 @@ async def test_containers_outlive_a_kill_of_the_scheduler_and_end_with_their_rea
 ) -> None:
     role = {"name": "main", "command": "echo before; sleep 3; echo after; exit 7"}
     await alice.submit(job("long", debian_image, role))
-    await story_until(alice, "long", "running")
+    await events_until(alice, "long", "running")
     scheduler.kill()
     scheduler.start()
-    await story_until(alice, "long", "ended")
+    await events_until(alice, "long", "ended")
     detail = await alice.job("alice", "long")
     assert (detail["jobStatus"]["state"], detail["jobStatus"]["appExitCode"]) == ("FAILED", 7)
     assert len(await alice.attempts("alice", "long")) == 1
@@ -183,7 +183,7 @@ async def test_a_debugged_job_that_fails_can_be_looked_into_until_it_is_stopped(
 ) -> None:
     role = {"name": "main", "command": "echo what it did > file; exit 9"}
     await alice.submit(job("puzzle", debian_image, role, jobEnvs={"isDebug": True}))
-    await story_until(alice, "puzzle", "held")
+    await events_until(alice, "puzzle", "held")
     scheduler.kill()
     scheduler.start()
     status = (await alice.job("alice", "puzzle"))["jobStatus"]
@@ -191,7 +191,7 @@ async def test_a_debugged_job_that_fails_can_be_looked_into_until_it_is_stopped(
     (container,) = await docker.containers.list(filters={"label": ["pai.job-name=puzzle"]})
     assert (await container.show())["State"]["Running"]
     await alice.stop("alice", "puzzle")
-    await story_until(alice, "puzzle", "ended")
+    await events_until(alice, "puzzle", "ended")
     assert (await alice.job("alice", "puzzle"))["jobStatus"]["state"] == "STOPPED"
     assert len(await alice.attempts("alice", "puzzle")) == 1
 
@@ -216,7 +216,7 @@ async def test_a_private_image_is_pulled_with_the_login_of_the_users_authfile(
     for name, auth_file in (("right", "login"), ("wrong", "wrong"), ("missing", "none")):
         uri = f"$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/{auth_file}"
         await alice.submit(job(name, f"{repository}:1", role, authFile=uri, retryCount=3))
-        await story_until(alice, name, "ended")
+        await events_until(alice, name, "ended")
     await docker.images.delete(f"{repository}:1", force=True)
     said = {
         name: (await alice.job("alice", name))["jobStatus"]["appExitDiagnostics"]
@@ -238,7 +238,7 @@ async def test_a_job_that_writes_more_than_it_asked_for_fails_for_good_with_that
 ) -> None:
     role = {"name": "main", "command": "head -c 5000000 /dev/zero > file; sleep 1000", "storageGB": 0}
     await alice.submit(job("glutton", debian_image, role, retryCount=3))
-    await story_until(alice, "glutton", "ended")
+    await events_until(alice, "glutton", "ended")
     status = (await alice.job("alice", "glutton"))["jobStatus"]
     assert (status["state"], status["retries"]) == ("FAILED", 0)
     assert status["appExitSpec"]["code"] == 198
@@ -290,7 +290,7 @@ async def test_code_goes_into_containers_and_results_come_out_through_our_own_po
     await alice.submit(
         job("with-code", "local/debian:bookworm", role, codeDir="$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/train")
     )
-    sentences = await story_until(alice, "with-code", "ended")
+    sentences = await events_until(alice, "with-code", "ended")
     log = (await alice.log("alice", "with-code", "main", 0)).decode()
     assert log.split() == ["train.sh", "upload.py", "201"], (sentences, log)
     assert (scheduler.data_dir / "storage/Output/alice/with-code/result.txt").read_text() == "trained on 0\n"
@@ -315,6 +315,6 @@ async def test_the_documents_couplet_job_finds_its_code_where_its_command_goes(
         b"import subprocess\nsubprocess.run(['./train.sh'], check=True)\n",
     )
     await alice.submit(config)
-    sentences = await story_until(alice, config["jobName"], "ended")
+    sentences = await events_until(alice, config["jobName"], "ended")
     log = (await alice.log("alice", config["jobName"], "demo_001", 0)).decode()
     assert log.endswith("trained\n"), (sentences, log)

@@ -51,11 +51,11 @@ async def put(files: httpx.AsyncClient, path: str, contents: bytes) -> None:
 
 
 async def ended(client: Client, name: str) -> str:
-    """Wait for a job's end; return its state and its story."""
+    """Wait for a job's end; return its state and its events."""
     async for _ in client.events("alice", name):
         pass
-    story = [event["message"] for event in await client.story("alice", name)]
-    return f"{(await client.job('alice', name))['jobStatus']['state']} {story}"
+    events = [event["message"] for event in await client.list_events("alice", name)]
+    return f"{(await client.job('alice', name))['jobStatus']['state']} {events}"
 
 
 def kept(scheduler: RunningScheduler) -> list[Path]:

@@ -115,7 +115,7 @@ async def test_a_jobs_token_is_worth_nothing_after_its_end_and_nowhere_else(
         await ended(alice, "tokened")
         assert (await task.get(listing)).status_code == 401
     # and nobody is shown it
-    for told in (await alice.job("alice", "tokened"), await alice.story("alice", "tokened")):
+    for told in (await alice.job("alice", "tokened"), await alice.list_events("alice", "tokened")):
         assert file.read_text() not in str(told)
     assert file.read_text() not in scheduler.log.read_text()
 

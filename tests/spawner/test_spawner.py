@@ -196,9 +196,9 @@ async def test_a_start_goes_on_when_the_scheduler_was_away_meanwhile(
     waiting = make()
     waiting.user_options = {"gpus": 2, "gpu_type": "P100"}
     start = asyncio.ensure_future(waiting.start())
-    await eventually(lambda: any("P100" in event["message"] for event in waiting._story[1:]))
+    await eventually(lambda: any("P100" in event["message"] for event in waiting._progress[1:]))
     scheduler.kill()
-    await eventually(lambda: any("does not answer" in event["message"] for event in waiting._story))
+    await eventually(lambda: any("does not answer" in event["message"] for event in waiting._progress))
     scheduler.start()
     await holder.stop()
     ip, port = await start
@@ -216,7 +216,7 @@ async def test_time_in_the_queue_is_free(make: Make) -> None:
     assert not done
     await holder.stop()
     await start
-    told = [event["message"] for event in waiting._story]
+    told = [event["message"] for event in waiting._progress]
     assert any("TITANX" in message for message in told[1:])
     # it would stand in the place of the reason, as the latest news
     assert "Submitted by alice." not in told

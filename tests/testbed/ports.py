@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-#: Above the ports that Linux gives to whoever asks for any, and above those that the scheduler chooses.
+#: Above the ports that Linux gives to programs that ask for any, and above those that the scheduler chooses.
 _FIRST, _END = 61000, 65500
 #: A process has a block of its own; what it gave long ago comes round again.
 _BLOCK = 250

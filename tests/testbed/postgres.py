@@ -101,7 +101,7 @@ class Postgres:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        """Remove a database, whoever uses it."""
+        """Remove a database, even one in use."""
         name = url.rpartition("/")[2]
         with self.connect() as connection:
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

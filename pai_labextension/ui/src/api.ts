@@ -40,7 +40,7 @@ export class Api {
     private readonly trans: TranslationBundle
   ) {}
 
-  /** Tell who the person is to the scheduler. */
+  /** Return who the person is to the scheduler. */
   async whoami(): Promise<IUser> {
     return this.read(vUser, ['user']);
   }
@@ -50,7 +50,7 @@ export class Api {
     return this.read(vJobs, ['jobs'], { username: user });
   }
 
-  /** Say why a job waits; empty when it does not. */
+  /** Return why a job waits; empty when it does not. */
   async waitingReason(job: IJob): Promise<string> {
     return (await this.read(vJobDetail, jobPath(job))).jobStatus.waitingReason;
   }
@@ -65,7 +65,7 @@ export class Api {
     return this.read(vQueues, ['queue'], { limit: String(PLACES), own: '1' });
   }
 
-  /** Give a job another priority, or another place (from 1) among those of its priority that one may move. */
+  /** Change a job's priority, or its place (from 1) among those of its priority that one may move. */
   async reorder(user: string, name: string, to: { place: number } | { priority: number }): Promise<void> {
     await this.send('PUT', ['user', user, 'jobs', name, 'queue'], {}, to);
   }

@@ -2,12 +2,12 @@
 
 import { IJob, JobState } from './api';
 
-/** Tell whether a job is not over yet. */
+/** Return whether a job is not over yet. */
 export function isActive(job: IJob): boolean {
   return job.state === 'WAITING' || job.state === 'RUNNING';
 }
 
-/** Tell whether one can go into a job: its tasks run, and are not being stopped. */
+/** Return whether one can go into a job: its tasks run, and are not being stopped. */
 export function isOpen(job: IJob): boolean {
   return job.state === 'RUNNING' && job.subState !== 'ENDING';
 }
@@ -17,7 +17,7 @@ export function count(jobs: readonly IJob[], state: JobState): number {
   return jobs.filter(job => job.state === state).length;
 }
 
-/** Give the waiting jobs, the one that has waited longest first. */
+/** Return the waiting jobs, the one that has waited longest first. */
 export function waiting(jobs: readonly IJob[]): IJob[] {
   return jobs.filter(job => job.state === 'WAITING').sort((a, b) => a.createdTime - b.createdTime);
 }

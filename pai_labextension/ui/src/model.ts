@@ -22,7 +22,7 @@ export interface IJobsModel extends IDisposable {
   /** Why the last question had no answer; empty when it had one. */
   readonly error: string;
   readonly changed: ISignal<IJobsModel, void>;
-  /** Tell whether a job is the notebook server in front of which the person sits. */
+  /** Return whether a job is the notebook server in front of which the person sits. */
   isOwnServer(job: IJob): boolean;
   /** Why a waiting job waits; `undefined` where that is not known (yet). */
   reason(job: IJob): string | undefined;
@@ -30,7 +30,7 @@ export interface IJobsModel extends IDisposable {
   refresh(): Promise<void>;
   /** Stop a job and ask again. */
   stop(job: IJob): Promise<void>;
-  /** Say that a list of jobs came into view, or went. */
+  /** Note that a list of jobs came into view, or went. */
   setListed(listed: boolean): void;
 }
 

@@ -23,15 +23,15 @@ export interface IQueueModel extends IDisposable {
   /** Why the last question had no answer, or what was asked for was refused; empty otherwise. */
   readonly error: string;
   readonly changed: ISignal<IQueueModel, void>;
-  /** Tell whether the person may move a job, and give it another priority. */
+  /** Return whether the person may move a job and change its priority. */
   mayChange(entry: IQueueEntry): boolean;
   /** Find where a job can be moved by one. */
   moves(virtualCluster: string, entry: IQueueEntry): IMoves;
   /** Ask now; resolves when answered. */
   refresh(): Promise<void>;
-  /** Give a job another place or priority and ask again; tell whether that was done. */
+  /** Change a job's place or priority and ask again; return whether that was done. */
   change(entry: IQueueEntry, to: { place: number } | { priority: number }): Promise<boolean>;
-  /** Say that the queues came into view, or went: nobody is asked while nobody looks. */
+  /** Note that the queues came into view, or went: nobody is asked while nobody looks. */
   setShown(shown: boolean): void;
 }
 

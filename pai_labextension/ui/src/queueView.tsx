@@ -148,7 +148,7 @@ function MoveButtons({
   const [moved, setMoved] = React.useState<{ direction: Direction } | null>(null);
   React.useEffect(() => {
     if (moved) {
-      // the row has gone elsewhere, or can go no further: whoever uses the keyboard goes with it
+      // the row has gone elsewhere, or can go no further: the keyboard's focus goes with it
       const [up, down] = buttons.current?.querySelectorAll('button') ?? [];
       const [pressed, other] = moved.direction === 'up' ? [up, down] : [down, up];
       (pressed?.disabled ? other : pressed)?.focus();

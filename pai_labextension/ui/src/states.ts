@@ -4,7 +4,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IJob, JobState } from './api';
 
-/** Say how a job is: its state, and what it is doing exactly where the state does not say that. */
+/** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: TranslationBundle): string {
   const doing = subStateLabel(job.subState, trans);
   const state = word(job.state, trans);

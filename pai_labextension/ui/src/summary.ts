@@ -5,7 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { count, waiting } from './jobs';
 import { IJobsModel } from './model';
 
-/** Say in a few words how the person's jobs are; the notebook server they sit at is none of them. */
+/** Return in a few words how the person's jobs are; the notebook server they sit at is none of them. */
 export function summary(model: IJobsModel, trans: TranslationBundle): string {
   if (model.error) {
     return trans.__('PAI: not available');
@@ -26,7 +26,7 @@ export function summary(model: IJobsModel, trans: TranslationBundle): string {
   return parts.length ? trans.__('PAI: %1', parts.join(' · ')) : trans.__('PAI: no active jobs');
 }
 
-/** Say more, for who points at it: why nothing is known, or why the first job waits. */
+/** Return the tooltip of that: why nothing is known, or why the first job waits. */
 export function explanation(model: IJobsModel, trans: TranslationBundle): string {
   if (model.error) {
     return model.error;

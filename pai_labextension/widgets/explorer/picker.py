@@ -34,7 +34,7 @@ class Picker(widgets.VBox):
         self.hide()
 
     def ask(self, kind: Kind, label: str, uri: str, on_pick: Callable[[str], None]) -> None:
-        """Let a person choose; `on_pick` gets the URI. `uri`: what the field has now, where to begin."""
+        """Show what to choose from; `on_pick` gets the URI. `uri`: what the field has now, where to begin."""
         self._kind, self._on_pick = kind, on_pick
         self.title.value = label
         begin = path_of(uri)
@@ -47,7 +47,7 @@ class Picker(widgets.VBox):
         self._looked()
 
     def hide(self) -> None:
-        """Ask no more."""
+        """Close the list without a choice."""
         self._on_pick = None
         show(self, False)
 

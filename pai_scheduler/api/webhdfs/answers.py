@@ -77,7 +77,7 @@ def acl_answer(status: FileStatus) -> dict[str, Any]:
 
 
 def path_answer(path: StoragePath) -> dict[str, Any]:
-    """Return a path."""
+    """Return the JSON that has a path in it."""
     return {"Path": str(path)}
 
 

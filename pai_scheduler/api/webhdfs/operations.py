@@ -23,7 +23,7 @@ from .parameters import Parameters, wrong_parameter
 
 #: Entries in a part of a listing where nobody says how many; HDFS has as many (dfs.ls.limit).
 _BATCH = 1000
-#: Entries in a part at most, whoever asks for more: while it is put into JSON everybody else waits.
+#: Entries in a part at most, however many are asked for: while it is put into JSON everybody else waits.
 _LARGEST_BATCH = 5000
 _TRASH = ".Trash"
 #: Files that are put at the end of another at once.

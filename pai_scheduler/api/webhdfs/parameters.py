@@ -10,9 +10,10 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.storage.path import StoragePath
 
-#: What says who asks and how the answer is wanted, not what is to be done. `user.name` and `doas` count for
-#: nothing here: clients send them always, and who asks is known otherwise.
-_NOT_OF_THE_ERRAND = frozenset({"data", "ticket", "noredirect", "user.name", "doas", "delegation"})
+#: Parameters outside the scope of a ticket: they say who asks and how the answer is wanted, not what is to be
+#: done. `user.name` and `doas` count for nothing here: clients send them always, and who asks is known
+#: otherwise.
+_OUTSIDE_THE_SCOPE = frozenset({"data", "ticket", "noredirect", "user.name", "doas", "delegation"})
 _LARGEST = 2**63 - 1
 
 
@@ -34,7 +35,7 @@ class Parameters:
     @property
     def of_the_request(self) -> frozenset[tuple[str, str]]:
         """Return those that say what is to be done, whether known or not."""
-        return frozenset(item for item in self.values.items() if item[0] not in _NOT_OF_THE_ERRAND)
+        return frozenset(item for item in self.values.items() if item[0] not in _OUTSIDE_THE_SCOPE)
 
     @property
     def operation(self) -> str:

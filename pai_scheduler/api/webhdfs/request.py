@@ -75,7 +75,7 @@ class WebHdfsRequest(AnsweringHandler):
         self._has_body = headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in headers
         #: where a body is still to come, an answer waits for its end
         self.goes_on = True
-        #: whoever asks first has nothing on its way
+        #: a client that asks first has no body on its way
         self._asks = headers.get("Expect", "").lower() == "100-continue"
         self.answered = False
         self._thrown_away = 0

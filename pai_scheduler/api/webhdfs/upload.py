@@ -1,4 +1,4 @@
-"""A file on its way from a request's body into the storage: bounded, whoever sends faster waits."""
+"""A file on its way from a request's body into the storage: bounded: a faster sender waits."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 #: Bytes that are handed to the storage at once: each handing over is a thread's turn.
 PIECE = 1024 * 1024
-#: Seconds without a byte after which whoever sends counts as gone.
+#: Seconds without a byte after which the sender counts as gone.
 SILENCE = 180.0
 
 
 class BrokenOffError(Exception):
-    """Whoever sent the file left in the middle, or said nothing for too long."""
+    """The sender of the file left in the middle, or said nothing for too long."""
 
 
 class BodyUpload:

@@ -40,7 +40,7 @@ async def _held(client: Client, detail: JobDetail, locale: str) -> str:
     attempt = detail["jobStatus"]["retries"]
     held = [
         event
-        for event in await client.story(user, name)
+        for event in await client.list_events(user, name)
         if event["type"] == "held" and event["attempt"] == attempt
     ]
     if not held or held[0]["taskRole"] is None or held[0]["taskIndex"] is None:

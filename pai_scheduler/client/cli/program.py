@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except asyncio.CancelledError:
         return TERMINATED
     except BrokenPipeError:
-        # whoever read us has had enough; Python must not complain when it flushes at its end
+        # the reader of our output has had enough; Python must not complain when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 

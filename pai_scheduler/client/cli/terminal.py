@@ -49,7 +49,7 @@ async def read_pieces(descriptor: int) -> AsyncGenerator[bytes, None]:
 
 
 async def write_piece(descriptor: int, data: bytes) -> None:
-    """Write everything; others run on while whoever reads it is slow. OSError where nobody does."""
+    """Write everything; others run on while its reader is slow. OSError where nobody does."""
     await asyncio.to_thread(_write, descriptor, data)
 
 

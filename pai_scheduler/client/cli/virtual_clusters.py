@@ -33,13 +33,13 @@ async def vc_delete(session: CliSession, *, name: str) -> int:
 
 
 async def vc_stop(session: CliSession, *, name: str) -> int:
-    """Let nothing more of a virtual cluster start."""
+    """Stop a virtual cluster: what runs goes on, nothing else starts."""
     await session.client.stop_virtual_cluster(name)
     return _done(session, "Virtual cluster {name} is stopped: what runs goes on, nothing else starts.", name)
 
 
 async def vc_start(session: CliSession, *, name: str) -> int:
-    """Let a stopped virtual cluster go on."""
+    """Start a stopped virtual cluster again."""
     await session.client.start_virtual_cluster(name)
     return _done(session, "Virtual cluster {name} runs.", name)
 

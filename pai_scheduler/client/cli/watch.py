@@ -1,4 +1,4 @@
-"""Sees a job through: tells its story as it happens, then how it came out and what it wrote."""
+"""Follows a job to its end: prints its events as they happen, then how it came out and what it wrote."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAST_BYTES = 4000
 
 async def watch(client: Client, user: str, name: str, locale: str, *, as_json: bool) -> int:
     """Return what happens until the job has ended; return the exit code for its outcome."""
-    await _tell_story(client, user, name, locale, quiet=as_json)
+    await _report_events(client, user, name, locale, quiet=as_json)
     detail = await client.job(user, name)
     status = detail["jobStatus"]
     if as_json:
@@ -35,7 +35,7 @@ async def watch(client: Client, user: str, name: str, locale: str, *, as_json: b
     return OK if status["state"] == "SUCCEEDED" else JOB_FAILED
 
 
-async def _tell_story(client: Client, user: str, name: str, locale: str, *, quiet: bool) -> None:
+async def _report_events(client: Client, user: str, name: str, locale: str, *, quiet: bool) -> None:
     seen = 0
     patience = Patience(locale)
     while True:

@@ -53,7 +53,7 @@ async def keep_open(shared: SharedConnection, complain: Complain) -> None:
 async def listening(
     shared: SharedConnection, local: int | None, remote: int, complain: Complain
 ) -> AsyncIterator[int]:
-    """Let a port of this machine's loopback address lead to a task's port; gives its number.
+    """Forward a port of this machine's loopback address to a task's port; return its number.
 
     `local` None: the same number as there, or a free one where that is taken. RemoteError where a port that
     was asked for cannot be had.

@@ -86,7 +86,7 @@ async def make_folder(files: SFTPClient, path: str, mode: int = 0o777) -> None:
     if above:
         await make_folder(files, above)
     with about(path):
-        # whoever copies into it must be able to
+        # the copy must be able to write into it
         await files.mkdir(path, asyncssh.SFTPAttrs(permissions=mode & 0o777 | 0o700))
 
 

@@ -55,7 +55,7 @@ class SharedConnection:
             self._closing = asyncio.get_running_loop().call_later(self._idle, self._close_now)
 
     async def close(self) -> None:
-        """Close the connection, whoever uses it."""
+        """Close the connection, also where it is in use."""
         if self._closing is not None:
             self._closing.cancel()
             self._closing = None

@@ -1,4 +1,4 @@
-"""Shells in a task that outlive their viewers: what they said last is kept, for whoever looks (again)."""
+"""Shells in a task that outlive their viewers: their last output is kept for the next viewer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Terminal:
     async def view(self) -> AsyncGenerator[str, None]:
         """Return what is kept of the output, then what comes, until the end of the shell.
 
-        Whoever is too slow misses what is no longer kept.
+        A slow viewer misses what is no longer kept.
         """
         position = self._end - len(self._kept)
         self.viewers += 1

@@ -193,5 +193,5 @@ async def side_by_side(
             for _ in range(parallel):
                 group.create_task(worker())
     except ExceptionGroup as errors:
-        # they are of the same kind: whoever called handles one
+        # they are of the same kind: the caller handles one
         raise errors.exceptions[0] from None

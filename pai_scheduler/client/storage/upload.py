@@ -269,7 +269,7 @@ class _Upload:
 
 
 def _permission(file: LocalFile) -> int | None:
-    """Let a program stay one; otherwise it is for the storage to say."""
+    """Return the mode that keeps a program executable; None leaves it to the storage."""
     return 0o755 if file.mode & stat.S_IXUSR else None
 
 

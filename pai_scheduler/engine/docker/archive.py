@@ -1,6 +1,7 @@
 """Tar archives for Docker (`PUT /containers/…/archive`), made piece by piece: code may be large.
 
-Whoever an image runs as may change what is put into a working folder, so it is open to all in the container.
+An image may run as any user, and that user may change what is put into a working folder, so it is open
+to all in the container.
 """
 
 from __future__ import annotations

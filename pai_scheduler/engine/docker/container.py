@@ -22,7 +22,7 @@ from .runtime import TMPFS, runtime_mount
 
 #: By which name containers reach the storage. No task has it: theirs end in a number.
 STORAGE_HOST = "pai-storage"
-#: Where a task's command starts: made by the engine, writable by whoever the image runs as.
+#: Where a task's command starts: made by the engine, writable by the image's user.
 WORK_DIR = "/pai"
 PIDS_LIMIT = 4096
 #: Where a task finds the folder of its code as it was fetched, and its own small files.
@@ -132,7 +132,7 @@ def container_config(
             **labels(task, instance),
             LABEL_USER: launch.user,
             "pai.job-name": launch.job_name,
-            # for whoever watches over it after a restart of the service
+            # for the service that watches over it after a restart of the service
             **({LABEL_STORAGE: str(launch.storage_gb)} if launch.storage_gb is not None else {}),
             **({LABEL_SSH_PORT: str(ssh_port)} if ssh_port is not None else {}),
         },

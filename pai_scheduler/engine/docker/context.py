@@ -74,7 +74,7 @@ class EngineContext:
         if not self.is_local:
             return None
         folder = self._private(launch.task)
-        # (nobody else on this machine comes in; in the container whoever the image runs as must)
+        # (nobody else on this machine comes in; in the container the image's user must)
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.mkdir(exist_ok=True, mode=0o755)
         for name, content in launch.files.items():

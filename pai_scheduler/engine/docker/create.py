@@ -95,7 +95,7 @@ class ContainerCreator:
 
     async def fill(self, launch: Launch, image: dict[str, Any], private: Path | None = None) -> None:
         """Put what a task needs into its container, which has not run: its code, in a working folder that
-        whoever the image runs as may write to; without `private` also what could not be mounted."""
+        the image's user may write to; without `private` also what could not be mounted."""
         is_root = _is_root(image["Config"].get("User") or "")
 
         def entries(opens_home: bool) -> Iterator[bytes]:

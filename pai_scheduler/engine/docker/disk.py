@@ -42,7 +42,7 @@ class ContainerDisks:
             yield size
 
     def close(self) -> None:
-        """Measure no more."""
+        """End the thread that measures."""
         self._meter.close()
 
     async def _ask(self, container: str) -> AsyncIterator[int]:

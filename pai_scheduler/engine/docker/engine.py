@@ -35,7 +35,7 @@ from .create import ContainerCreator
 from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
-from .loopback_proxy import LoopbackProxy, open_door
+from .loopback_proxy import LoopbackProxy, open_proxy
 from .network import DEFAULT_POOL, GangNetworks
 from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
@@ -60,7 +60,7 @@ class DockerEngine:
 
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
-    `front_door_url`; with `needs_door` it is an error where they cannot.
+    `front_door_url`; with `proxy_needed` it is an error where they cannot.
     `reached_at`: without a proxy, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
@@ -78,7 +78,7 @@ class DockerEngine:
         node_name: str | None = None,
         subnet_pool: str = DEFAULT_POOL,
         front_door: int | None = None,
-        needs_door: bool = True,
+        proxy_needed: bool = True,
         reached_at: str | None = None,
         logs: LogKeeping | None = None,
         publish_ssh: str | None = None,
@@ -88,9 +88,9 @@ class DockerEngine:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
         self._publish_ssh = publish_ssh
-        self._front_door, self._needs_door, self._reached_at = front_door, needs_door, reached_at
+        self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
         self._storage_address: str | None = None
-        self._door: LoopbackProxy | None = None
+        self._proxy: LoopbackProxy | None = None
         self._bridge_address: str | None = None
         self._api = DockerApi(host)
         self._runtime = Runtime(self._api, runtime_image or image_of_this_version())
@@ -116,7 +116,7 @@ class DockerEngine:
     @property
     def front_door_url(self) -> str | None:
         """Return the address at which containers reach the loopback proxy; None where there is none."""
-        return self._door.url if self._door is not None else None
+        return self._proxy.url if self._proxy is not None else None
 
     @property
     def storage_host(self) -> str | None:
@@ -149,7 +149,7 @@ class DockerEngine:
             _log.info("the daemon maps users: root in containers is user %d on its machine", root)
         self._bridge_address = await self._networks.gateway()
         if self._front_door is not None:
-            self._door = await open_door(self._bridge_address, self._front_door, needed=self._needs_door)
+            self._proxy = await open_proxy(self._bridge_address, self._front_door, needed=self._proxy_needed)
         self._storage_address = await self._find_storage()
         self._around = EngineContext(
             api=self._api,
@@ -180,8 +180,8 @@ class DockerEngine:
 
     async def _find_storage(self) -> str | None:
         """Find the address that the storage's own name has in containers."""
-        if self._door is not None:
-            return self._door.address
+        if self._proxy is not None:
+            return self._proxy.address
         if self._reached_at is None:
             return None
         try:
@@ -192,9 +192,9 @@ class DockerEngine:
         return str(found[0][4][0])
 
     async def close(self) -> None:
-        """Let go of Docker; containers run on."""
-        if self._door is not None:
-            await self._door.close()
+        """Close the connections to Docker; containers run on."""
+        if self._proxy is not None:
+            await self._proxy.close()
         own = [
             task
             for task in (
@@ -261,8 +261,8 @@ class DockerEngine:
 
     async def end_for_room(self, task: TaskRef) -> None:
         """End a running task because the disk of the data folder is full."""
-        if (story := self._tasks.get(task)) is not None:
-            story.end_for_room()
+        if (found := self._tasks.get(task)) is not None:
+            found.end_for_room()
 
     async def release(self, gang: Gang) -> None:
         """Remove an ended gang's containers and network; logs stay."""
@@ -303,8 +303,8 @@ class DockerEngine:
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""
-        story = self._tasks.get(task)
-        disk_bytes, gpu_uuids = (story.disk_bytes, story.gpu_uuids) if story is not None else (None, ())
+        found = self._tasks.get(task)
+        disk_bytes, gpu_uuids = (found.disk_bytes, found.gpu_uuids) if found is not None else (None, ())
         return await self._meter.measure(task.name, disk_bytes, gpu_uuids)
 
     def _node(self) -> Node:

@@ -84,7 +84,7 @@ class Holds:
         self.folder = folder
 
     def make(self, task: TaskRef) -> Path:
-        """Make a task's pipe, unless it is there; anybody may write to it, whoever the image runs as."""
+        """Make a task's pipe, unless it is there; anybody may write to it, as any user can be the image's."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         pipe = self.pipe(task)
         with contextlib.suppress(FileExistsError):

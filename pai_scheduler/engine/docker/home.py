@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Characters of a user's name that a volume's name shows, for whoever looks at a list of them.
+#: Characters of a user's name that a volume's name shows, for people who look at a list of them.
 _SHOWN = 40
 #: Hexadecimal digits that tell users apart: too many for somebody to choose a name that has another's.
 _DIGITS = 20

@@ -104,7 +104,7 @@ class Images:
         return await self._guard.refusal(image, seconds)
 
     async def close(self) -> None:
-        """Give up the pulls that are under way."""
+        """Cancel the pulls that are under way."""
         for pull in list(self._pulls.values()):
             pull.task.cancel()
             with contextlib.suppress(asyncio.CancelledError, ImageError):

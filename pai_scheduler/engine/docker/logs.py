@@ -350,7 +350,7 @@ async def _batches(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 async def _in_thread(function: Callable[..., T], *args: Any) -> T:
-    """Call a function beside the loop; one that was begun is waited for, also by whoever is cancelled."""
+    """Call a function beside the loop; one that was begun is waited for, also when cancelled."""
     work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
     try:
         return await asyncio.shield(work)

@@ -78,7 +78,7 @@ class LoopbackProxy:
             self._guests.discard(guest)
 
 
-async def open_door(address: str | None, port: int, *, needed: bool) -> LoopbackProxy | None:
+async def open_proxy(address: str | None, port: int, *, needed: bool) -> LoopbackProxy | None:
     """Open the proxy at this host's address for containers; EngineError if `needed` and it cannot be."""
     try:
         if address is None:

@@ -1,7 +1,7 @@
 """The runtime with which containers are logged into: a volume of this daemon, filled once from an image.
 
 The volume is named after what is in it, so tasks that run keep theirs when a newer one comes. It is filled by
-a container of the same name, which Docker runs once at a time whoever asks for it, and which stays: its
+a container of the same name, which Docker runs once at a time, and which stays: its
 exit code 0 says that all of it is there, and a volume that a container has is not tidied up.
 """
 

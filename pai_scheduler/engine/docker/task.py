@@ -1,4 +1,4 @@
-"""The story of one task's container, from the pull of its image to its end."""
+"""The life of one task's container, from the pull of its image to its end."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DockerTask:
     def __init__(self, ref: TaskRef, around: EngineContext) -> None:
         self.ref, self._around, self._api = ref, around, around.api
         self._launch: Launch | None = None
-        self._story: asyncio.Task[None] | None = None
+        self._lifecycle: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
         self._log_folder = around.data_dir / "logs" / ref.name
         self._container = ""
@@ -130,9 +130,9 @@ class DockerTask:
 
     async def let_go(self) -> None:
         """Stop following it; the container is left as it is."""
-        if self._story is not None:
-            self._story.cancel()
-            await asyncio.gather(self._story, return_exceptions=True)
+        if self._lifecycle is not None:
+            self._lifecycle.cancel()
+            await asyncio.gather(self._lifecycle, return_exceptions=True)
 
     def _hear(self, container: str, note: Callable[[], None]) -> None:
         """Note what happened to our container; where we only ask for it yet, once we know it.
@@ -161,14 +161,14 @@ class DockerTask:
         self._oom_heard.set()
 
     def _begin(self) -> None:
-        if self._story is None:
-            self._story = asyncio.create_task(self._tell(), name=self.ref.name)
+        if self._lifecycle is None:
+            self._lifecycle = asyncio.create_task(self._tell(), name=self.ref.name)
 
     async def _tell(self) -> None:
         try:
             state = await self._find() if self._launch is None else None
             if state is None and self._launch is None and self._killed_at is None:
-                self._story = None  # nothing is there: it may be launched yet
+                self._lifecycle = None  # nothing is there: it may be launched yet
                 return
             await self._attend(state or await self._make())
         except ContainerNotCreatedError as over:

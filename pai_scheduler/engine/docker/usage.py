@@ -58,7 +58,7 @@ class UsageMeter:
         )
 
     def close(self) -> None:
-        """Let go of the GPUs' driver."""
+        """Close the GPUs' driver."""
         self._gpus.close()
 
     def forget(self, name: str) -> None:

@@ -105,7 +105,7 @@ class Segment:
     def __init__(self, log: Path, place: SegmentStart) -> None:
         self.place = place
         folder = place.folder(log)
-        # all at once: what is open can be read to its end, whoever removes it meanwhile
+        # all at once: an open file can be read to its end, even when it is removed meanwhile
         self._files = [_open(folder / name) for name in (*STREAMS, "index")]
         self._index = self._files[-1]
         whole = min(self._files) >= 0

@@ -73,7 +73,7 @@ class _Task:
     ref: TaskRef
     folder: TaskFolder
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    #: held by whoever asks for its SSH server
+    #: held while its SSH server is asked for
     ssh_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     launch: Launch | None = None
     #: the fork server that was asked to supervise it
@@ -167,7 +167,7 @@ class ProcessEngine:
         self._spawn(keep_clean(self._ended_folders, self._log_keeping.keep_days, lambda _: False))
 
     async def close(self) -> None:
-        """Let go; tasks and their supervisors run on. Idempotent."""
+        """Stop watching; tasks and their supervisors run on. Idempotent."""
         if self._closed:
             return
         self._closed = True

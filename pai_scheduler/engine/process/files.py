@@ -87,7 +87,7 @@ def prepare(
 
 
 def refuse(folder: TaskFolder, detail: str) -> TaskObservation:
-    """Give up a task that cannot be started, unless it was."""
+    """Record that a task cannot be started, unless it was."""
 
     def step() -> TaskObservation:
         sight = _settle(folder)

@@ -79,7 +79,7 @@ class Spawner:
         return generation
 
     async def close(self) -> None:
-        """Let the fork server finish what it was asked, and go."""
+        """End the fork server once it has done what it was asked."""
         if self._watcher:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)

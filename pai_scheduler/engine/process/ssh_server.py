@@ -127,7 +127,7 @@ def start(folder: Path) -> int:
 
 
 def dismiss(pid: int) -> None:
-    """Let a server, a child of this process, take leave of its clients; one that does not is ended."""
+    """End a server, a child of this process; one that does not close its connections in time is killed."""
     with contextlib.suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGTERM)
         for _ in range(_GOODBYE_ATTEMPTS):

@@ -209,7 +209,7 @@ class _Task:
         for line in orders.decode().split():
             if line == SSH_ORDER:
                 if not self._ssh_server:
-                    with contextlib.suppress(OSError):  # no process to spare: whoever waits for it is told
+                    with contextlib.suppress(OSError):  # no process to spare: the caller is told
                         self._ssh_server = ssh_server.start(self._files.path)
                 continue
             asked_before = self._kill_at is not None

@@ -2,9 +2,9 @@
 
 One small file, never longer than what was reserved for it, changes its name as the task goes on:
 `prepared` → `launched` (the command may run from now on, and never again) → `exit.json`. So the exit code is
-kept on a full disk too. Whoever changes that file holds the folder's `lock`; the supervisor holds it for as
-long as the task runs, or is held after the failure of its command. Only small modules are imported: every
-supervisor loads this one.
+kept on a full disk too. A process that changes that file holds the folder's `lock`; the supervisor holds it
+for as long as the task runs, or is held after the failure of its command. Only small modules are imported:
+every supervisor loads this one.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class GroupSpec(TypedDict):
 class LaunchSpec(TypedDict):
     """What the supervisor runs; `memory_mb` only for the sentence about an OOM kill.
 
-    `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: whoever measures
-    the working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
+    `hold`: stay when the command fails. `log_bytes`: most bytes of the log. `storage_gb`: who measures the
+    working folder gives the order to end a task that wrote more. `gpus`: the UUIDs of its real ones.
     `code`: the folder that is copied into the working folder. `mounts`: folders, and the names by which the
     working folder has links to them. `home`: where the task wants its user's home, if it does. `ports`: those
     that it was given. `ssh_port`: where its SSH server is to listen, if it is to have one.

@@ -18,7 +18,7 @@ _MB = 1024**2
 class TaskUsage:
     """Measures one running task. What it was launched with is read from its folder, so adopted ones do too.
 
-    `disk_bytes` is set by whoever measures its folder, which takes longer.
+    `disk_bytes` is set by the caller, who measures its folder, which takes longer.
     """
 
     def __init__(self, folder: TaskFolder, gpus: GpuMeter) -> None:

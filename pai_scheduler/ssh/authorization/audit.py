@@ -1,4 +1,4 @@
-"""Who opened what in which task, when, from where and for how long: sentences for the story of a job."""
+"""Who opened what in which task, when, from where and for how long: sentences for job events."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class _Room:
 
 
 class Audit:
-    """Writes into the stories of jobs, and everything into the log.
+    """Writes job events, and everything into the log.
 
-    `report` returns when an event is durable: whoever has it noted tries again where it is not.
+    `report` returns when an event is durable: the caller tries again where it is not.
     """
 
     def __init__(self, report: Callable[[Accessed], Awaitable[None]]) -> None:

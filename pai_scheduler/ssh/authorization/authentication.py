@@ -181,7 +181,7 @@ class Authentication:
 
 
 def nobody() -> RequestError:
-    """Return the refusal of whoever is not let in: the same for all, so that nobody learns why."""
+    """Return the refusal of a login: the same for all, so that nobody learns why."""
     return RequestError(401, "UnauthorizedUserError", msg("Nobody is let in with this."))
 
 

@@ -1,4 +1,4 @@
-"""Lets people into tasks, for the SSH gateway: which task they mean, how to reach it, what is told of it."""
+"""Authorizes people to enter tasks, for the SSH gateway: which task is meant, how to reach it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class TaskAccess:
     """A task that may be entered: where its SSH server listens, and the keys by which both are known.
 
-    `forward`: the hosts to which it may forward. `notice`: what whoever opens a shell must know.
+    `forward`: the hosts to which it may forward. `notice`: what a user who opens a shell must know.
     `signals`: as the engine has it.
     """
 

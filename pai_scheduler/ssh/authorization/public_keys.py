@@ -1,4 +1,4 @@
-"""The public keys that users register: whoever has such a key comes into all of that user's tasks."""
+"""The public keys that users register: such a key opens all of that user's tasks."""
 
 from __future__ import annotations
 

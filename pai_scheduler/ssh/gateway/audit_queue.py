@@ -1,4 +1,4 @@
-"""Brings the service what is to be noted in the jobs' stories, in order; nobody waits for it."""
+"""Brings the service what is to be noted as job events, in order; nobody waits for it."""
 
 from __future__ import annotations
 

@@ -112,13 +112,13 @@ class ClientSession:
         login, method, credential = self.client.credential
         return {
             "login": login,
-            "passport": self.client.answer["passport"],
+            "session_token": self.client.answer["session_token"],
             "method": "password" if method == "password" else "publickey",
             "credential": credential,
         }
 
     def revoke(self) -> bool:
-        """Let go of the task: the key or token is good no more. False: that was known."""
+        """Close the connections to the task: the key or token was revoked. False: that was known."""
         if self._revoked or self._over:
             return False
         self._revoked = True
@@ -128,7 +128,7 @@ class ClientSession:
         return True
 
     def end(self) -> None:
-        """Let go of the task: the client is gone."""
+        """Close the connections to the task: the client is gone."""
         if self._over:
             return
         self._over = True
@@ -156,7 +156,7 @@ class ClientSession:
             return await self._service.open(
                 {
                     "login": client.login,
-                    "passport": client.answer["passport"],
+                    "session_token": client.answer["session_token"],
                     "language": self.language,
                 }
             )
@@ -178,7 +178,7 @@ class ClientSession:
     def _note(self, event: Literal["opened", "closed"], what: list[Kind]) -> Note:
         client = self.client
         return {
-            "passport": client.answer["passport"],
+            "session_token": client.answer["session_token"],
             "login": client.login,
             "peer": client.peer,
             "event": event,

@@ -38,7 +38,7 @@ class GatewayContext(Protocol):
         """Find out whom a credential (login name, method, key or token) proves; None: nobody."""
 
     def enter(self, connection: Connection, credential: Credential, answer: LoginAnswer) -> ClientSession:
-        """Let in whom that credential proves."""
+        """Begin the session of the user that the credential proves."""
 
     def gone(self, connection: Connection) -> None:
         """Hear that a connection has ended."""
@@ -63,7 +63,7 @@ class Connection(asyncssh.SSHServer):
     # the connection
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Take the connection."""
+        """Note the connection and the client's address."""
         self.ssh = conn
         self.line = PeerConnection(conn.get_extra_info("socket"))
         peer = conn.get_extra_info("peername")
@@ -71,7 +71,7 @@ class Connection(asyncssh.SSHServer):
         self._context.came(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Let go of all that was opened."""
+        """Close all that was opened."""
         self.line.outlet.close()
         for task in self._tasks:
             task.cancel()
@@ -80,7 +80,7 @@ class Connection(asyncssh.SSHServer):
         self._context.gone(self)
 
     def abort(self) -> None:
-        """Cut it off."""
+        """Close the connection at once."""
         self.ssh.abort()
 
     def send_auth_banner(self, words: str) -> None:
@@ -90,11 +90,11 @@ class Connection(asyncssh.SSHServer):
     # who that is
 
     def begin_auth(self, username: str) -> bool:  # noqa: ARG002
-        """Let nobody in without a proof."""
+        """Require authentication of every client."""
         return True
 
     def public_key_auth_supported(self) -> bool:
-        """Take keys."""
+        """Allow public keys."""
         return True
 
     async def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
@@ -102,7 +102,7 @@ class Connection(asyncssh.SSHServer):
         return await self._ask((username, "publickey", key.export_public_key().decode().strip()))
 
     def password_auth_supported(self) -> bool:
-        """Take tokens."""
+        """Allow tokens, as passwords."""
         return True
 
     async def validate_password(self, username: str, password: str) -> bool:
@@ -121,7 +121,7 @@ class Connection(asyncssh.SSHServer):
         if self._answers[credential] is None:
             return False
         # A key is asked about before somebody signs with it, and again when they do. A try is called off by
-        # the next one, so whoever gets in does with what was found good last.
+        # the next one, so the client gets in with what was found good last.
         self._proven = credential
         return True
 
@@ -146,7 +146,7 @@ class Connection(asyncssh.SSHServer):
     # what they want
 
     def session_requested(self) -> Any:
-        """Let a session begin."""
+        """Accept a session."""
         self._check_room()
         channel = self.ssh.create_server_channel(None, "strict", self.line.window, PACKET_BYTES)
         return channel, ClientEnd(self.line, self)
@@ -181,7 +181,7 @@ class Connection(asyncssh.SSHServer):
         return self._forwarded(self.ssh.create_unix_channel, lambda _: None, reach, dest_path[:200])
 
     async def server_requested(self, listen_host: str, listen_port: int) -> Any:
-        """Let the task listen for them, on its loopback only, whatever they named."""
+        """Have the task listen for them, on its loopback only, whatever address they named."""
 
         def open_to_client(end: ChannelEnd, orig_host: str, orig_port: int, port: int) -> Awaitable[object]:
             return self.ssh.create_connection(
@@ -203,7 +203,7 @@ class Connection(asyncssh.SSHServer):
         return await self._listening(listen)
 
     async def unix_server_requested(self, listen_path: str) -> Any:
-        """Let the task listen for them at a socket file."""
+        """Have the task listen for them at a socket file."""
 
         def open_to_client(end: ChannelEnd) -> Awaitable[object]:
             return self.ssh.create_unix_connection(

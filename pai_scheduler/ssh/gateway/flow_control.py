@@ -1,7 +1,7 @@
 """Notices when a connection takes no more, so that no more is read for it: a window is only what a peer says.
 
 A peer may promise to take gigabytes and then read nothing. What it does not read would pile up here, in the
-connection's buffer, so its socket is looked at: while the kernel has no room for more, whoever writes waits.
+connection's buffer, so its socket is looked at: while the kernel has no room for more, writers wait.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Sock(Protocol):
     """What is asked of a socket: asyncio gives its own only in part."""
 
     def fileno(self) -> int:
-        """Return its number."""
+        """Return its file descriptor."""
 
     def dup(self) -> socket.socket:
-        """Return another number of it."""
+        """Return another descriptor of the same socket."""
 
 
 class FlowControl:
@@ -53,11 +53,11 @@ class FlowControl:
                 self._loop.add_writer(self._watched, self._room)
 
     def call_off(self, ready: Callable[[], None]) -> None:
-        """Wait no more."""
+        """Cancel a `wait`."""
         self._waiting.pop(ready, None)
 
     def close(self) -> None:
-        """Let go of the socket: the connection has ended."""
+        """Close the watched socket: the connection has ended."""
         self._closed = True
         self._waiting.clear()
         self._rest()

@@ -27,21 +27,21 @@ class LoginRequest(TypedDict):
 
 
 class LoginAnswer(TypedDict):
-    """Who that is. `passport`: what `open` and `note` are told, good for this login only.
+    """Who that is. `session_token`: what `open` and `note` are told, good for this login only.
 
     `by`: how it was proved, for people ("job key", "key SHA256:…", "token").
     """
 
     user: str
     by: str
-    passport: str
+    session_token: str
 
 
 class OpenRequest(TypedDict):
     """Somebody who has logged in and opens something for the first time. `language`: "en", "zh_CN"."""
 
     login: str
-    passport: str
+    session_token: str
     language: NotRequired[str]
 
 
@@ -51,9 +51,9 @@ class TaskTarget(TypedDict):
     `host`, `port`: its SSH server, which knows the user `root` with `privateKey` (OpenSSH's PEM) and is known
     by `hostKey` (a line `ssh-ed25519 …`). `forward`: the hosts to which connections may be forwarded, names
     and addresses, those of the task itself (`localhost`, `127.0.0.1`, `::1`) included. When the task ends, so
-    does its server. `isolated` False: it runs without a container's isolation, which whoever opens a shell is
-    told (`notice`). `signals`: the program in the task that sends signals to what a session started, where
-    its server does not do that itself.
+    does its server. `isolated` False: it runs without a container's isolation, which users who open a shell
+    are told (`notice`). `signals`: the program in the task that sends signals to what a session started,
+    where its server does not do that itself.
     """
 
     user: str
@@ -75,7 +75,7 @@ class Note(TypedDict):
     `what`: all that the connection did, when it is closed.
     """
 
-    passport: str
+    session_token: str
     login: str
     peer: str
     event: Literal["opened", "closed"]
@@ -88,7 +88,7 @@ class OpenLogin(TypedDict):
     """A login that is still open; `method` and `credential` as in LoginRequest."""
 
     login: str
-    passport: str
+    session_token: str
     method: Literal["publickey", "password"]
     credential: str
 

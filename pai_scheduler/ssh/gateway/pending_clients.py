@@ -20,7 +20,7 @@ class PendingClient(Protocol):
     proved: bool
 
     def abort(self) -> None:
-        """Cut it off."""
+        """Close the connection at once."""
 
 
 class PendingClients:
@@ -39,7 +39,7 @@ class PendingClients:
         return len(self._where)
 
     def come(self, caller: PendingClient, peer: str) -> None:
-        """Take a newcomer."""
+        """Add a new connection."""
         where = place(peer)
         if len(self._places[where]) >= self._most_of_a_place:
             self._cut_off(where)
@@ -49,7 +49,7 @@ class PendingClients:
         self._where[caller] = where
 
     def leave(self, caller: PendingClient) -> None:
-        """Let somebody go who logged in or went away; no matter whether they are there."""
+        """Remove a client that logged in or went away; nothing happens where it is not listed."""
         where = self._where.pop(caller, None)
         if where is not None:
             del self._places[where][caller]

@@ -1,6 +1,6 @@
 """Passes SSH channels on between a client's connection and one to a task.
 
-A channel has two ends, one in each connection; what arrives at one leaves at the other. Whoever is slow is
+A channel has two ends, one in each connection; what arrives at one leaves at the other. A slow peer is
 waited for: while one end does not take what it is sent, nothing is read at the other, whose peer may then
 send no more than the rest of its window.
 """
@@ -90,7 +90,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
     # what asyncssh calls
 
     def connection_made(self, chan: Any) -> None:
-        """Take the channel."""
+        """Note the channel and bound what it buffers."""
         self._channel = chan
         chan.set_write_buffer_limits(_HIGH_WATER, _LOW_WATER)
 
@@ -103,7 +103,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
             self._close()
 
     def data_received(self, data: bytes, datatype: asyncssh.DataType) -> None:
-        """Pass data on."""
+        """Pass data to the other end, or keep it until that is ready."""
         other = self._other
         if other is not None and other._ready and not self._kept:
             other.write(data, datatype)
@@ -124,7 +124,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._hold_other()
 
     def resume_writing(self) -> None:
-        """Read on."""
+        """Read from the other end again: the peer takes data."""
         self._congested = False
         if self._finishing:
             self._close()
@@ -153,7 +153,7 @@ class ChannelEnd(asyncssh.SSHTCPSession[bytes], asyncssh.SSHUNIXSession[bytes]):
         self._line.outlet.call_off(self._room)
 
     def join(self, other: ChannelEnd) -> None:
-        """Let what arrives at one leave at the other, from now on."""
+        """Connect two ends: from now on, what arrives at one leaves at the other."""
         self._other, other._other = other, self
         for end, behind in ((self, other), (other, self)):
             if behind._gone:

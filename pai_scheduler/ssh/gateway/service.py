@@ -80,7 +80,7 @@ class ServiceClient:
         return cast(StillAnswer, _read(answer))["gone"]
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the HTTP connections."""
         await self._http.aclose()
 
     async def _ask(self, what: str, body: Any) -> httpx.Response:

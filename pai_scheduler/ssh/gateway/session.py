@@ -55,7 +55,7 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
     # what asyncssh calls
 
     def connection_made(self, chan: Any) -> None:
-        """Take the channel."""
+        """Note the channel."""
         super().connection_made(chan)
         self._session = chan
 
@@ -65,19 +65,19 @@ class ClientEnd(ChannelEnd, asyncssh.SSHServerSession[bytes]):
         term_size: tuple[int, int, int, int],  # noqa: ARG002
         term_modes: Mapping[int, int],  # noqa: ARG002
     ) -> bool:
-        """Let everybody have a terminal: the task's server makes it."""
+        """Accept every request for a terminal: the task's server makes it."""
         return True
 
     def shell_requested(self) -> bool:
-        """Let everybody have a shell."""
+        """Accept every request for a shell."""
         return True
 
     def exec_requested(self, command: str) -> bool:  # noqa: ARG002
-        """Let everybody run commands."""
+        """Accept every command."""
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Let everybody have their files; tasks' servers have no other subsystem."""
+        """Accept SFTP; tasks' servers have no other subsystem."""
         return subsystem == _SFTP
 
     def session_started(self) -> None:
@@ -206,7 +206,7 @@ class TaskEnd(ChannelEnd, asyncssh.SSHClientSession[bytes]):
         self._end: Callable[[], None] | None = None
 
     def connection_made(self, chan: Any) -> None:
-        """Take the channel."""
+        """Note the channel."""
         super().connection_made(chan)
         self._session = chan
 

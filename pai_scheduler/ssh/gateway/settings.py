@@ -33,5 +33,5 @@ class GatewaySettings:
 
     @classmethod
     def from_line(cls, line: bytes) -> GatewaySettings:
-        """Read them again."""
+        """Return the settings of such a line."""
         return cls(**json.loads(line))

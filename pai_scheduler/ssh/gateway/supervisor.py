@@ -84,7 +84,7 @@ class GatewaySupervisor:
         _log.info("SSH gateway at %s, port %d", self.host, self.port)
 
     async def close(self) -> None:
-        """Let go of the processes: they take nobody any more, and end with the last who is in."""
+        """Tell the processes to accept no new connections; each ends with its last client."""
         for keeper in self._keepers:
             keeper.cancel()
         await asyncio.gather(*self._keepers, return_exceptions=True)

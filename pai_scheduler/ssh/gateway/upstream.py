@@ -36,12 +36,12 @@ class TaskServerConnection(asyncssh.SSHClient):
     # what asyncssh calls
 
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
-        """Take the connection."""
+        """Note the connection."""
         self.ssh = conn
         self.line = PeerConnection(conn.get_extra_info("socket"))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Tell."""
+        """Report that the connection to the task is lost."""
         self.line.outlet.close()
         self._when_lost()
 
@@ -59,7 +59,7 @@ class TaskServerConnection(asyncssh.SSHClient):
         deadline = loop.time() + _FLUSH_SECONDS
 
         def look() -> None:
-            # whoever takes nothing any more is cut off
+            # a peer that takes nothing any more is cut off
             if self.line.sent or loop.time() > deadline:
                 self.ssh.close()
             else:

@@ -70,7 +70,7 @@ class PublicKey:
         return f"SHA256:{digest}"
 
     def is_key(self, line: str) -> bool:
-        """Tell, in constant time, whether a line `ssh-ed25519 AAAA…` without a comment is this key."""
+        """Return, in constant time, whether a line `ssh-ed25519 AAAA…` without a comment is this key."""
         return hmac.compare_digest(self._line.encode(), line.encode())
 
     def __str__(self) -> str:

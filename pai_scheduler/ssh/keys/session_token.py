@@ -61,4 +61,4 @@ class SessionToken:
 
 
 def _text(encoded: str) -> str:
-    return f"passport {encoded}"
+    return f"session token {encoded}"

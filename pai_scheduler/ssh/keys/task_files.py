@@ -1,7 +1,7 @@
 """The small files with which a task can be logged into, and its peers reached from it.
 
-They are among a task's own (`Launch.files`), which it finds in `Engine.private_dir`. Whoever reads them there
-(the runtime's `boot` in a container, the process engine's own server) makes copies of mode 0600 of the keys.
+They are among a task's own (`Launch.files`), which it finds in `Engine.private_dir`. The program that
+reads them (the runtime's `boot` in a container, the process engine's own server) copies the keys, mode 0600.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def own_port(port: int) -> dict[str, bytes]:
 
 
 def _client_config(peers: Mapping[str, Peer]) -> str:
-    """Let `ssh <role>-<index>` work at once, and check whom it reaches; all else is the user's business."""
+    """Return the configuration for `ssh <role>-<index>`, with its host key; other hosts stay the user's."""
     addresses = Counter(peer.address for peer in peers.values())
     by_port: dict[int, list[str]] = {}
     for name, peer in peers.items():
@@ -83,7 +83,7 @@ def _client_config(peers: Mapping[str, Peer]) -> str:
 
 
 def _server_config(peers: Mapping[str, Peer]) -> str:
-    """Let in who has the job's key, and forward to the task and its job only."""
+    """Return the server's configuration: it takes the job's key, and forwards within the job only."""
     allowed = ["localhost", "127.0.0.1", "[::1]", *peers, *sorted({peer.address for peer in peers.values()})]
     return "\n".join(
         [

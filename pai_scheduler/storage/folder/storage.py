@@ -32,7 +32,7 @@ class _Held(Protocol):
     """Something that must be let go of."""
 
     def close(self) -> None:
-        """Let go."""
+        """Close what it holds open."""
 
 
 H = TypeVar("H", bound=_Held)
@@ -60,7 +60,7 @@ class FolderStorage:
         self._submit(StoragePath(), self._tree.tidy, long=True).add_done_callback(_log_failure)
 
     async def close(self) -> None:
-        """Let go; what is being transferred is broken off."""
+        """Close the storage; transfers under way are broken off."""
         self._closed = True
         self._tree.close()
         for pool in (self._short, self._long):

@@ -76,7 +76,7 @@ class Reading:
         return piece
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._descriptor is not None:
                 os.close(self._descriptor)
@@ -111,7 +111,7 @@ class FileUpload:
             raise
 
     def write(self, piece: bytes) -> None:
-        """Write on."""
+        """Append a piece."""
         with self._lock, naming(self._path):
             if self._descriptor is None:
                 raise closing(self._path)
@@ -192,7 +192,7 @@ class Appending:
             self._descriptor: int | None = descriptor
 
     def write(self, piece: bytes) -> None:
-        """Write on."""
+        """Append a piece."""
         with self._lock, naming(self._path):
             if self._descriptor is None:
                 raise closing(self._path)
@@ -224,7 +224,7 @@ class Appending:
             os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._descriptor is not None:
                 os.close(self._descriptor)

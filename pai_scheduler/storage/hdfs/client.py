@@ -86,7 +86,7 @@ class NameNodes:
         self._pool = ThreadPoolExecutor(_CONTROL, "hdfs-control")
 
     async def close(self) -> None:
-        """Let go, when the calls that are on their way have come back."""
+        """Close the connections, once the calls under way have returned."""
         self._closed = True
         await asyncio.to_thread(self._pool.shutdown)
         self._session.close()

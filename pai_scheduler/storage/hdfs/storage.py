@@ -68,7 +68,7 @@ class HdfsStorage:
         self._tidying = asyncio.create_task(self._tidy())
 
     async def close(self) -> None:
-        """Let go; what is being transferred is broken off."""
+        """Close the storage; transfers under way are broken off."""
         if self._tidying is not None:
             self._tidying.cancel()
             await asyncio.wait([self._tidying])
@@ -79,7 +79,7 @@ class HdfsStorage:
         await self._names.close()
 
     async def make_tree(self, path: StoragePath, owner: str, group: str, permission: int) -> None:
-        """Make the root of a tree and return it to its owner; whoever finds it, finds it so."""
+        """Make the root of a tree and return it to its owner; it is never seen without its owner."""
         if await self._find(path, "") is not None:
             return
         await self._make_uploads()
@@ -222,7 +222,7 @@ class HdfsStorage:
                 raise
 
     async def check_access(self, path: StoragePath, actor: str, access: str) -> None:
-        """Let HDFS say (DENIED) whether somebody has access (as `rw-`) to what is there."""
+        """Check with HDFS (DENIED) whether somebody has access (as `rw-`) to what is there."""
         await self._ask_below("CHECKACCESS", path, actor, {"fsaction": access})
 
     async def mkdirs(self, path: StoragePath, actor: str, permission: int | None = None) -> None:

@@ -79,7 +79,7 @@ async def test_each_event_brings_a_look_and_the_end_ends_the_watch(peer: Peer, w
     assert "it runs" in seen.events
 
 
-async def test_after_a_break_it_goes_on_where_the_story_broke_off(peer: Peer, watching: Any) -> None:
+async def test_after_a_break_it_goes_on_with_the_next_event(peer: Peer, watching: Any) -> None:
     job = peer.add("demo")
     seen = watching("demo")
     job.happen("first")

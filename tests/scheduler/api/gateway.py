@@ -67,7 +67,7 @@ class Gateway:
         session = requests.Session()
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {token}"
-        return hdfs.InsecureClient(self.url, user="whoever", root=root, session=session)
+        return hdfs.InsecureClient(self.url, user="anybody", root=root, session=session)
 
     async def raw(self, request: bytes) -> bytes:
         """Say exactly this; return the whole answer."""

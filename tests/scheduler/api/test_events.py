@@ -1,4 +1,4 @@
-"""The story of jobs: listed, followed, resumed, and each user's own."""
+"""Job events: listed, followed, resumed, and each user's own."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ async def _frames(response: httpx.Response) -> AsyncIterator[tuple[int, dict[str
             yield number, json.loads(value)
 
 
-async def test_the_story_is_listed_oldest_first(alice: Client) -> None:
-    await alice.submit(hello_job("story"))
-    followed = [event async for event in alice.events("alice", "story")]
-    listed = await alice.story("alice", "story")
+async def test_events_are_listed_oldest_first(alice: Client) -> None:
+    await alice.submit(hello_job("listed"))
+    followed = [event async for event in alice.events("alice", "listed")]
+    listed = await alice.list_events("alice", "listed")
     assert listed == followed
     assert [event["type"] for event in listed][:2] == ["submitted", "placed"]
     assert listed[-1]["type"] == "ended"
@@ -34,10 +34,10 @@ async def test_the_story_is_listed_oldest_first(alice: Client) -> None:
     ended = next(event for event in listed if event["type"] == "task-ended")
     assert (ended["attempt"], ended["taskRole"], ended["taskIndex"]) == (0, "main", 0)
     assert "user" not in ended
-    assert await alice.story("alice", "story", after=listed[-2]["id"]) == listed[-1:]
+    assert await alice.list_events("alice", "listed", after=listed[-2]["id"]) == listed[-1:]
 
 
-async def test_a_followed_story_comes_as_it_happens_and_ends_with_the_job(
+async def test_followed_events_come_as_they_happen_and_end_with_the_job(
     http: httpx.AsyncClient, alice: Client
 ) -> None:
     await alice.submit(hello_job("followed", "sleep 600"))
@@ -53,7 +53,7 @@ async def test_a_followed_story_comes_as_it_happens_and_ends_with_the_job(
     assert "ended" in seen
 
 
-async def test_a_broken_off_story_is_resumed_without_gap_or_repetition(
+async def test_a_stream_of_events_that_broke_is_resumed_without_gap_or_repetition(
     http: httpx.AsyncClient, alice: Client
 ) -> None:
     await alice.submit(hello_job("resumed", "sleep 1"))
@@ -66,13 +66,13 @@ async def test_a_broken_off_story_is_resumed_without_gap_or_repetition(
                 break
     async with http.stream("GET", path, headers={"Last-Event-ID": str(ids[-1])}) as response:
         ids += [number async for number, _ in _frames(response)]
-    assert ids == [event["id"] for event in await alice.story("alice", "resumed")]
+    assert ids == [event["id"] for event in await alice.list_events("alice", "resumed")]
     # nothing more will come: a browser is told not to ask again
     answer = await http.get(path, headers={"Last-Event-ID": str(ids[-1])})
     assert (answer.status_code, answer.content) == (204, b"")
 
 
-async def test_all_stories_are_ones_own_with_the_name_of_the_job(
+async def test_without_a_job_one_reads_the_events_of_all_ones_own_jobs_with_their_names(
     alice: Client, bob: Client, root: Client
 ) -> None:
     await alice.submit(hello_job("of-alice"))
@@ -86,7 +86,7 @@ async def test_all_stories_are_ones_own_with_the_name_of_the_job(
     }
 
 
-async def test_a_reader_of_all_stories_hears_of_a_new_job(http: httpx.AsyncClient, alice: Client) -> None:
+async def test_a_reader_of_all_events_hears_of_a_new_job(http: httpx.AsyncClient, alice: Client) -> None:
     last = (await _all_events(alice))[-1:]
     headers = {"Last-Event-ID": str(last[0]["id"] if last else 0)}
     async with http.stream("GET", "/events?follow=1", headers=headers) as response:
@@ -104,12 +104,12 @@ async def test_a_wrong_last_event_id_is_refused(http: httpx.AsyncClient, number:
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
 
 
-async def test_the_story_of_no_job_is_refused_before_it_begins(http: httpx.AsyncClient) -> None:
+async def test_events_of_an_unknown_job_are_refused_before_the_stream_begins(http: httpx.AsyncClient) -> None:
     answer = await http.get("/user/alice/jobs/nobody/events?follow=1")
     assert (answer.status_code, answer.json()["code"]) == (404, "NoJobError")
 
 
-async def test_a_story_speaks_the_readers_language(http: httpx.AsyncClient, alice: Client) -> None:
+async def test_events_are_in_the_readers_language(http: httpx.AsyncClient, alice: Client) -> None:
     await alice.submit(hello_job("in-chinese"))
     path = "/user/alice/jobs/in-chinese/events"
     english = (await http.get(path)).json()[0]["message"]

@@ -204,7 +204,7 @@ async def test_users_see_and_touch_their_own_jobs_only(alice: Client, bob: Clien
         bob.job("alice", "private"),
         bob.config("alice", "private"),
         bob.attempts("alice", "private"),
-        bob.story("alice", "private"),
+        bob.list_events("alice", "private"),
         bob.log("alice", "private", "main", 0),
         bob.stop("alice", "private"),
         bob.delete("alice", "private"),

@@ -1,4 +1,4 @@
-"""What whoever watches the scheduler gets: readiness, metrics, the usage of each task, a log for programs."""
+"""What monitoring gets: readiness, metrics, the usage of each task, a log for programs."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client,
     assert during["pai_jobs", ("RUNNING", "RUNNING", "default")] == 1
     fail.touch()
     await finish(alice, "counted")
-    # that stories are read is to be seen, and what was sent
+    # that events are followed is to be seen, and what was sent
     after = await samples(watched)
 
     def more(name: str, *labels: str) -> float:
@@ -315,9 +315,9 @@ async def test_the_log_is_one_object_per_line_says_what_it_is_about_and_no_secre
     job_id = (await alice.job("alice", "logged"))["jobStatus"]["appId"]
     lines = [json.loads(line) for line in watched.log.read_text().splitlines()]
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
-    story = [line for line in lines if line.get("job") == job_id]
-    assert [line["event"] for line in story][:2] == ["submitted", "placed"]
-    (ended,) = [line for line in story if line["event"] == "task-ended"]
+    events = [line for line in lines if line.get("job") == job_id]
+    assert [line["event"] for line in events][:2] == ["submitted", "placed"]
+    (ended,) = [line for line in events if line["event"] == "task-ended"]
     assert (ended["user"], ended["jobName"], ended["task"]) == ("alice", "logged", "main-0")
     requests = [line for line in lines if line["logger"] == "pai_scheduler.access"]
     refused = [line for line in requests if line["path"] == "/api/v1/jobs" and line["status"] == 401]

@@ -36,15 +36,15 @@ def fill(store: Store, count: int, *, ended: bool = True, first: int = 0) -> Non
     """Put jobs into a database, alice's and bob's by turns, three of them in each ms."""
     config = make_config(make_role(gpus=0 if ended else 99))
     plain = parse_job(config)
-    jobs, configs, story = {}, {}, []
+    jobs, configs, events = {}, {}, []
     for number in range(first, first + count):
         spec = replace(plain, name=f"job-{number}")
         job = Job(f"id{number:08}", NAMES[number % 2], spec, 1000 + number // 3, order=number + 1)
         if ended:
             job.state, job.sub_state, job.completed = State.STOPPED, SubState.ENDED, 5000
         jobs[job.id], configs[job.id] = job, config | {"jobName": f"job-{number}"}
-        story.append(JobEvent(job.id, 1000, "submitted", Message("Submitted.")))
-    store.commit(Outcome(jobs=jobs, story=story), configs)
+        events.append(JobEvent(job.id, 1000, "submitted", Message("Submitted.")))
+    store.commit(Outcome(jobs=jobs, job_events=events), configs)
 
 
 class Watch:
@@ -152,7 +152,7 @@ async def test_a_page_reads_and_makes_no_more_than_it_shows(
 
         return call
 
-    for name in ("jobs", "story"):
+    for name in ("jobs", "job_events"):
         monkeypatch.setattr(Store, name, counted(getattr(Store, name)))
     async with api(listed, "a") as client:
         for path in ("/jobs?limit=10", "/user/alice/jobs?limit=10", "/events?limit=10"):

@@ -19,10 +19,10 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
 
 
 async def test_nobody_but_the_gateway_is_answered(house: House) -> None:
-    passport = await house.session_token("alice", "token-a")
-    for token in ("token-a", "token-root", "x", house.keys.gateway_token()[:-1], passport):
+    session_token = await house.session_token("alice", "token-a")
+    for token in ("token-a", "token-root", "x", house.keys.gateway_token()[:-1], session_token):
         for call in ("login", "open", "note", "still"):
-            answer = await house.ask(call, token, login="alice", passport=passport)
+            answer = await house.ask(call, token, login="alice", session_token=session_token)
             assert answer.status_code == 401, (token, call)
             # by which the gateway tells that it is not known itself
             assert "WWW-Authenticate" in answer.headers
@@ -48,9 +48,16 @@ async def test_who_is_not_let_in_is_no_fault_of_the_gateways(house: House) -> No
         {},
         {"login": 1},
         {"login": "alice", "method": "password"},
-        {"login": "alice", "passport": None},
-        {"login": "alice", "passport": "x", "peer": "x", "event": "opened", "what": ["kernel"]},
-        {"login": "alice", "passport": "x", "peer": "x", "event": "closed", "what": [], "seconds": "long"},
+        {"login": "alice", "session_token": None},
+        {"login": "alice", "session_token": "x", "peer": "x", "event": "opened", "what": ["kernel"]},
+        {
+            "login": "alice",
+            "session_token": "x",
+            "peer": "x",
+            "event": "closed",
+            "what": [],
+            "seconds": "long",
+        },
     ],
 )
 async def test_what_is_no_question_is_refused(house: House, body: dict[str, Any]) -> None:

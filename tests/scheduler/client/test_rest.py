@@ -98,7 +98,7 @@ async def test_a_job_goes_round_by_the_client_alone(alice: Client) -> None:
     assert await alice.config("alice", "by-the-client") == job
     assert (await alice.validate(job))["errors"] == []
     types = [event["type"] async for event in alice.events("alice", "by-the-client")]
-    assert types == [event["type"] for event in await alice.story("alice", "by-the-client")]
+    assert types == [event["type"] for event in await alice.list_events("alice", "by-the-client")]
     parts = [part async for part in alice.log_parts("alice", "by-the-client", "main", 0, offset=5)]
     assert b"".join(parts) == b"the client\n"
     assert await alice.log("alice", "by-the-client", "main", 0, offset=-7, limit=6) == b"client"

@@ -206,7 +206,7 @@ def test_jobs_of_a_virtual_cluster_that_is_gone_all_borrow() -> None:
     assert harness.wait("wants", gpu(1), vc="y") == ["-rest"]
 
 
-def test_whoever_is_ending_anyway_is_waited_for_before_anybody_is_stopped() -> None:
+def test_jobs_that_are_ending_are_waited_for_before_others_are_stopped() -> None:
     harness = Harness()
     harness.hold("ends", (gpu(1), on("a", 0)))
     harness.hold("x1", (gpu(1), on("a", 1)))
@@ -544,7 +544,7 @@ def test_asking_books_nothing() -> None:
     assert harness.scheduler_state() == before
 
 
-def test_jobs_are_equal_to_the_queue_whoever_they_are_of_unless_there_is_a_quota() -> None:
+def test_jobs_of_all_users_share_a_shape_unless_there_is_a_quota() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=1)])
     shape = harness.dispatcher.shape
     assert shape("a", "x", [gpu()], True) == shape("b", "x", [gpu()], True)

@@ -129,7 +129,7 @@ def test_a_job_set_aside_may_leave() -> None:
     assert queue.position("b") == 1
 
 
-def test_who_was_tried_in_vain_is_overtaken_by_whoever_came_later_and_starts() -> None:
+def test_a_job_that_found_no_room_is_overtaken_by_later_jobs_that_start() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "vc", "small"), ("c", "other", "small"))
     block(queue, "a")
     assert overtook(queue, "vc", queue.rank("b")) == ["large"]

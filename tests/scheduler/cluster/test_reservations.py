@@ -181,7 +181,7 @@ def test_a_reservation_that_ends_while_it_is_left_out_stays_out() -> None:
     assert (reservations.get("j"), len(reservations)) == (None, 0)
 
 
-# -- who gets it (with a limit of 0 whoever cannot start is due at once: things are kept for it)
+# -- who gets it (with a limit of 0 a job that cannot start has a reservation at once)
 
 
 def test_what_becomes_free_is_kept_until_the_whole_gang_fits() -> None:

@@ -165,12 +165,12 @@ def test_several_events_can_be_handled_as_one_group() -> None:
 # -- progress
 
 
-def test_what_an_engine_notices_of_a_running_task_stands_in_the_story_and_changes_nothing() -> None:
+def test_what_an_engine_notices_of_a_running_task_is_a_job_event_and_changes_nothing() -> None:
     world = World()
     world.submit()
     world.started(A)
     assert world.handle(Noticed(A, world.now, Notice.PROCESS_KILLED, msg("Killed."), {"memoryMB": 100})) == []
-    told = world.disk.story[-1]
+    told = world.disk.job_events[-1]
     assert (told.type, told.attempt, told.role, told.index) == ("process-killed", A.attempt, A.role, A.index)
     assert told.data == {"memoryMB": 100}
 
@@ -179,13 +179,13 @@ def test_progress_is_told_until_the_task_has_started() -> None:
     world = World()
     world.submit()
     world.progress(A, 40)
-    assert world.disk.story[-1].data == {"percent": 40}
+    assert world.disk.job_events[-1].data == {"percent": 40}
     world.progress(A)
-    assert world.disk.story[-1].data == {}
+    assert world.disk.job_events[-1].data == {}
     world.started(A)
-    before = len(world.disk.story)
+    before = len(world.disk.job_events)
     world.progress(A, 50)
-    assert len(world.disk.story) == before
+    assert len(world.disk.job_events) == before
 
 
 # -- stop
@@ -290,7 +290,7 @@ def test_what_is_told_by_a_clock_that_was_set_back_is_told_after_what_came_befor
     assert ended == Ended(task, world.now, EndCause.EXITED, 3)
     world.handle(ended)
     assert world.attempt(number=0).completed == world.now
-    times = [entry.time for entry in world.disk.story]
+    times = [entry.time for entry in world.disk.job_events]
     assert times == sorted(times)
 
 
@@ -430,7 +430,7 @@ def test_what_is_said_about_unknown_jobs_or_tasks_changes_nothing() -> None:
     for ref in (TaskRef("other", 0, "main", 0), TaskRef("j", 0, "main", 9), TaskRef("j", 1, "main", 0)):
         for instructions in (world.started(ref), world.exited(ref), world.progress(ref)):
             assert instructions == []
-            assert (world.outcome.jobs, world.outcome.tasks, world.outcome.story) == ({}, {}, [])
+            assert (world.outcome.jobs, world.outcome.tasks, world.outcome.job_events) == ({}, {}, [])
 
 
 def test_what_is_said_twice_counts_once() -> None:
@@ -438,10 +438,10 @@ def test_what_is_said_twice_counts_once() -> None:
     first, second = world.run(make_role(tasks=2, min_failed=2))
     assert world.started(first) == []
     world.exited(first, 1)
-    story = len(world.disk.story)
+    events = len(world.disk.job_events)
     assert world.exited(first, 1) == []
     assert world.started(first) == []
-    assert len(world.disk.story) == story
+    assert len(world.disk.job_events) == events
     assert world.job().state is State.RUNNING
     assert world.task(second).state is State.RUNNING
 
@@ -452,7 +452,7 @@ def test_what_is_said_about_a_past_attempt_changes_nothing() -> None:
     assert LaunchAttempt("j", 1) in world.exited(old, 1)
     for instructions in (world.exited(old, 0), world.started(old), world.progress(old)):
         assert instructions == []
-        assert world.outcome.story == []
+        assert world.outcome.job_events == []
     assert world.job().sub_state is SubState.STARTING
 
 

@@ -206,7 +206,7 @@ def test_every_attempt_is_kept_with_how_it_came_out() -> None:
     assert [verdict and verdict.exit_code for verdict in verdicts] == [3, 4]
 
 
-def test_the_story_says_until_when_and_why_it_waits() -> None:
+def test_a_job_event_says_until_when_and_why_it_waits() -> None:
     world = World()
     world.submit(retryCount=-1)
     for _ in range(4):

@@ -48,7 +48,7 @@ def test_a_job_within_its_guarantee_starts_and_says_nothing_of_borrowing() -> No
     assert world.sentences()[-1] == "Has its resources on a."
 
 
-def test_what_is_idle_may_be_borrowed_and_the_story_says_what_that_means() -> None:
+def test_what_is_idle_may_be_borrowed_and_a_job_event_says_what_that_means() -> None:
     world = shared()
     assert launches(world.submit(gpus(4))) == ["j"]
     assert world.sentences()[-1] == (
@@ -416,7 +416,7 @@ def test_when_the_hold_ends_the_failure_counts() -> None:
     world = World(settings=CoreSettings(debug_hold_seconds=60))
     (task,) = world.run(jobEnvs={"isDebug": True}, retryCount=1)
     world.held(task, 139)
-    assert world.disk.story[-1].data == {"until": world.now + 60_000}
+    assert world.disk.job_events[-1].data == {"until": world.now + 60_000}
     world.restart()
     world.tick(59_999)
     assert world.job().sub_state is SubState.DEBUG_HELD

@@ -50,7 +50,7 @@ class Disk:
         self.attempts: dict[tuple[str, int], dict[str, Any]] = {}
         self.tasks: dict[TaskRef, dict[str, Any]] = {}
         self.configs: dict[str, str] = {}
-        self.story: list[JobEvent] = []
+        self.job_events: list[JobEvent] = []
 
     def write(self, outcome: Outcome) -> None:
         for job in outcome.jobs.values():
@@ -60,7 +60,7 @@ class Disk:
         for task in outcome.tasks.values():
             assert (task.ref.job_id, task.ref.attempt) in self.attempts
             self.tasks[task.ref] = rows.task_row(task)
-        self.story.extend(outcome.story)
+        self.job_events.extend(outcome.job_events)
         for job_id in outcome.deleted:
             self.jobs.pop(job_id, None)
             self.attempts = {key: row for key, row in self.attempts.items() if key[0] != job_id}
@@ -212,11 +212,11 @@ class World:
         return self.refs(id)
 
     def told(self, job_id: str = "j") -> list[str]:
-        """List what the story says happened to a job."""
-        return [entry.type for entry in self.disk.story if entry.job_id == job_id]
+        """List the types of a job's events."""
+        return [entry.type for entry in self.disk.job_events if entry.job_id == job_id]
 
     def sentences(self, job_id: str = "j") -> list[str]:
-        return [str(entry.message) for entry in self.disk.story if entry.job_id == job_id]
+        return [str(entry.message) for entry in self.disk.job_events if entry.job_id == job_id]
 
     def is_free(self) -> bool:
         """Return whether nothing is taken of any node."""

@@ -77,7 +77,7 @@ async def test_what_failed_elsewhere_is_shown(metered: Metered) -> None:
     assert metered.value("pai_nodes", health="healthy") == 0
 
 
-async def test_stories_are_logged_for_those_who_ask(
+async def test_job_events_are_logged_for_those_who_ask(
     metered: Metered, caplog: pytest.LogCaptureFixture
 ) -> None:
     metered.handle(Submitted(0, "quiet", "alice", make_spec(name="quiet"), 1))

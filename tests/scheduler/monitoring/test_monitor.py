@@ -109,7 +109,7 @@ def test_a_clock_that_was_set_back_makes_no_negative_time() -> None:
     assert counted.value("pai_job_start_seconds_sum", virtual_cluster="default") == 0
 
 
-def test_a_story_of_a_job_that_nobody_knows_is_passed_over() -> None:
+def test_an_event_of_an_unknown_job_is_passed_over() -> None:
     counted = Counted()
     outcome = counted.handle(counted.submit("j", 0))
     outcome.jobs.clear()

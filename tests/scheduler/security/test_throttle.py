@@ -1,4 +1,4 @@
-"""Who guesses waits ever longer; who shows what is right comes in, whoever guesses beside them."""
+"""A guesser waits ever longer; a right token is let in, even while others guess."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clock:
         self.now += seconds
 
 
-class Door:
+class ThrottledService:
     """A throttle before a service that knows two tokens."""
 
     def __init__(self) -> None:
@@ -60,12 +60,14 @@ class Door:
 
 
 @pytest.fixture
-def door() -> Door:
-    return Door()
+def service() -> ThrottledService:
+    return ThrottledService()
 
 
-async def test_a_few_wrong_ones_cost_nothing_and_then_each_answer_takes_longer(door: Door) -> None:
-    waits = await door.guess(PAIR[0] + 20)
+async def test_a_few_wrong_ones_cost_nothing_and_then_each_answer_takes_longer(
+    service: ThrottledService,
+) -> None:
+    waits = await service.guess(PAIR[0] + 20)
     assert not any(waits[: PAIR[0]])
     assert waits[PAIR[0] :] == pytest.approx(sorted(waits[PAIR[0] :]))
     assert waits[-1] == LONGEST_PAUSE
@@ -73,72 +75,74 @@ async def test_a_few_wrong_ones_cost_nothing_and_then_each_answer_takes_longer(d
     assert 3600 / LONGEST_PAUSE < 500
 
 
-async def test_a_right_token_comes_in_after_any_number_of_wrong_ones_from_its_address(door: Door) -> None:
-    await door.guess(500)
-    assert await door.try_(HERE, "bob", "token-of-bob") == ("bob", LONGEST_PAUSE)
+async def test_a_right_token_comes_in_after_any_number_of_wrong_ones_from_its_address(
+    service: ThrottledService,
+) -> None:
+    await service.guess(500)
+    assert await service.try_(HERE, "bob", "token-of-bob") == ("bob", LONGEST_PAUSE)
     # and from then on at once, whatever else is tried
-    await door.guess(500)
-    assert await door.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
+    await service.guess(500)
+    assert await service.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
 
 
-async def test_who_hangs_up_early_learns_nothing(door: Door) -> None:
-    await door.guess(100)
-    _, wrong = await door.try_(HERE, "bob", "guess")
-    _, right = await door.try_(HERE, "bob", "token-of-bob")
+async def test_who_hangs_up_early_learns_nothing(service: ThrottledService) -> None:
+    await service.guess(100)
+    _, wrong = await service.try_(HERE, "bob", "guess")
+    _, right = await service.try_(HERE, "bob", "token-of-bob")
     assert wrong == right
 
 
-async def test_other_accounts_and_other_addresses_do_not_wait(door: Door) -> None:
-    await door.guess(20)
-    assert await door.try_(THERE, "bob", "token-of-bob") == ("bob", 0)
-    assert await door.try_(HERE, "alice", "token-of-alice") == ("alice", 0)
+async def test_other_accounts_and_other_addresses_do_not_wait(service: ThrottledService) -> None:
+    await service.guess(20)
+    assert await service.try_(THERE, "bob", "token-of-bob") == ("bob", 0)
+    assert await service.try_(HERE, "alice", "token-of-alice") == ("alice", 0)
 
 
-async def test_an_account_that_is_guessed_at_from_everywhere_is_braked_too(door: Door) -> None:
-    waits = [(await door.guess(1, f"10.1.{number // 250}.{number % 250}"))[0] for number in range(300)]
+async def test_an_account_that_is_guessed_at_from_everywhere_is_braked_too(service: ThrottledService) -> None:
+    waits = [(await service.guess(1, f"10.1.{number // 250}.{number % 250}"))[0] for number in range(300)]
     # as often as they are forgotten
     assert (waits[0], waits[-1]) == (0, pytest.approx(ACCOUNT[1], rel=0.3))
-    who, wait = await door.try_(THERE, "bob", "token-of-bob")
+    who, wait = await service.try_(THERE, "bob", "token-of-bob")
     assert who == "bob"
     assert wait <= LONGEST_PAUSE
 
 
-async def test_an_address_that_guesses_at_everybody_is_braked_too(door: Door) -> None:
-    waits = [(await door.guess(1, HERE, f"user{number}"))[0] for number in range(500)]
+async def test_an_address_that_guesses_at_everybody_is_braked_too(service: ThrottledService) -> None:
+    waits = [(await service.guess(1, HERE, f"user{number}"))[0] for number in range(500)]
     assert (waits[0], waits[-1]) == (0, pytest.approx(ADDRESS[1], rel=0.3))
 
 
-async def test_it_is_forgotten_after_a_while(door: Door) -> None:
-    await door.guess(1000)
-    door.clock.now += 3600
-    assert await door.guess(1) == [0]
+async def test_it_is_forgotten_after_a_while(service: ThrottledService) -> None:
+    await service.guess(1000)
+    service.clock.now += 3600
+    assert await service.guess(1) == [0]
 
 
 async def test_what_was_right_and_is_no_more_is_a_wrong_one(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    service: ThrottledService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await door.try_(HERE, "bob", "token-of-bob")
-    await door.guess(50)
+    await service.try_(HERE, "bob", "token-of-bob")
+    await service.guess(50)
     monkeypatch.delitem(RIGHT, "bob")
-    assert await door.try_(HERE, "bob", "token-of-bob") == (None, LONGEST_PAUSE)
+    assert await service.try_(HERE, "bob", "token-of-bob") == (None, LONGEST_PAUSE)
 
 
-async def test_that_nobody_can_be_asked_is_no_wrong_token(door: Door) -> None:
+async def test_that_nobody_can_be_asked_is_no_wrong_token(service: ThrottledService) -> None:
     async def away() -> str | None:
         raise OSError
 
     for _ in range(100):
         with pytest.raises(OSError):  # noqa: PT011 - any
-            await door.throttle.check(HERE, "bob", "token-of-bob", away)
-    assert await door.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
+            await service.throttle.check(HERE, "bob", "token-of-bob", away)
+    assert await service.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
 
 
-async def test_what_is_remembered_is_bounded_and_has_no_secrets(door: Door) -> None:
+async def test_what_is_remembered_is_bounded_and_has_no_secrets(service: ThrottledService) -> None:
     for number in range(25_000):
         address = f"10.{number % 256}.{number // 256}.1"
-        await door.throttle.check(address, str(number), "secret", _right)
-        door.throttle._count(address, str(number))
-    throttle = door.throttle
+        await service.throttle.check(address, str(number), "secret", _right)
+        service.throttle._count(address, str(number))
+    throttle = service.throttle
     counted = [len(counter._until) for counter in (throttle._pairs, throttle._accounts, throttle._addresses)]
     assert counted == [20_000] * 3
     assert len(throttle._known) == 20_000

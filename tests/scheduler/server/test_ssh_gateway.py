@@ -60,7 +60,7 @@ async def save_key(client: Client, folder: Path, name: str) -> None:
     (folder / "key").chmod(0o600)
 
 
-async def test_a_user_logs_into_a_task_with_the_downloaded_key_and_the_story_tells_it(
+async def test_a_user_logs_into_a_task_with_the_downloaded_key_and_job_events_say_so(
     scheduler: RunningScheduler, tmp_path: Path
 ) -> None:
     async with Client(scheduler.url, "token-of-alice") as alice:
@@ -76,9 +76,11 @@ async def test_a_user_logs_into_a_task_with_the_downloaded_key_and_the_story_tel
         async for event in alice.events("alice", "one"):
             if event["type"] == "access" and event["data"]["event"] == "closed":
                 break
-        story = [told["message"] for told in await alice.story("alice", "one") if told["type"] == "access"]
-        assert story[0] == "alice opened a command in main-0 from 127.0.0.1 (the job's key)."
-        assert story[1].startswith("alice left main-0 after ")
+        events = [
+            told["message"] for told in await alice.list_events("alice", "one") if told["type"] == "access"
+        ]
+        assert events[0] == "alice opened a command in main-0 from 127.0.0.1 (the job's key)."
+        assert events[1].startswith("alice left main-0 after ")
 
 
 async def test_the_key_of_a_job_opens_no_other_and_not_after_its_end(

@@ -1,4 +1,4 @@
-"""The story of jobs, read and followed while real processes run."""
+"""Job events, read and followed while real processes run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(
         ]
 
     heard = await asyncio.gather(*(follow() for _ in range(5)))
-    story = await service.job_events.read(ALICE, "alice", "followed")
-    assert all(one == [(told.id, told.entry.type) for told in story] for one in heard)
-    assert story[-1].entry.type == "ended"
+    events = await service.job_events.read(ALICE, "alice", "followed")
+    assert all(one == [(told.id, told.entry.type) for told in events] for one in heard)
+    assert events[-1].entry.type == "ended"
     assert not service.job_events.followed
 
 
 async def test_following_can_be_taken_up_where_it_was_left(service: OpenService) -> None:
     await service.run("followed")
-    story = await service.job_events.read(ALICE, "alice", "followed")
-    rest = [told async for told in service.job_events.follow(ALICE, "alice", "followed", story[2].id)]
-    assert rest == story[3:]
+    events = await service.job_events.read(ALICE, "alice", "followed")
+    rest = [told async for told in service.job_events.follow(ALICE, "alice", "followed", events[2].id)]
+    assert rest == events[3:]
 
 
 async def test_following_a_deleted_job_ends(service: OpenService) -> None:

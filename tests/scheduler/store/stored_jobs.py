@@ -1,4 +1,4 @@
-"""Jobs with attempts and a story, as the tests of the store put them into it."""
+"""Jobs with attempts and events, as the tests of the store put them into it."""
 
 from __future__ import annotations
 

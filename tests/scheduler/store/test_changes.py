@@ -37,13 +37,13 @@ def test_what_cannot_be_written_whole_is_not_written_at_all(store: Store) -> Non
     (job,) = add(store, "j")
     other, config = make_job("other", name="other")
     same_name, same_config = make_job("twin", name="j")
-    outcome = Outcome(jobs={"other": other, "twin": same_name}, story=tell("j", "submitted"))
+    outcome = Outcome(jobs={"other": other, "twin": same_name}, job_events=tell("j", "submitted"))
     give_attempt(outcome, job)
     with pytest.raises(IntegrityError):
         store.commit(outcome, {"other": config, "twin": same_config})
     assert [found.id for found in store.jobs()] == ["j"]
     assert store.attempts("j") == []
-    assert store.story() == []
+    assert store.job_events() == []
 
 
 def test_two_jobs_of_one_user_cannot_have_one_name_but_two_users_can(store: Store) -> None:
@@ -56,7 +56,7 @@ def test_two_jobs_of_one_user_cannot_have_one_name_but_two_users_can(store: Stor
 def test_with_a_job_everything_of_it_goes_and_its_tasks_are_named(store: Store) -> None:
     job, kept = add(store, "j", "kept")
     for number in range(2):
-        outcome = Outcome(story=tell("j", "placed"))
+        outcome = Outcome(job_events=tell("j", "placed"))
         give_attempt(outcome, job, number)
         give_attempt(outcome, kept, number)
         store.commit(outcome, {})
@@ -64,7 +64,7 @@ def test_with_a_job_everything_of_it_goes_and_its_tasks_are_named(store: Store) 
     assert sorted(gone) == [TaskRef("j", number, "main", index) for number in (0, 1) for index in (0, 1)]
     assert store.job("alice", "j") is None
     assert store.attempts("j") == []
-    assert store.story(job_id="j") == []
+    assert store.job_events(job_id="j") == []
     assert len(store.attempts("kept")) == 2
     with store.engine.connect() as connection:
         assert connection.execute(sa.text("SELECT count(*) FROM tasks WHERE job_id = 'j'")).scalar() == 0
@@ -104,7 +104,7 @@ def test_what_was_noticed_of_a_task_is_told_once_however_often_an_engine_says_it
     def noticed(attempt: int, time: int) -> JobEvent:
         return JobEvent("j", time, Notice.PROCESS_KILLED.value, msg("Killed."), attempt, "main", 0)
 
-    store.commit(Outcome(story=[noticed(0, 1), noticed(0, 2), noticed(1, 3)]), {})
-    store.commit(Outcome(story=[noticed(0, 4), noticed(1, 5), noticed(2, 6)]), {})
-    told = [found.entry for found in store.story(job_id="j") if found.entry.type == "process-killed"]
+    store.commit(Outcome(job_events=[noticed(0, 1), noticed(0, 2), noticed(1, 3)]), {})
+    store.commit(Outcome(job_events=[noticed(0, 4), noticed(1, 5), noticed(2, 6)]), {})
+    told = [found.entry for found in store.job_events(job_id="j") if found.entry.type == "process-killed"]
     assert [(entry.attempt, entry.time) for entry in told] == [(0, 1), (1, 3), (2, 6)]

@@ -100,7 +100,7 @@ def test_what_the_first_version_wrote_is_read_whole(database_url: str, open_stor
             assert (task.assignment.node, task.assignment.gpus) == ("node-a", (gpu,))
             assert task.assignment.ports == {"http": (20000 + gpu,), "ssh": (30000 + gpu,)}
             assert task.held is None
-        (told,) = store.story(job_id=job_id)
+        (told,) = store.job_events(job_id=job_id)
         assert str(told.entry.message) == "The job was submitted by alice."
     live = {job_id for job_id, _, sub_state in JOBS if sub_state != "ENDED"}
     assert {job.id for job in store.live_jobs()} == live

@@ -38,7 +38,7 @@ def filled(store: Store) -> Store:
         give_attempt(outcome, job)
         if number > 4:
             job.sub_state = SubState.ENDED
-        outcome.story.extend(tell(job.id, "submitted"))
+        outcome.job_events.extend(tell(job.id, "submitted"))
     store.commit(outcome, configs)
     return store
 
@@ -47,7 +47,7 @@ def _commit_everything(store: Store) -> None:
     (job,) = (job for job in store.live_jobs() if job.id == "j2")
     outcome = Outcome(jobs={"j2": job}, deleted={"j1": None})  # type: ignore[arg-type]
     give_attempt(outcome, job, 1)
-    outcome.story.extend([*tell("j2", "running"), *tell("j3", "access")])
+    outcome.job_events.extend([*tell("j2", "running"), *tell("j3", "access")])
     store.commit(outcome, {})
 
 
@@ -70,9 +70,9 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "is over": lambda store: store.is_over("j2"),
     "config": lambda store: store.config("j2"),
     "attempts": lambda store: store.attempts("j2"),
-    "the story of all": lambda store: store.story(after=3),
-    "the story of a job": lambda store: store.story(job_id="j2", after=3),
-    "the story of a user": lambda store: store.story(user="alice", after=3),
+    "the events of all": lambda store: store.job_events(after=3),
+    "the events of a job": lambda store: store.job_events(job_id="j2", after=3),
+    "the events of a user": lambda store: store.job_events(user="alice", after=3),
     "a user's keys": lambda store: store.public_keys("alice"),
     "has a key": lambda store: store.has_public_key("alice", _KEY.fingerprint),
     "counts": lambda store: store.count_by_virtual_cluster(),

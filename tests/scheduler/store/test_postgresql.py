@@ -153,7 +153,7 @@ def test_a_table_that_is_gone_is_the_databases_fault_not_the_events(store: Store
     outcome.deleted.append("nobody")
     store.commit(outcome, {"k": config})
     with pytest.raises(StoreError, match="story"):
-        store.story()
+        store.job_events()
 
 
 def test_without_its_driver_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

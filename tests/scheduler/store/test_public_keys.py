@@ -56,13 +56,13 @@ def test_hostile_names_have_no_keys(store: Store, user: str) -> None:
 def test_what_is_told_late_of_who_was_in_a_job_is_kept_as_long_as_the_job(store: Store) -> None:
     add(store, "one")
     late = Outcome(
-        story=[
+        job_events=[
             JobEvent(job_id, 5, ACCESS, msg("{user} left.", user="alice"), 0, "w", 0)
             for job_id in ("one", "gone")
         ]
     )
     add_to = JobEvent("one", 6, "ended", msg("Ended."))
-    late.story.append(add_to)
+    late.job_events.append(add_to)
     store.commit(late, {})
-    assert [str(told.entry.message) for told in store.story(job_id="one")] == ["alice left.", "Ended."]
-    assert store.story(job_id="gone") == []
+    assert [str(told.entry.message) for told in store.job_events(job_id="one")] == ["alice left.", "Ended."]
+    assert store.job_events(job_id="gone") == []

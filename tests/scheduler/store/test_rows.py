@@ -139,9 +139,9 @@ def test_an_attempt_is_read_back_as_it_was(attempt: Attempt) -> None:
         st.dictionaries(NAME, TEXT | st.integers() | st.none(), max_size=3),
     )
 )
-def test_a_story_entry_is_read_back_as_it_was(entry: JobEvent) -> None:
-    row: Any = rows.story_row(entry)
-    assert rows.read_story(row) == entry
+def test_a_job_event_is_read_back_as_it_was(entry: JobEvent) -> None:
+    row: Any = rows.job_event_row(entry)
+    assert rows.read_job_event(row) == entry
 
 
 def test_only_small_job_jsons_are_kept_for_the_next_time() -> None:

@@ -1,4 +1,4 @@
-"""What was put into the store is read from it: jobs, attempts, the story, what goes on after a restart."""
+"""What was put into the store is read from it: jobs, attempts, job events, what goes on after a restart."""
 
 from __future__ import annotations
 
@@ -79,41 +79,41 @@ def test_a_job_that_is_being_deleted_is_not_shown_and_leaves_its_name(store: Sto
     assert {live.id for live in store.live_jobs()} == {"old", "new"}
 
 
-# -- the story
+# -- job events
 
 
-def test_the_story_is_told_in_order_from_where_one_left_off(store: Store) -> None:
+def test_job_events_come_in_order_from_where_one_left_off(store: Store) -> None:
     add(store, "j")
-    store.commit(Outcome(story=tell("j", "a", "b", "c")), {})
-    store.commit(Outcome(story=tell("j", "d", "e")), {})
+    store.commit(Outcome(job_events=tell("j", "a", "b", "c")), {})
+    store.commit(Outcome(job_events=tell("j", "d", "e")), {})
     read, after = list[str](), 0
     for _ in range(3):
-        page = store.story(job_id="j", after=after, limit=2)
+        page = store.job_events(job_id="j", after=after, limit=2)
         read.extend(told.entry.type for told in page)
         after = page[-1].id
     assert read == ["a", "b", "c", "d", "e"]
-    assert store.story(job_id="j", after=after) == []
+    assert store.job_events(job_id="j", after=after) == []
 
 
-def test_story_ids_are_never_used_twice(store: Store) -> None:
+def test_job_event_ids_are_never_used_twice(store: Store) -> None:
     add(store, "j", "k")
-    store.commit(Outcome(story=tell("j", "a")), {})
-    last = store.story()[-1].id
+    store.commit(Outcome(job_events=tell("j", "a")), {})
+    last = store.job_events()[-1].id
     store.commit(Outcome(deleted=["j"]), {})
-    store.commit(Outcome(story=tell("k", "b")), {})
-    assert store.story()[-1].id > last
+    store.commit(Outcome(job_events=tell("k", "b")), {})
+    assert store.job_events()[-1].id > last
 
 
-def test_the_story_is_told_by_job_by_user_or_of_all(store: Store) -> None:
+def test_job_events_are_read_of_a_job_of_a_user_or_of_all(store: Store) -> None:
     add(store, "a")
     add(store, "b", user="bob", name="other")
-    store.commit(Outcome(story=[*tell("a", "x"), *tell("b", "y")]), {})
-    assert [(told.user, told.job, told.entry.type) for told in store.story()] == [
+    store.commit(Outcome(job_events=[*tell("a", "x"), *tell("b", "y")]), {})
+    assert [(told.user, told.job, told.entry.type) for told in store.job_events()] == [
         ("alice", "a", "x"),
         ("bob", "other", "y"),
     ]
-    assert [told.entry.type for told in store.story(user="bob")] == ["y"]
-    assert [told.entry.type for told in store.story(job_id="a")] == ["x"]
+    assert [told.entry.type for told in store.job_events(user="bob")] == ["y"]
+    assert [told.entry.type for told in store.job_events(job_id="a")] == ["x"]
 
 
 # -- after a restart
@@ -179,13 +179,13 @@ def test_any_text_that_json_can_hold_is_kept(store: Store) -> None:
     text = "NUL \0, bell \a, line\u2028, 你好 \U0001f600"
     config = {**make_config(name="j"), "extras": {text: text}}
     told = JobEvent("j", 1, "said", msg("{text}", text=text), data={"text": text})
-    store.commit(Outcome(jobs={"j": job}, story=[told]), {"j": config})
+    store.commit(Outcome(jobs={"j": job}, job_events=[told]), {"j": config})
     assert store.config("j") == config
-    assert store.story()[0].entry == told
+    assert store.job_events()[0].entry == told
 
 
 def test_numbers_of_any_size_that_a_caller_may_give_are_understood(store: Store) -> None:
     add(store, "j")
-    store.commit(Outcome(story=tell("j", "a")), {})
-    assert store.story(after=2**63 - 1) == []
-    assert len(store.story(after=0, limit=2**31)) == 1
+    store.commit(Outcome(job_events=tell("j", "a")), {})
+    assert store.job_events(after=2**63 - 1) == []
+    assert len(store.job_events(after=0, limit=2**31)) == 1

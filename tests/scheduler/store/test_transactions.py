@@ -52,11 +52,11 @@ def test_after_a_full_disk_small_changes_and_reading_still_work(full: Store) -> 
 def test_everything_is_there_when_the_database_is_opened_again(open_store: OpenStore) -> None:
     store = open_store()
     (job,) = add(store, "j")
-    store.commit(Outcome(story=tell("j", "a")), {})
+    store.commit(Outcome(job_events=tell("j", "a")), {})
     store.close()
     again = open_store()
     assert again.job("alice", "j") == job
-    assert [told.entry.type for told in again.story()] == ["a"]
+    assert [told.entry.type for told in again.job_events()] == ["a"]
 
 
 def test_a_commit_is_on_disk_before_it_returns_even_if_nobody_closes(open_store: OpenStore) -> None:

@@ -69,12 +69,12 @@ export class AccessClient {
     await this.ask('DELETE', `${keysPath(user)}/${encodeURIComponent(fingerprint)}`);
   }
 
-  /** Give the link to a port of a task. */
+  /** Return the link to a port of a task. */
   portUrl(task: ITask, label: string): string {
     return URLExt.join(this.settings.baseUrl, 'pai/ports', pathOf(task), encodeURIComponent(label)) + '/';
   }
 
-  /** Give a link that the notebook server has told, absolute or below its own address. */
+  /** Return a link that the notebook server has told, absolute or below its own address. */
   link(url: string): string {
     return new URL(url, new URL(this.settings.baseUrl, location.href)).href;
   }

@@ -90,7 +90,7 @@ export class ConnectModel implements IDisposable {
     return this.client.key(this.task, format);
   }
 
-  /** Give the link to a port, as the notebook server told it. */
+  /** Return the link to a port, as the notebook server told it. */
   link(url: string): string {
     return this.client.link(url);
   }

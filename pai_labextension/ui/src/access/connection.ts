@@ -65,7 +65,7 @@ export class KeptConnection implements Terminal.ITerminalConnection {
     return this.inner.shutdown();
   }
 
-  /** Let go of the shell, which goes on. */
+  /** Close the connection; the shell goes on. */
   dispose(): void {
     this.inner.dispose();
   }

@@ -318,7 +318,7 @@ export function FilesGuide(props: IGuideProps): React.ReactElement {
   );
 }
 
-/** Give what guides need; `null` where there is no address at all. */
+/** Return what guides need; `null` where there is no address at all. */
 export function guideProps(model: ConnectModel, connect: IConnect, trans: TranslationBundle): IGuideProps | null {
   const address = addressOf(connect, location.hostname);
   // a task whose folder could not be asked for is opened at its root

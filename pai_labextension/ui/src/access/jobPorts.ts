@@ -44,12 +44,12 @@ export class JobPorts implements IDisposable {
     return this.tasks.get(key(job)) ?? [];
   }
 
-  /** Give the link to a port. */
+  /** Return the link to a port. */
   url(task: IRunningTask, label: string): string {
     return this.client.portUrl(task, label);
   }
 
-  /** Say that the list came into view, or went. */
+  /** Note that the list came into view, or went. */
   setShown(shown: boolean): void {
     this.shown = shown;
     void (shown ? this.poll.start() : this.poll.stop());

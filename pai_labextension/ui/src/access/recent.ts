@@ -12,7 +12,7 @@ const KEPT = 50;
 export class RecentTasks {
   constructor(private readonly state: IStateDB | null) {}
 
-  /** Give the one of these tasks that was chosen last; `undefined` where none of them ever was. */
+  /** Return the one of these tasks that was chosen last; `undefined` where none of them ever was. */
   async newestOf<T extends ITask>(tasks: readonly T[]): Promise<T | undefined> {
     for (const key of await this.read()) {
       const found = tasks.find(task => keyOf(task) === key);

@@ -30,7 +30,7 @@ export function addressOf(connect: IConnect, here: string): IAddress | null {
   return directOf(published && connect);
 }
 
-/** Give the address of the task's own SSH server, which knows only the job's key. */
+/** Return the address of the task's own SSH server, which knows only the job's key. */
 export function directOf(connect: IConnect | null): IAddress | null {
   const published = connect?.published;
   return published ? { host: published.host, port: published.port, user: 'root', hostKey: null } : null;
@@ -46,7 +46,7 @@ export function aliasOf({ job, task }: Pick<IConnect, 'job' | 'task'>): string {
   return `pai-${aliasWord(job)}-${aliasWord(task)}`;
 }
 
-/** Give the command line of a shell; `key` is a path, without it another key or a token is asked for. */
+/** Return the command line of a shell; `key` is a path, without it another key or a token is asked for. */
 export function sshLine(address: IAddress, key: string | null): string {
   const identity = key === null ? '' : ` -i ${word(key)}`;
   return `ssh${identity} -p ${address.port} ${word(`${address.user}@${address.host}`)}`;
@@ -72,30 +72,30 @@ export function sshConfig(address: IAddress, alias: string, key: string): string
   return lines.join('\n') + '\n';
 }
 
-/** Give the line for `~/.ssh/known_hosts` by which ssh knows that this is the right server. */
+/** Return the line for `~/.ssh/known_hosts` by which ssh knows that this is the right server. */
 export function knownHost(address: IAddress): string | null {
   const { host, port, hostKey } = address;
   return hostKey === null ? null : `${port === 22 ? host : `[${host}]:${port}`} ${hostKey}`;
 }
 
-/** Give the link that opens a folder in VS Code over Remote-SSH. */
+/** Return the link that opens a folder in VS Code over Remote-SSH. */
 export function vsCodeLink(alias: string, folder: string): string {
   return `vscode://vscode-remote/ssh-remote+${alias}${encodePath(folder)}`;
 }
 
-/** Give the link that fills in JetBrains Gateway's SSH connection. */
+/** Return the link that fills in JetBrains Gateway's SSH connection. */
 export function gatewayLink(address: IAddress, folder: string): string {
   const parts = { host: address.host, port: address.port, user: address.user, projectPath: folder };
   const query = Object.entries(parts).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return `jetbrains-gateway://connect#${[...query, 'type=ssh', 'deploy=false'].join('&')}`;
 }
 
-/** Give the link that opens a folder in WinSCP, or whatever knows `sftp://`. */
+/** Return the link that opens a folder in WinSCP, or whatever knows `sftp://`. */
 export function sftpLink(address: IAddress, folder: string): string {
   return `sftp://${encodeURIComponent(address.user)}@${urlHost(address.host)}:${address.port}${encodePath(folder)}/`;
 }
 
-/** Give what makes a key readable for its owner only, which ssh insists on. */
+/** Return what makes a key readable for its owner only, which ssh insists on. */
 export function protectKey(file: string): { readonly unix: string; readonly windows: string } {
   return {
     unix: `mkdir -p ~/.ssh && mv ${word(`~/Downloads/${file}`)} ~/.ssh/ && chmod 600 ${word(`~/.ssh/${file}`)}`,

@@ -41,7 +41,7 @@ export class ShellView extends Widget {
     this.title.icon = terminalIcon;
     this.title.closable = true;
     this.shells = options.terminals.take(options.task);
-    // the shells are listed every few seconds: whoever could not reach the server then tries again
+    // the shells are listed every few seconds: a view that could not reach the server then tries again
     this.shells.manager.runningChanged.connect(this.comeBack, this);
     this._name = options.name;
     this.key = options.key ?? UUID.uuid4();

@@ -35,7 +35,7 @@ export function runningTasks(
   );
 }
 
-/** Give a task's place in the routes of the notebook server, encoded: "alice/train/worker-0". */
+/** Return a task's place in the routes of the notebook server, encoded: "alice/train/worker-0". */
 export function pathOf({ user, job, task }: ITask): string {
   return [user, job, task].map(encodeURIComponent).join('/');
 }

@@ -165,7 +165,7 @@ export class StorageBrowser extends FileBrowser {
     await this.model.refresh();
   }
 
-  /** Whoever was never here begins in their own tree. */
+  /** A person's first visit begins in their own tree. */
   private async goHome(drive: StorageDrive): Promise<void> {
     await this.model.restore(this.id);
     if (this.model.folder === '/') {

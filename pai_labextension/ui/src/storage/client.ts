@@ -228,7 +228,7 @@ export class StorageClient implements IUploadClient {
   }
 }
 
-/** Tell whether trying again later may help: nobody answered, or not now. */
+/** Return whether trying again later may help: nobody answered, or not now. */
 export function mayPass(error: unknown): boolean {
   return error instanceof StorageError ? [429, 502, 503, 504].includes(error.status) : error instanceof TypeError;
 }

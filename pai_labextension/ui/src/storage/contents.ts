@@ -11,7 +11,7 @@ export const LARGEST_OPENED = 20 * 1024 * 1024;
 /** A file is no text, or no notebook: it cannot be shown as what was asked for. */
 export class FormatError extends Error {}
 
-/** Tell what JupyterLab takes something for. */
+/** Return what JupyterLab takes something for. */
 export function typeOf(info: IFileInfo): Contents.ContentType {
   return info.isFolder ? 'directory' : info.path.endsWith('.ipynb') ? 'notebook' : 'file';
 }

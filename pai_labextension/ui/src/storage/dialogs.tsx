@@ -40,7 +40,7 @@ export async function mayDelete(
         const length = [...items, ...summaries].reduce((sum, one) => sum + sizeOf(one), 0);
         body.node.append(' ', trans.__('Files: %1, %2.', files, bytesText(length)));
       },
-      () => undefined // whoever asks to delete it will hear why
+      () => undefined // deleting it will say why
     );
   }
   const answer = await showDialog({
@@ -52,7 +52,7 @@ export async function mayDelete(
   return answer.button.accept;
 }
 
-/** Tell whether a file is opened; of one that is too large, its beginning or a download is offered instead. */
+/** Return whether to open a file; of one that is too large, its beginning or a download is offered instead. */
 export function mayOpen(
   item: Contents.IModel,
   trans: TranslationBundle,

@@ -125,7 +125,7 @@ export class StorageDrive implements Contents.IDrive {
     // there is none
   }
 
-  /** Say that something in a folder is new, so that whoever shows it looks again. */
+  /** Announce a change in a folder, so that views of it are refreshed. */
   announce(path: string): void {
     const name = nameOf(path);
     const value = { name, path: partsOf(path).join('/') };

@@ -68,12 +68,12 @@ export class StorageModel extends FilterFileBrowserModel {
     this.wanted = name;
   }
 
-  /** Say how the listing is ordered. */
+  /** Set how the listing is ordered. */
   setOrder(order: IOrder): void {
     this.order = order;
   }
 
-  /** Give the part that is shown. */
+  /** Return the part that is shown. */
   override items(): IterableIterator<Contents.IModel> {
     const all = ordered(Array.from(super.items()), this.order, this.language);
     const shown = this.wanted === null ? -1 : all.findIndex(item => item.name === this.wanted);

@@ -61,7 +61,7 @@ export function partName(name: string, length: number, modified: number): string
   return `.${stem}.${fingerprint}.part`;
 }
 
-/** Tell whether something is what is there of a file that is not whole yet. */
+/** Return whether something is the part of a file whose upload is not complete. */
 export function isPart(name: string): boolean {
   return /^\..+\.[0-9a-f]{8}\.part$/.test(name);
 }

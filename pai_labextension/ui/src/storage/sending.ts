@@ -16,7 +16,7 @@ export type Wait = (ms: number, signal: AbortSignal) => Promise<void>;
 /** The local file cannot be read, or is no longer what it was. */
 export class UnreadableError extends Error {}
 
-/** Tell whether a file in the storage need not be sent again: the same length and time of change. */
+/** Return whether a file in the storage need not be sent again: the same length and time of change. */
 export function isSame(there: IFileInfo | null | undefined, file: File): boolean {
   return !!there && !there.isFolder && there.length === file.size && there.modified === file.lastModified;
 }

@@ -11,7 +11,7 @@ export interface IOrder {
   readonly direction: 'ascending' | 'descending';
 }
 
-/** Give items in the order in which JupyterLab shows them: folders first. */
+/** Return items in the order in which JupyterLab shows them: folders first. */
 export function ordered(items: readonly Contents.IModel[], order: IOrder, language: string): Contents.IModel[] {
   const collator = new Intl.Collator(language, { numeric: true, sensitivity: 'base' });
   const sign = order.direction === 'descending' ? 1 : -1;

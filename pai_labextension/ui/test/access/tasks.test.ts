@@ -27,7 +27,7 @@ describe('the tasks of a job', () => {
     ]);
   });
 
-  it('have addresses, whoever their owner is', () => {
+  it('have addresses, whatever their owner is called', () => {
     expect(pathOf({ user: '王 小/明', job: 'x~1', task: 'a-0' })).toBe('%E7%8E%8B%20%E5%B0%8F%2F%E6%98%8E/x~1/a-0');
   });
 });

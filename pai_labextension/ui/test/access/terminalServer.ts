@@ -9,7 +9,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 const PATH = '/user/alice/pai/terminals/alice/train/worker-0/';
 
 export class TerminalServer {
-  /** What each shell has said, by its name; replayed to whoever comes. */
+  /** What each shell has said, by its name; replayed to each new viewer. */
   readonly said = new Map<string, string>();
   /** The sizes that shells were given. */
   readonly sizes: unknown[][] = [];

@@ -113,12 +113,12 @@ class Relay:
     # from the program to the client
 
     def pause(self) -> None:
-        """Let the program wait: the client does not take its output."""
+        """Stop reading the program's output: the client does not take it."""
         for descriptor in self._outputs:
             self._loop.remove_reader(descriptor)
 
     def resume(self) -> None:
-        """Let the program go on."""
+        """Read the program's output again."""
         for descriptor in self._outputs:
             self._loop.add_reader(descriptor, self._read, descriptor)
 
@@ -173,7 +173,7 @@ class Relay:
             self._channel.exit(status)
 
     def hang_up(self) -> None:
-        """Let go: the program and its group are told, as by a terminal that is closed."""
+        """Hang up: the program and its group get the signal that a closed terminal sends."""
         self._over = True
         signal_group(self._process, signal.SIGHUP)
         # one that is stopped hears it only when it goes on

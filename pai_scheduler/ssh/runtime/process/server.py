@@ -32,23 +32,23 @@ _FIRST_FREE_PORT = 1024
 
 
 class TaskServer(asyncssh.SSHServer):
-    """One connection."""
+    """One connection of the gateway, or of another task of the job, to this task."""
 
     def __init__(self, task: LocalTask, reaper: Reaper, open_connections: set[TaskServer]) -> None:
         self._task, self._reaper, self._open = task, reaper, open_connections
         self.connection: asyncssh.SSHServerConnection
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        """Count it."""
+        """Note the connection among the open ones."""
         self.connection = conn
         self._open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """Forget it."""
+        """Remove the connection from the open ones."""
         self._open.discard(self)
 
     def begin_auth(self, username: str) -> bool:  # noqa: ARG002
-        """Let nobody in without a key."""
+        """Require authentication of every client."""
         return True
 
     def public_key_auth_supported(self) -> bool:
@@ -62,7 +62,7 @@ class TaskServer(asyncssh.SSHServer):
         return username == _USER and any(key.public_data == candidate.public_data for candidate in keys)
 
     def session_requested(self) -> SshSession:
-        """Let a session begin."""
+        """Accept a session."""
         return SshSession(self._task, self._reaper)
 
     async def _forward_port(self, host: str, port: int) -> asyncssh.SSHTCPSession[bytes]:

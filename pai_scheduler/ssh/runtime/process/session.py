@@ -41,20 +41,20 @@ class SshSession(asyncssh.SSHServerProcess[bytes]):
         term_size: tuple[int, int, int, int],  # noqa: ARG002
         term_modes: Mapping[int, int],  # noqa: ARG002
     ) -> bool:
-        """Let everybody have a terminal."""
+        """Accept every request for a terminal."""
         self._terminal = True
         return True
 
     def shell_requested(self) -> bool:
-        """Let everybody have a shell."""
+        """Accept every request for a shell."""
         return True
 
     def subsystem_requested(self, subsystem: str) -> bool:
-        """Let everybody have files, and no other subsystem."""
+        """Accept SFTP, and no other subsystem."""
         return subsystem == "sftp"
 
     def exec_requested(self, command: str) -> bool:  # noqa: ARG002
-        """Let everybody run commands."""
+        """Accept every command."""
         return True
 
     def session_started(self) -> None:
@@ -101,7 +101,7 @@ class SshSession(asyncssh.SSHServerProcess[bytes]):
         return env
 
     def data_received(self, data: bytes, datatype: int | None) -> None:
-        """Hand input on."""
+        """Pass input to the program."""
         if self._relay:
             self._relay.feed(data)
         else:
@@ -136,13 +136,13 @@ class SshSession(asyncssh.SSHServerProcess[bytes]):
             self._relay.pause()
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Read again: the client takes more."""
         super().resume_writing()
         if self._relay:
             self._relay.resume()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hang up."""
+        """Hang up the program: the client is gone."""
         super().connection_lost(exc)
         if self._relay:
             self._relay.hang_up()

@@ -1,4 +1,4 @@
-"""What strangers and other tenants try at the files' door, and what it costs everybody else."""
+"""What strangers and other tenants try at the storage, and what it costs everybody else."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ async def told(gateway: Gateway) -> str:
      ("length=2", "length=3"), ("length=2", "offset=1"), ("length=2&", ""), ("ticket=", "ticket=x"),
      ("data=true", "data=true&offset=1")],
 )  # fmt: skip
-async def test_a_ticket_is_good_for_its_errand_only(gateway: Gateway, told: str, old: str, new: str) -> None:
+async def test_a_ticket_is_good_for_its_request_only(gateway: Gateway, told: str, old: str, new: str) -> None:
     assert old in told
     async with gateway.client("") as stranger:
         assert (await stranger.get(told)).content == b"he"
@@ -453,7 +453,7 @@ async def test_a_sender_waits_for_a_storage_that_is_slow(gateway: Gateway) -> No
     reader, writer = await sends(gateway, f"{CREATE}\r\nContent-Length: {100 * MB}")
     sending = asyncio.create_task(send_much(writer, 100 * MB))
     await asyncio.wait([sending], timeout=0.5)
-    # what the network and the gateway hold is less, and whoever sends stands still
+    # what the network and the gateway hold is less, and the sender stands still
     assert not sending.done()
     assert taken <= 2 * MB
     free.set()

@@ -1,4 +1,4 @@
-"""A ticket is good for one errand, for some minutes, and in one user's name; nobody's pile up."""
+"""A ticket is good for one request, for some minutes, and in one user's name; nobody's pile up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.path import StoragePath
 
 ALICE, BOB = Principal("alice", groups=("vision",)), Principal("bob")
-ERRAND = RequestScope(
-    "GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")})
-)
+SCOPE = RequestScope("GET", "OPEN", StoragePath(("alice", "f")), frozenset({("op", "OPEN"), ("offset", "1")}))
 
 
 class Clock:
@@ -25,10 +23,10 @@ class Clock:
 
 def test_a_ticket_speaks_for_who_got_it_as_often_as_it_is_shown() -> None:
     tickets = RedirectTickets()
-    ticket = tickets.issue(ALICE, ERRAND)
-    assert tickets.redeem(ticket, ERRAND) == tickets.redeem(ticket, ERRAND) == ALICE
-    assert tickets.redeem(ticket[:-1], ERRAND) is None
-    assert tickets.redeem("", ERRAND) is None
+    ticket = tickets.issue(ALICE, SCOPE)
+    assert tickets.redeem(ticket, SCOPE) == tickets.redeem(ticket, SCOPE) == ALICE
+    assert tickets.redeem(ticket[:-1], SCOPE) is None
+    assert tickets.redeem("", SCOPE) is None
 
 
 @pytest.mark.parametrize(
@@ -41,28 +39,28 @@ def test_a_ticket_speaks_for_who_got_it_as_often_as_it_is_shown() -> None:
         {"parameters": frozenset({("op", "OPEN"), ("offset", "2")})},
     ],
 )
-def test_a_ticket_is_worth_nothing_on_another_errand(other: dict[str, object]) -> None:
+def test_a_ticket_is_refused_for_another_request(other: dict[str, object]) -> None:
     tickets = RedirectTickets()
-    assert tickets.redeem(tickets.issue(ALICE, ERRAND), replace(ERRAND, **other)) is None  # type: ignore[arg-type]
+    assert tickets.redeem(tickets.issue(ALICE, SCOPE), replace(SCOPE, **other)) is None  # type: ignore[arg-type]
 
 
 def test_a_ticket_expires_and_is_forgotten() -> None:
     clock = Clock()
     tickets = RedirectTickets(seconds=60, clock=clock)
-    ticket = tickets.issue(ALICE, ERRAND)
+    ticket = tickets.issue(ALICE, SCOPE)
     clock.now += 60
-    assert tickets.redeem(ticket, ERRAND) == ALICE
+    assert tickets.redeem(ticket, SCOPE) == ALICE
     clock.now += 1
-    assert tickets.redeem(ticket, ERRAND) is None
-    tickets.issue(BOB, ERRAND)
+    assert tickets.redeem(ticket, SCOPE) is None
+    tickets.issue(BOB, SCOPE)
     assert len(tickets._issued) == 1
     assert tickets._held.keys() == {"bob"}
 
 
 def test_who_takes_many_loses_their_own_oldest_and_nobody_elses() -> None:
     tickets = RedirectTickets(most=3)
-    bobs = tickets.issue(BOB, ERRAND)
-    hers = [tickets.issue(ALICE, ERRAND) for _ in range(5)]
-    assert [tickets.redeem(ticket, ERRAND) is not None for ticket in hers] == [False, False, True, True, True]
-    assert tickets.redeem(bobs, ERRAND) == BOB
+    bobs = tickets.issue(BOB, SCOPE)
+    hers = [tickets.issue(ALICE, SCOPE) for _ in range(5)]
+    assert [tickets.redeem(ticket, SCOPE) is not None for ticket in hers] == [False, False, True, True, True]
+    assert tickets.redeem(bobs, SCOPE) == BOB
     assert len(tickets._issued) == 4

@@ -136,7 +136,7 @@ def test_every_task_of_a_job_is_told_apart_and_the_worst_exit_code_counts(pai: P
     assert pai("exec", "--all", "one", "--", "true").returncode == 0
 
 
-def test_whoever_reads_no_more_ends_it(pai: Pai) -> None:
+def test_a_closed_output_ends_it(pai: Pai) -> None:
     with subprocess.Popen(
         [PAI, "exec", "one", "--", "yes"],
         env=environ_for(pai.scheduler),

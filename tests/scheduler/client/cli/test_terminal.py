@@ -79,7 +79,7 @@ async def test_no_more_is_read_than_is_wanted() -> None:
     os.close(writing)
 
 
-async def test_whoever_does_not_read_is_said() -> None:
+async def test_a_reader_that_does_not_read_is_named() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with pytest.raises(BrokenPipeError):

@@ -102,9 +102,7 @@ async def test_a_connection_that_breaks_is_no_exit_code(
         await running
 
 
-async def test_whoever_gives_up_ends_the_command(
-    connection: asyncssh.SSHClientConnection, tmp_path: Path
-) -> None:
+async def test_cancelling_ends_the_command(connection: asyncssh.SSHClientConnection, tmp_path: Path) -> None:
     said = Said()
     mark = tmp_path / "mark"
     command = f"trap 'echo interrupted > {mark}; exit' INT HUP; echo up; while :; do sleep 0.1; done"

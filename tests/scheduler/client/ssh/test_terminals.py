@@ -192,7 +192,9 @@ async def test_what_nobody_looks_at_is_closed_after_a_while_and_what_is_watched_
     await terminals.close()
 
 
-async def test_a_task_that_cannot_be_reached_is_said_by_whoever_opens(terminals: Terminals, sshd) -> None:
+async def test_a_task_that_cannot_be_reached_is_said_when_a_terminal_is_opened(
+    terminals: Terminals, sshd
+) -> None:
     sshd.close()
     with pytest.raises(ConnectionRefusedError):
         await terminals.create()

@@ -22,7 +22,7 @@ cat /pai-job/netrc && ! touch "/pai-code/my code/x" && ! touch /pai-job/x && ! r
 """
 
 
-async def test_whoever_the_image_runs_as_may_change_the_code_and_read_its_own_files(
+async def test_the_user_of_the_image_may_change_the_code_and_read_its_own_files(
     docker_lab: Lab, docker: aiodocker.Docker, debian_image: str, code: Path
 ) -> None:
     await make_image(docker, "local/not-root", f'FROM {debian_image}\nUSER 1234\nENTRYPOINT ["false"]\n')

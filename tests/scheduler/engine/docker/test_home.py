@@ -1,4 +1,4 @@
-"""A user's home in containers: it stays, it is theirs alone, and whoever an image runs as may write to it."""
+"""A user's home in containers: it stays, it is theirs alone, and every image's user may write to it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def test_another_user_has_another_home(lab: Lab, docker_host: str, data_di
     assert {owner: len(names) for owner, names in found.items()} == {"a-b": 1, user: 1}
 
 
-async def test_an_image_that_runs_as_somebody_may_write_whoever_came_first(
+async def test_an_image_that_is_not_run_as_root_may_write_whichever_user_came_first(
     lab: Lab, docker: aiodocker.Docker, not_root: str, debian_image: str
 ) -> None:
     await make_image(docker, "local/named", f"FROM {debian_image}\nRUN useradd -u 1000 me\nUSER me\n")

@@ -1,4 +1,4 @@
-"""The front door: containers reach one port of loopback, over Docker's bridge, and nothing else."""
+"""The loopback proxy: containers reach one port of loopback, over Docker's bridge, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pai_scheduler.engine.docker.loopback_proxy import LoopbackProxy
 from pai_scheduler.engine.protocol import EngineError
 from tests.scheduler.engine.lab import Lab
 
-#: Another address of loopback, on which a door to 127.0.0.1 can be tried without Docker.
+#: Another address of loopback, on which a proxy to 127.0.0.1 can be tried without Docker.
 OUTSIDE = "127.0.0.2"
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -42,7 +42,7 @@ async def hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.close()
 
 
-async def test_a_container_reaches_a_server_on_loopback_through_the_door(
+async def test_a_container_reaches_a_server_on_loopback_through_the_proxy(
     open_docker: Callable[..., Awaitable[DockerEngine]],
     debian_image: str,
     inside: Callable[[Handler], Awaitable[int]],
@@ -55,7 +55,7 @@ async def test_a_container_reaches_a_server_on_loopback_through_the_door(
     await lab.clean()
 
 
-async def test_without_a_door_a_container_reaches_nothing_on_loopback(
+async def test_without_the_proxy_a_container_reaches_nothing_on_loopback(
     docker_lab: Lab, inside: Callable[[Handler], Awaitable[int]]
 ) -> None:
     port = await inside(hello)
@@ -110,7 +110,7 @@ async def test_a_guest_that_leaves_is_seen_to_leave_inside(
     await proxy.close()
 
 
-async def test_nobody_inside_ends_the_connection_and_not_the_door() -> None:
+async def test_nobody_inside_ends_the_connection_and_not_the_proxy() -> None:
     closed = await asyncio.start_server(hello, "127.0.0.1", 0)
     port = closed.sockets[0].getsockname()[1]
     closed.close()
@@ -166,4 +166,4 @@ async def test_containers_that_cannot_be_let_in_are_an_error_only_where_they_mus
         port = taken.getsockname()[1]
         with pytest.raises(EngineError, match=f"let in at {gateway}:{port}: another program listens there"):
             await open_docker(front_door=port)
-        assert (await open_docker(front_door=port, needs_door=False)).front_door_url is None
+        assert (await open_docker(front_door=port, proxy_needed=False)).front_door_url is None

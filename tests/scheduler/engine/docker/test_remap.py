@@ -35,7 +35,7 @@ HOME = "/home/me"
 
 @pytest.fixture
 def daemon(docker_host: str, runtime_image: str) -> Iterator[Daemon]:
-    """Run a daemon that maps users, below folders that whoever they are mapped to may enter."""
+    """Run a daemon that maps users, below folders that the users they are mapped to may enter."""
     with tempfile.TemporaryDirectory(prefix="pai-remap-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o711)
         own = Daemon(Path(folder, "root"), Path(folder, "run"), own_network=True, userns_remap=True)

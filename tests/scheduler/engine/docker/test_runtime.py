@@ -1,4 +1,4 @@
-"""The runtime's volume: filled once whoever asks, whatever was broken off, and gone when nobody has it."""
+"""The runtime's volume: filled once for all who ask, also after a break, and gone when nobody has it."""
 
 from __future__ import annotations
 

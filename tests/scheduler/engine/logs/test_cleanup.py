@@ -51,7 +51,7 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_pass(
     with monkeypatch.context() as patch:
         patch.setattr(cleanup.shutil, "rmtree", lambda *_, **__: None)
         list(sweep(tmp_path, time.time() - 7 * DAY, lambda _: False))
-    # killed in the middle, it is gone as a whole for whoever reads
+    # killed in the middle, it is gone as a whole for every reader
     assert not log.exists
     assert len(list(tmp_path.iterdir())) == 1
     list(sweep(tmp_path, time.time() - 7 * DAY, lambda _: False))

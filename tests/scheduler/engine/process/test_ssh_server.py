@@ -1,4 +1,4 @@
-"""The door of a task: one server holds it, and who looks sees whether it is alive."""
+"""The SSH server of a task: there is one, and it can be seen whether it is alive."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ NODE = parse_definition({"nodes": [{"name": "a", "cpus": 64, "memoryMB": 8000, "
 
 
 class DoorEngine(ProcessEngine):
-    """Runs real tasks, and says of their doors what a test wants: no server is asked for it."""
+    """Runs real tasks, and says of their SSH servers what a test wants: no server is asked for it."""
 
     published: tuple[str, int] | None = None
     isolated = False
@@ -80,14 +80,14 @@ class House:
     async def session_token(self, login: str, credential: str, method: str = "password") -> str:
         answer = await self.login(login, credential, method)
         assert answer.status_code == 200, answer.text
-        return str(answer.json()["passport"])
+        return str(answer.json()["session_token"])
 
     async def open(
         self, login: str, credential: str, method: str = "password", language: str = "en"
     ) -> httpx.Response:
         """Log in and open."""
         session_token = await self.session_token(login, credential, method)
-        return await self.ask("open", login=login, passport=session_token, language=language)
+        return await self.ask("open", login=login, session_token=session_token, language=language)
 
     async def task(self, login: str, credential: str, method: str = "password") -> str:
         """Log in and open; say which job and task it is."""
@@ -98,7 +98,7 @@ class House:
     async def held(self, login: str, credential: str, method: str = "password") -> dict[str, str]:
         """Log in; return what the gateway keeps of it."""
         session_token = await self.session_token(login, credential, method)
-        return {"login": login, "passport": session_token, "method": method, "credential": credential}
+        return {"login": login, "session_token": session_token, "method": method, "credential": credential}
 
     async def gone(self, *held: dict[str, str]) -> list[int]:
         """Ask who of them may not stay."""
@@ -137,11 +137,11 @@ class House:
         return await self.service.jobs.get(ROOT, user, name)
 
     async def told(self, name: str, user: str = "alice") -> list[str]:
-        """Return what the story of a job says of who was in it, once all that was reported is written."""
+        """Return what the events of a job say of who was in it, once all that was reported is written."""
         # (what is requested is written after what was reported before)
         await self.service.jobs.reorder(ROOT, user, name, priority=50)
-        story = await self.service.job_events.read(ROOT, user, name)
-        return [str(told.entry.message) for told in story if told.entry.type == "access"]
+        events = await self.service.job_events.read(ROOT, user, name)
+        return [str(told.entry.message) for told in events if told.entry.type == "access"]
 
     def client(self, token: str = "token-a") -> httpx.AsyncClient:  # noqa: S107
         """Speak to the API."""

@@ -1,4 +1,4 @@
-"""The doors of a job's tasks, asked of an engine whose tasks have machines of their own."""
+"""The SSH addresses of a job's tasks, asked of an engine whose tasks have machines of their own."""
 
 from __future__ import annotations
 

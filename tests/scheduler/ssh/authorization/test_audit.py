@@ -1,4 +1,4 @@
-"""What is written into the stories of jobs of those who were in their tasks, and how much of it."""
+"""What job events say of those who were in the tasks, and how much of it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_stranger_writes_no_control_characters_and_no_novels(
     assert len(text) < 300
 
 
-async def test_a_job_that_is_entered_all_the_time_has_a_short_story_that_says_so(
+async def test_a_job_that_is_entered_all_the_time_has_few_events_that_say_so(
     audit: Audit, told: list[Accessed], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

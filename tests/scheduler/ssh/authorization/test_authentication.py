@@ -60,7 +60,7 @@ async def test_the_key_of_an_ended_job_opens_nothing(house: House) -> None:
     await house.end("one")
     refused = await house.login("alice+one", house.key(job), "publickey")
     assert (refused.status_code, refused.json()) == REFUSED
-    late = await house.ask("open", login="alice+one", passport=session_token)
+    late = await house.ask("open", login="alice+one", session_token=session_token)
     assert (late.status_code, late.json()["message"]) == (404, "The job of this key has ended.")
     # nor does it open the next job of that name
     await house.service.jobs.delete(ROOT, "alice", "one")
@@ -79,7 +79,7 @@ async def test_a_registered_key_opens_every_task_of_its_user_until_it_is_removed
     assert (await house.login("bob", OWN, "publickey")).status_code == 401
     house.store.remove_public_key("alice", fingerprint)
     assert (await house.login("alice+one", OWN, "publickey")).status_code == 401
-    assert (await house.ask("open", login="alice+one", passport=session_token)).status_code == 401
+    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 401
 
 
 async def test_the_key_of_a_user_who_is_gone_opens_nothing(house: House) -> None:
@@ -126,8 +126,8 @@ async def test_a_hostile_login_name_is_refused_calmly(house: House, login: str) 
     for method, credential in (("password", "token-a"), ("publickey", OWN), ("password", "token-root")):
         answer = await house.login(login, credential, method)
         if answer.status_code == 200:
-            session_token = answer.json()["passport"]
-            answer = await house.ask("open", login=login, passport=session_token)
+            session_token = answer.json()["session_token"]
+            answer = await house.ask("open", login=login, session_token=session_token)
             assert answer.status_code == 404
         else:
             assert (answer.status_code, answer.json()) == REFUSED
@@ -139,10 +139,10 @@ async def test_a_user_name_of_shell_characters_is_only_a_name(house: House) -> N
     assert await house.task(f"{name}+one", "token-shell") == "one/worker-0"
 
 
-# -- passports
+# -- session tokens
 
 
-async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house: House) -> None:
+async def test_a_session_token_is_good_for_its_login_only_and_cannot_be_changed(house: House) -> None:
     await house.begin("one")
     await house.begin("theirs", "bob")
     session_token = await house.session_token("alice+one", "token-a")
@@ -163,13 +163,13 @@ async def test_a_passport_is_good_for_its_login_only_and_cannot_be_changed(house
         "\ud800",
     ):
         for login in ("alice+one", "bob+theirs"):
-            assert (await house.ask("open", login=login, passport=other)).status_code == 401, other
+            assert (await house.ask("open", login=login, session_token=other)).status_code == 401, other
             note = await house.ask(
-                "note", login=login, passport=other, peer="10.0.0.3", event="opened", what=["shell"]
+                "note", login=login, session_token=other, peer="10.0.0.3", event="opened", what=["shell"]
             )
             assert note.status_code == 401
-    assert (await house.ask("open", login="bob+theirs", passport=session_token)).status_code == 401
-    assert (await house.ask("open", login="alice+one", passport=session_token)).status_code == 200
+    assert (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code == 401
+    assert (await house.ask("open", login="alice+one", session_token=session_token)).status_code == 200
 
 
 async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
@@ -182,7 +182,7 @@ async def test_who_has_logged_in_by_a_token_is_looked_up_again_later(
     monkeypatch.setattr(ssh_authorization.authentication, "_now", lambda: later)
 
     async def opened() -> int:
-        return (await house.ask("open", login="bob+theirs", passport=session_token)).status_code
+        return (await house.ask("open", login="bob+theirs", session_token=session_token)).status_code
 
     assert await opened() == 200
     tokens = house.folder / "tokens.json"
@@ -221,11 +221,11 @@ async def test_what_is_revoked_ends_what_it_opened_and_nothing_else(house: House
     assert await house.gone(*held) == [0, 1, 2, 3, 4]
 
 
-async def test_who_holds_another_passport_than_their_own_may_not_stay(house: House) -> None:
+async def test_who_holds_another_session_token_than_their_own_may_not_stay(house: House) -> None:
     mine, theirs = await house.held("alice", "token-a"), await house.held("bob", "token-b")
     turned = {**mine, "credential": theirs["credential"]}
-    swapped = {**mine, "passport": theirs["passport"]}
-    assert await house.gone(mine, turned, swapped, {**mine, "passport": "x"}) == [1, 2, 3]
+    swapped = {**mine, "session_token": theirs["session_token"]}
+    assert await house.gone(mine, turned, swapped, {**mine, "session_token": "x"}) == [1, 2, 3]
 
 
 async def test_nobody_is_gone_while_nobody_can_be_asked(

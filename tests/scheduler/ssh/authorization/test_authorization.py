@@ -90,12 +90,12 @@ async def test_a_task_that_has_ended_is_said_to_have(house: House) -> None:
 # -- what is told
 
 
-async def test_the_story_of_a_job_tells_who_was_in_it_from_where_and_how_long(house: House) -> None:
+async def test_job_events_tell_who_was_in_a_job_from_where_and_how_long(house: House) -> None:
     job = await house.begin("one")
     login, key = "alice+one", house.key(job)
     session_token = await house.session_token(login, key, "publickey")
-    await house.ask("open", login=login, passport=session_token)
-    who: dict[str, Any] = {"login": login, "passport": session_token, "peer": "10.0.0.3"}
+    await house.ask("open", login=login, session_token=session_token)
+    who: dict[str, Any] = {"login": login, "session_token": session_token, "peer": "10.0.0.3"}
     assert (await house.ask("note", **who, event="opened", what=["shell"])).status_code == 204
     await house.ask("note", **who, event="opened", what=["forward"], detail="localhost:8888\x1b[2J")
     await house.ask("note", **who, event="closed", what=["shell", "forward"], seconds=35.2)
@@ -111,37 +111,37 @@ async def test_who_leaves_after_the_end_of_the_job_is_told_of_and_after_its_dele
 ) -> None:
     await house.begin("one")
     session_token = await house.session_token("alice+one", "token-a")
-    await house.ask("open", login="alice+one", passport=session_token)
+    await house.ask("open", login="alice+one", session_token=session_token)
     await house.end("one")
     who: dict[str, Any] = {
         "login": "alice+one",
-        "passport": session_token,
+        "session_token": session_token,
         "peer": "10.0.0.3",
         "what": ["shell"],
     }
     await house.ask("note", **who, event="closed", seconds=3)
     await house.begin("two")  # written after it
-    story = await house.service.job_events.read(ROOT, "alice", "one")
-    assert str(story[-1].entry.message) == "alice left worker-0 after 3 s: a terminal, from 10.0.0.3."
+    events = await house.service.job_events.read(ROOT, "alice", "one")
+    assert str(events[-1].entry.message) == "alice left worker-0 after 3 s: a terminal, from 10.0.0.3."
     session_token = await house.session_token("alice+two", "token-a")
-    await house.ask("open", login="alice+two", passport=session_token)
+    await house.ask("open", login="alice+two", session_token=session_token)
     await house.service.jobs.delete(ROOT, "alice", "two")
-    who = {"login": "alice+two", "passport": session_token, "peer": "10.0.0.3", "what": ["shell"]}
+    who = {"login": "alice+two", "session_token": session_token, "peer": "10.0.0.3", "what": ["shell"]}
     await house.ask("note", **who, event="opened")
     await house.begin("three")
     await house.ask("note", **who, event="closed", seconds=3)
     assert (await house.begin("four")).name == "four"
 
 
-async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> None:
+async def test_a_session_token_outlives_a_restart_of_the_service(tmp_path: Path) -> None:
     async with open_house(tmp_path) as house:
         await house.begin("one")
         session_token = await house.session_token("alice+one", "token-a")
-        await house.ask("open", login="alice+one", passport=session_token)
+        await house.ask("open", login="alice+one", session_token=session_token)
         house.service._ssh_authorization._opened.clear()  # type: ignore[union-attr]  # as a new one
         who: dict[str, Any] = {
             "login": "alice+one",
-            "passport": session_token,
+            "session_token": session_token,
             "peer": "10.0.0.3",
             "what": ["exec"],
         }
@@ -149,10 +149,10 @@ async def test_a_passport_outlives_a_restart_of_the_service(tmp_path: Path) -> N
         assert await house.told("one") == ["alice left worker-0 after 1 s: a command, from 10.0.0.3."]
 
 
-async def test_nobody_fills_a_story_with_connections(house: House) -> None:
+async def test_nobody_fills_the_job_events_with_connections(house: House) -> None:
     await house.begin("one")
     session_token = await house.session_token("alice+one", "token-a")
-    await house.ask("open", login="alice+one", passport=session_token)
+    await house.ask("open", login="alice+one", session_token=session_token)
     ssh_authorization = house.service.ssh_authorization
     opened = ("alice+one", session_token, "10.0.0.3", "opened", ["exec"], "", 0.0)
     await asyncio.gather(*(ssh_authorization.note(*opened) for _ in range(5000)))

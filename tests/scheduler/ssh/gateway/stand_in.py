@@ -205,7 +205,9 @@ class _Handler(RequestHandler):
                 self.set_status(401)
                 self.finish({"code": "UnauthorizedUserError", "message": "no"})
             else:
-                self.finish({"user": user, "by": "token", "passport": f"passport of {body['login']}"})
+                self.finish(
+                    {"user": user, "by": "token", "session_token": f"session token of {body['login']}"}
+                )
         elif what == "open":
             if service.refusal is not None:
                 self.set_status(service.refusal[0])

@@ -14,7 +14,7 @@ from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 
 
 def note(login: str) -> Note:
-    return {"passport": "p", "login": login, "peer": "10.0.0.1", "event": "opened", "what": ["shell"]}
+    return {"session_token": "p", "login": login, "peer": "10.0.0.1", "event": "opened", "what": ["shell"]}
 
 
 async def test_each_kind_is_noted_when_it_is_first_opened_and_all_when_they_end(
@@ -32,7 +32,7 @@ async def test_each_kind_is_noted_when_it_is_first_opened_and_all_when_they_end(
         await connection.run(term_type="xterm", input="exit\n")
     await service.until(lambda: service.notes and service.notes[-1]["event"] == "closed")
     common = {
-        "passport": "passport of alice+train+worker-0",
+        "session_token": "session token of alice+train+worker-0",
         "login": "alice+train+worker-0",
         "peer": "127.0.0.1",
     }

@@ -20,7 +20,11 @@ async def test_the_task_is_looked_for_when_something_is_opened_and_once(
         ran = await asyncio.gather(*(connection.run(f"echo {number}") for number in range(10)))
         assert [done.stdout for done in ran] == [f"{number}\n" for number in range(10)]
     assert service.questions("open") == [
-        {"login": "alice+train+worker-0", "passport": "passport of alice+train+worker-0", "language": "en"}
+        {
+            "login": "alice+train+worker-0",
+            "session_token": "session token of alice+train+worker-0",
+            "language": "en",
+        }
     ]
 
 
@@ -45,9 +49,9 @@ async def test_when_a_client_is_gone_so_is_the_connection_to_the_task(gate: Gate
 async def test_two_who_come_at_once_have_each_their_own(gate: Gate, service: StandIn) -> None:
     async with gate.connect() as one, gate.connect("alice") as two:
         await asyncio.gather(one.run("true"), two.run("true"))
-    assert sorted(question["passport"] for question in service.questions("open")) == [
-        "passport of alice",
-        "passport of alice+train+worker-0",
+    assert sorted(question["session_token"] for question in service.questions("open")) == [
+        "session token of alice",
+        "session token of alice+train+worker-0",
     ]
 
 

@@ -40,7 +40,7 @@ async def test_a_key_is_asked_about_once_for_one_login(gate: Gate, service: Stan
         "peer": "127.0.0.1",
     }
     [opened] = service.questions("open")
-    assert opened["passport"] == "passport of alice+train+worker-0"
+    assert opened["session_token"] == "session token of alice+train+worker-0"
 
 
 async def test_a_token_is_taken_as_password_and_at_the_keyboard(gate: Gate, service: StandIn) -> None:
@@ -96,7 +96,7 @@ async def test_a_key_that_one_knows_and_does_not_have_opens_nothing(gate: Gate, 
     assert service.questions("open") == []
 
 
-async def test_the_key_that_signed_is_whose_passport_is_used(gate: Gate, service: StandIn) -> None:
+async def test_the_key_that_signed_is_whose_session_token_is_used(gate: Gate, service: StandIn) -> None:
     # both are alice's; the first one offered is known, and never signed with
     first = KeyPair.from_seed(b"f" * 32)
     service.users[first.public] = "alice"

@@ -11,7 +11,13 @@ from pai_scheduler.ssh.gateway.service import ServiceClient, ServiceRefusedError
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
 from tests.testbed.ports import free_port
 
-NOTE: Note = {"passport": "p", "login": "alice", "peer": "10.0.0.1", "event": "opened", "what": ["shell"]}
+NOTE: Note = {
+    "session_token": "p",
+    "login": "alice",
+    "peer": "10.0.0.1",
+    "event": "opened",
+    "what": ["shell"],
+}
 
 
 def login(credential: str) -> LoginRequest:
@@ -33,10 +39,10 @@ async def test_who_that_is_or_nobody(client: ServiceClient) -> None:
 
 
 async def test_a_task_or_why_there_is_none(client: ServiceClient, service: StandIn, task: TaskServer) -> None:
-    assert await client.open({"login": "alice", "passport": "p"}) == task.target()
+    assert await client.open({"login": "alice", "session_token": "p"}) == task.target()
     service.refusal = (404, "没有这个任务。")
     with pytest.raises(ServiceRefusedError, match="没有这个任务"):
-        await client.open({"login": "alice", "passport": "p"})
+        await client.open({"login": "alice", "session_token": "p"})
 
 
 async def test_a_service_that_is_away_says_nothing_about_anybody(
@@ -45,7 +51,7 @@ async def test_a_service_that_is_away_says_nothing_about_anybody(
     service.away = True
     for question in (
         client.login(login("token-of-alice")),
-        client.open({"login": "alice", "passport": "p"}),
+        client.open({"login": "alice", "session_token": "p"}),
         client.note(NOTE),
     ):
         with pytest.raises(UnavailableError):
@@ -59,14 +65,14 @@ async def test_a_service_that_is_away_says_nothing_about_anybody(
 async def test_another_answer_than_was_agreed_is_none(client: ServiceClient, service: StandIn) -> None:
     service.target = []  # type: ignore[assignment]
     with pytest.raises(UnavailableError):
-        await client.open({"login": "alice", "passport": "p"})
+        await client.open({"login": "alice", "session_token": "p"})
 
 
 async def test_a_service_that_does_not_know_this_gateway_says_nothing_about_anybody(service: StandIn) -> None:
     stranger = ServiceClient(service.url, "another token")
     for question in (
         stranger.login(login("token-of-alice")),
-        stranger.open({"login": "alice", "passport": "p"}),
+        stranger.open({"login": "alice", "session_token": "p"}),
         stranger.note(NOTE),
     ):
         with pytest.raises(UnavailableError):

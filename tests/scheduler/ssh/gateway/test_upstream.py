@@ -58,7 +58,7 @@ async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(
     lines = ran.out.decode().splitlines()
     assert len(lines) == 9, ran
     assert not [line for line in lines if line.endswith("opened")]
-    # whoever lends an agent lends it
+    # an agent that is lent is lent
     assert lines[0] == "auth-agent@openssh.com: Auth agent forwarding disabled"
 
 
@@ -89,7 +89,7 @@ async def test_neither_another_key_nor_another_servers_key_will_do(task: TaskSer
             await reach(task.target(**change), lambda: None)
 
 
-async def test_whoever_listens_at_the_port_and_is_no_ssh_server_is_given_up(task: TaskServer) -> None:
+async def test_a_server_that_is_no_ssh_server_is_given_up(task: TaskServer) -> None:
     async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n" * 2000)
         writer.close()

@@ -1,4 +1,4 @@
-"""Passports: read again by whoever sealed them, by nobody else, and not when anything was changed."""
+"""Session tokens: read by the service that sealed them, by nobody else, and not when anything was changed."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ALICE = SessionToken("alice+one", "alice", "job", 1, job="abc")
 
 
 @given(st.text(), st.text(), st.integers())
-def test_a_passport_is_read_as_it_was_sealed(login: str, user: str, issued: int) -> None:
-    passport = SessionToken(login, user, "token", issued, admin=True)
-    assert SessionToken.opened(passport.sealed(SIGN), SIGN) == passport
+def test_a_session_token_is_read_as_it_was_sealed(login: str, user: str, issued: int) -> None:
+    session_token = SessionToken(login, user, "token", issued, admin=True)
+    assert SessionToken.opened(session_token.sealed(SIGN), SIGN) == session_token
 
 
 @given(st.data())
@@ -26,16 +26,16 @@ def test_no_character_of_it_can_be_changed(data: st.DataObject) -> None:
     assert SessionToken.opened(sealed[:place] + letter + sealed[place + 1 :], SIGN) is None
 
 
-def test_another_secret_makes_no_passport_of_ours() -> None:
+def test_another_secret_makes_no_session_token_of_ours() -> None:
     assert SessionToken.opened(ALICE.sealed(JobKeys(b"other").signature), SIGN) is None
 
 
-def test_what_was_signed_for_another_purpose_is_no_passport() -> None:
+def test_what_was_signed_for_another_purpose_is_no_session_token() -> None:
     encoded = ALICE.sealed(SIGN).partition(".")[0]
     assert SessionToken.opened(f"{encoded}.{SIGN(encoded)}", SIGN) is None
 
 
-def test_two_who_log_in_alike_have_two_passports() -> None:
+def test_two_who_log_in_alike_have_two_session_tokens() -> None:
     again = SessionToken("alice+one", "alice", "job", 1, job="abc")
     assert again.sealed(SIGN) != ALICE.sealed(SIGN)
 

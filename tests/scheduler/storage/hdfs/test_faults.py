@@ -94,7 +94,7 @@ async def test_a_killed_name_node_is_waited_for_and_not_for_ever(pair: Hdfs, hom
     await asyncio.to_thread(pair.stop_namenode, 0)
     with refuses(Problem.UNAVAILABLE):
         await impatient.status(home.at("file"), home.user)
-    # a patient one gets its answer from whoever comes next
+    # a patient one gets its answer from the next server
     asking = asyncio.create_task(home.status("file"))
     await asyncio.to_thread(pair.start_namenode, 0)
     await asyncio.to_thread(pair.make_active, 0)

@@ -208,7 +208,7 @@ class Boxes:
             private=private, runtime=self._volume,
         )  # fmt: skip
         host = config["HostConfig"]
-        # as the engine makes it: whoever the image runs as may write there
+        # as the engine makes it: the image's user may write there
         work = self.folder / launch.task.name
         work.mkdir()
         work.chmod(0o777)

@@ -67,7 +67,7 @@ def test_where_the_server_may_not_give_up_privileges(more_boxes: Boxes) -> None:
     ends_with(start(more_boxes, CapDrop=["ALL"]), "no-privileges")
 
 
-def test_where_the_server_has_no_folder_for_whoever_has_not_logged_in(more_boxes: Boxes) -> None:
+def test_ssh_is_off_where_the_server_lacks_its_folder_for_privilege_separation(more_boxes: Boxes) -> None:
     box = start(more_boxes, ReadonlyRootfs=True, Tmpfs={"/run/pai": "mode=1777"})
     ends_with(box, "no-folder /run/sshd")
 

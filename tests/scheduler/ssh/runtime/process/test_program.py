@@ -1,4 +1,4 @@
-"""The program, as the supervisor starts it: what it says at the task's door."""
+"""The program, as the supervisor starts it: what it says to clients of the task."""
 
 from __future__ import annotations
 

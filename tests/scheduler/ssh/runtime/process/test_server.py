@@ -117,7 +117,7 @@ async def _until_it_listens(connection: asyncssh.SSHClientConnection, host: str,
                 return
 
 
-async def test_a_port_that_the_task_was_given_is_forwarded_to_whoever_listens(enter: Enter) -> None:
+async def test_a_port_that_the_task_was_given_is_forwarded_to_what_listens_there(enter: Enter) -> None:
     with listening() as port:
         pass
     entered = await enter(ports={"web": (port,)})
