@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.client import FilesClient
@@ -23,6 +24,7 @@ from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.transfer import LocalFileError, TransferProgress
 from pai_scheduler.job.jsontext import JsonTextError
 
+from .answers import CodePlan, SubmitLine
 from .messages import msg
 
 #: Bytes of the longest job file, as everywhere in the scheduler's API.
@@ -35,24 +37,13 @@ class CodeRefusedError(Exception):
     """It cannot be done; the message is for people, in their language."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitRequest:
-    """What is to be submitted; None: as the folder's settings say."""
+class SubmitRequest(msgspec.Struct, frozen=True, rename={"generate_name": "generateName"}):
+    """What is to be submitted, as the front end sends it; None: as the folder's settings say."""
 
     path: str
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
     generate_name: bool | None = None
-
-    @classmethod
-    def read(cls, body: Any) -> SubmitRequest:
-        """Take the body of a request apart; ValueError where it is none."""
-        if not isinstance(body, Mapping) or not isinstance(body.get("path"), str):
-            raise ValueError("path")
-        generate = body.get("generateName")
-        if generate is not None and not isinstance(generate, bool):
-            raise ValueError("generateName")
-        return cls(body["path"], _patterns(body, "include"), _patterns(body, "exclude"), generate)
 
 
 class CodeSubmitter:
@@ -61,7 +52,7 @@ class CodeSubmitter:
     def __init__(self, url: str, token: str, root: Path) -> None:
         self._url, self._token, self._root = url, token, root
 
-    async def plan(self, submission: SubmitRequest, locale: str) -> dict[str, Any]:
+    async def plan(self, submission: SubmitRequest, locale: str) -> CodePlan:
         """Return what would go along and where to; nothing is sent. CodeRefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
@@ -74,7 +65,7 @@ class CodeSubmitter:
                 raise CodeRefusedError(_sentence(error, locale)) from error
         code = prepared.code.files if prepared.code else ()
         return {
-            "jobName": prepared.config.get("jobName"),
+            "jobName": str(prepared.config.get("jobName") or ""),
             "folder": prepared.code_folder,
             "include": list(settings.include),
             "exclude": list(settings.exclude),
@@ -82,7 +73,7 @@ class CodeSubmitter:
             "files": [{"name": one.name, "length": one.length} for one in code],
         }
 
-    async def submit(self, submission: SubmitRequest, locale: str) -> AsyncGenerator[dict[str, Any], None]:
+    async def submit(self, submission: SubmitRequest, locale: str) -> AsyncGenerator[SubmitLine, None]:
         """Upload and submit; tell how far it is, then the job. CodeRefusedError."""
         latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
@@ -188,7 +179,7 @@ def _sentence(error: Exception, locale: str) -> str:
     return str(error)
 
 
-def _progress(progress: TransferProgress) -> dict[str, Any]:
+def _progress(progress: TransferProgress) -> SubmitLine:
     return {
         "progress": {
             "files": progress.files_done,
@@ -197,12 +188,3 @@ def _progress(progress: TransferProgress) -> dict[str, Any]:
             "bytesTotal": progress.bytes_total,
         }
     }
-
-
-def _patterns(body: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    value = body.get(name)
-    if value is None:
-        return None
-    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
-        raise ValueError(name)
-    return tuple(value)

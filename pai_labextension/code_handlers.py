@@ -7,11 +7,13 @@ import json
 from contextlib import aclosing
 from http import HTTPStatus
 
+import msgspec
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
 from tornado.iostream import StreamClosedError
 
+from .answers import SubmitLine
 from .base_handlers import PAIHandler, RefusedError
 from .code import CodeRefusedError, CodeSubmitter, SubmitRequest
 
@@ -25,9 +27,9 @@ class _CodeHandler(PAIHandler, APIHandler):
     def submit_request(self) -> SubmitRequest:
         """Read the request's body."""
         try:
-            return SubmitRequest.read(self.get_json_body())
-        except ValueError as error:
-            raise web.HTTPError(HTTPStatus.BAD_REQUEST, f"The request is wrong at {error}.") from None
+            return msgspec.convert(self.get_json_body(), SubmitRequest)
+        except msgspec.ValidationError as error:
+            raise web.HTTPError(HTTPStatus.BAD_REQUEST, f"The request is wrong: {error}") from None
 
 
 class PlanHandler(_CodeHandler):
@@ -76,6 +78,6 @@ class SubmitHandler(_CodeHandler):
         except StreamClosedError:
             pass
 
-    async def _say(self, line: dict[str, object]) -> None:
+    async def _say(self, line: SubmitLine) -> None:
         self.write(json.dumps(line) + "\n")
         await self.flush()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Container
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from pai_scheduler.client.rest import ApiError, Client
@@ -14,6 +13,7 @@ from pai_scheduler.client.ssh.task_lookup import why_nothing_runs
 from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.models import SshContainer
 
+from .answers import Address, ConnectCheck, ConnectInfo, PortLink
 from .code_server import run_script, start_code_server
 from .messages import msg
 from .ports import Ports
@@ -39,7 +39,7 @@ class Connect:
         self._connections, self._ports, self._base_url = connections, ports, base_url
         self._starting = asyncio.Lock()
 
-    async def describe(self, task: TaskName, locale: str) -> dict[str, Any]:
+    async def describe(self, task: TaskName, locale: str) -> ConnectInfo:
         """Return how to connect; `off`: why one cannot. Raises `ApiError`, `UnreachableError`."""
         self._connections.locale = locale
         async with self._connections.client() as client:
@@ -61,16 +61,16 @@ class Connect:
             "user": task.user,
             "job": task.job,
             "task": task.task,
-            "gateway": about.get("ssh"),
+            "gateway": about["ssh"],
             "published": _published(found),
             "off": off,
             "workDir": work_dir,
             "python": python,
             "ports": await self._links(task, hidden) if found is not None else [],
-            "isolated": about.get("engine") != "process",
+            "isolated": about["engine"] != "process",
         }
 
-    async def check(self, task: TaskName, locale: str) -> dict[str, Any]:
+    async def check(self, task: TaskName, locale: str) -> ConnectCheck:
         """Log in and run a command; tell how that went."""
         begin = time.monotonic()
         self._connections.locale = locale
@@ -122,7 +122,7 @@ class Connect:
             return "", ""
         return python if python.startswith("/") else "", folder
 
-    async def _links(self, task: TaskName, hidden: Container[str]) -> list[dict[str, Any]]:
+    async def _links(self, task: TaskName, hidden: Container[str]) -> list[PortLink]:
         try:
             if task.user != await self._connections.owner():
                 return []
@@ -141,11 +141,11 @@ class Connect:
         return f"{self._base_url}pai/ports/{'/'.join(quote(part, safe='') for part in parts)}/"
 
 
-def _published(container: SshContainer | None) -> dict[str, Any] | None:
+def _published(container: SshContainer | None) -> Address | None:
     if container is None or not container["published"]:
         return None
     return {"host": container["sshIp"], "port": int(container["sshPort"])}
 
 
-def _checked(ok: bool, message: str, begin: float) -> dict[str, Any]:
+def _checked(ok: bool, message: str, begin: float) -> ConnectCheck:
     return {"ok": ok, "message": message, "milliseconds": round((time.monotonic() - begin) * 1000)}

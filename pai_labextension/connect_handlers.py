@@ -10,6 +10,7 @@ from tornado import web
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
 
+from .answers import CodeServerInfo
 from .base_handlers import RefusedError
 from .connect import Connect
 from .task_handlers import TASK_ERRORS, TaskHandler, reason_of
@@ -54,6 +55,7 @@ class CodeServerHandler(_ConnectHandler):
     async def post(self, *_names: str) -> None:
         """Answer with where it is, or how to get it."""
         try:
-            self.finish({"url": await self._connect.code_server(self.task())})
+            info: CodeServerInfo = {"url": await self._connect.code_server(self.task())}
+            self.finish(info)
         except TASK_ERRORS as error:
             raise RefusedError(HTTPStatus.BAD_GATEWAY, reason_of(error)) from error

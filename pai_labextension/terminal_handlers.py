@@ -23,6 +23,7 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from pai_scheduler.client.ssh.terminals import Terminal, Terminals
 
+from .answers import TerminalInfo
 from .base_handlers import RefusedError
 from .task_connections import TaskConnections
 from .task_handlers import TASK_ERRORS, TaskHandler, reason_of
@@ -144,7 +145,7 @@ class TerminalSocket(WebSocketMixin, WebSocketHandler, _TaskTerminals):
         await self.write_message(json.dumps([kind, content]))
 
 
-def _model(terminal: Terminal) -> dict[str, str]:
+def _model(terminal: Terminal) -> TerminalInfo:
     time = datetime.fromtimestamp(terminal.last_activity, UTC)
     return {"name": terminal.name, "last_activity": time.isoformat().replace("+00:00", "Z")}
 

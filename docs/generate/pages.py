@@ -10,7 +10,18 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from pai_scheduler.api.openapi import as_yaml
 
-from . import calls, cluster_file, command_lines, environment, exits, imports, job_fields, limits, metrics
+from . import (
+    calls,
+    cluster_file,
+    command_lines,
+    environment,
+    exits,
+    front_end,
+    imports,
+    job_fields,
+    limits,
+    metrics,
+)
 
 DOCS = Path(__file__).parent.parent
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -32,6 +43,7 @@ def pages() -> Mapping[str, str]:
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
         "users/openapi.yaml": _openapi(),
         "users/api.md": _page("api.md", "en", calls.facts),
+        "../pai_labextension/ui/generate/answers.json": front_end.answers(),
         "users/cli.md": _page("cli.md", "en", command_lines.facts),
     }
 

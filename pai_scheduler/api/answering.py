@@ -6,7 +6,7 @@ import json
 import logging
 import secrets
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Any
@@ -16,6 +16,7 @@ from tornado.web import Finish, HTTPError, RequestHandler
 
 from pai_scheduler.job.messages import Message, choose_locale, msg
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
+from pai_scheduler.rest.models import Error
 from pai_scheduler.security.principal import Principal
 
 _log = logging.getLogger(__name__)
@@ -85,9 +86,9 @@ class AnsweringHandler(RequestHandler):
             self.set_header("Allow", ", ".join(self.allowed_methods()))
         self.answer(self.error_body(refusal), refusal.status)
 
-    def error_body(self, refusal: RequestError) -> dict[str, Any]:
+    def error_body(self, refusal: RequestError) -> Mapping[str, object]:
         """Return the JSON of a refusal."""
-        body: dict[str, Any] = {"code": refusal.code, "message": self.in_words(refusal.message)}
+        body: Error = {"code": refusal.code, "message": self.in_words(refusal.message)}
         if refusal.code == "InvalidParametersError":
             body["errors"] = [
                 {"path": error.path, "message": self.in_words(error.message)} for error in refusal.errors

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 import yaml
@@ -104,9 +104,10 @@ def schemas_of(wanted: Iterable[Model]) -> tuple[list[dict[str, Any]], dict[str,
     """Return the JSON Schema of each model, and by name those that they refer to, in the declared order."""
     hints = list(wanted)
     found, named = msgspec.json.schema_components(hints, ref_template=f"{_SCHEMAS}{{name}}")
+    declared = {model.__name__: model for hint in hints for model in _models(hint)}
     for name, schema in named.items():
         del schema["title"]
-        fields = get_type_hints(getattr(models, name), include_extras=True)
+        fields = get_type_hints(declared[name], include_extras=True)
         hints += fields.values()
         for key, order in (("properties", schema["properties"]), ("required", schema.get("required", ()))):
             ordered = [field for field in fields if field in order]
@@ -236,6 +237,14 @@ class _Writer:
             return shown
         self.components[kind][name] = shown
         return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def _models(hint: Any) -> Iterator[type]:
+    """Return the models that a type is made of."""
+    if is_typeddict(hint):
+        yield hint
+    for part in get_type_hints(hint, include_extras=True).values() if is_typeddict(hint) else get_args(hint):
+        yield from _models(part)
 
 
 def _literals(hint: Any) -> Iterator[tuple[Any, ...]]:

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from pai_labextension.answers import CodePlan, SubmitLine
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer
@@ -45,14 +47,16 @@ async def server(make_jupyter: MakeServer, running: RunningScheduler) -> httpx.A
 async def submitted(server: httpx.AsyncClient, **fields: Any) -> list[dict[str, Any]]:
     answer = await server.post("pai/submit-with-code", json={"path": "work/项目/job.pai.json", **fields})
     assert answer.status_code == 200
-    return [json.loads(line) for line in answer.text.splitlines()]
+    lines = [json.loads(line) for line in answer.text.splitlines()]
+    assert msgspec.convert(lines, list[SubmitLine]) == lines
+    return lines
 
 
 async def test_what_would_go_along_is_told_before_anything_is_sent(
     server: httpx.AsyncClient, running: RunningScheduler, folder: Path
 ) -> None:
     answer = await server.post("pai/code-plan", json={"path": "work/项目/job.pai.json", "include": ["**/*"]})
-    assert answer.json() == {
+    assert msgspec.convert(answer.json(), CodePlan) == {
         "jobName": "train",
         "folder": "/alice/train",
         "include": ["**/*"],

@@ -14,8 +14,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
+import msgspec
 import pytest
 
+from pai_labextension.answers import CodeServerInfo, ConnectCheck, ConnectInfo
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL
 from tests.testbed.scheduler import RunningScheduler
@@ -88,6 +90,9 @@ async def browser(make_jupyter, cluster: RunningScheduler) -> httpx.AsyncClient:
 async def asked(browser: httpx.AsyncClient, job: str, method: str = "GET", what: str = "") -> Any:
     answer = await browser.request(method, f"pai/connect/alice/{job}/main-0{what}", timeout=90)
     assert answer.status_code == 200, answer.text
+    model = {"": ConnectInfo, "/check": ConnectCheck, "/code-server": CodeServerInfo}[what]
+    # all that is declared, and nothing else
+    assert msgspec.convert(answer.json(), model) == answer.json()
     return answer.json()
 
 

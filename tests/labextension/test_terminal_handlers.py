@@ -10,11 +10,13 @@ from typing import Any
 
 import asyncssh
 import httpx
+import msgspec
 import pytest
 from jupyter_server.auth import Authorizer
 from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
+from pai_labextension.answers import TerminalInfo
 from pai_labextension.task_connections import TaskConnections, TaskName
 from pai_scheduler.client.ssh.connection import RemoteError
 from pai_scheduler.job.messages import msg
@@ -72,7 +74,7 @@ def say(*words: object) -> str:
 async def test_a_terminal_is_opened_listed_used_and_hung_up(browser):
     assert (await browser.get(f"{TASK}/api/terminals")).json() == []
     name = await opened(browser)
-    (listed,) = (await browser.get(f"{TASK}/api/terminals")).json()
+    (listed,) = msgspec.convert((await browser.get(f"{TASK}/api/terminals")).json(), list[TerminalInfo])
     assert (listed["name"], listed["last_activity"][-1]) == (name, "Z")
     assert (await browser.get(f"{TASK}/api/terminals/{name}")).json()["name"] == name
 

@@ -6,10 +6,10 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { GenericSchema, InferOutput, is } from 'valibot';
 
 import { json, parsed } from './answers';
-import { JobSummary as IJob, QueueEntry as IQueueEntry, User as IUser } from './generated/types.gen';
-import { vJobDetail, vJobs, vQueues, vRefusal, vUser } from './generated/valibot.gen';
+import { JobSummary as IJob, QueueEntry as IQueueEntry, UserInfo as IUser } from './generated/types.gen';
+import { vJobDetail, vJobs, vQueues, vRefusal, vUserInfo } from './generated/valibot.gen';
 
-export type { JobSummary as IJob, QueueEntry as IQueueEntry, User as IUser } from './generated/types.gen';
+export type { JobSummary as IJob, QueueEntry as IQueueEntry, UserInfo as IUser } from './generated/types.gen';
 
 export type JobState = IJob['state'];
 
@@ -42,7 +42,7 @@ export class Api {
 
   /** Return who the person is to the scheduler. */
   async whoami(): Promise<IUser> {
-    return this.read(vUser, ['user']);
+    return this.read(vUserInfo, ['user']);
   }
 
   /** List a user's jobs, newest first. */

@@ -11,7 +11,7 @@ function contents(folder: string): Record<string, string> {
   return Object.fromEntries(readdirSync(folder).map(name => [name, readFileSync(join(folder, name), 'utf8')]));
 }
 
-describe('what is made from the OpenAPI document', () => {
+describe('what is made from the declared answers', () => {
   it('is what `npm run generate` makes of it now', () => {
     const folder = mkdtempSync(join(tmpdir(), 'generated-'));
     try {

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
+from pai_scheduler.rest.webhdfs import FileStatus as Status
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, Summary
 
@@ -13,7 +15,7 @@ from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, Summar
 _PIECE = 1000
 
 
-def status_answer(status: FileStatus) -> dict[str, Any]:
+def status_answer(status: FileStatus) -> StatusAnswer:
     """Describe one file or folder."""
     return {"FileStatus": _status(status, "")}
 
@@ -28,7 +30,7 @@ def listing_pieces(listing: Listing, folder: StoragePath) -> Iterator[bytes]:
     yield b"]}}"
 
 
-def batch_answer(listing: Listing, folder: StoragePath) -> dict[str, Any]:
+def batch_answer(listing: Listing, folder: StoragePath) -> ListingAnswer:
     """List a part of a folder."""
     return {
         "DirectoryListing": {
@@ -38,7 +40,7 @@ def batch_answer(listing: Listing, folder: StoragePath) -> dict[str, Any]:
     }
 
 
-def summary_answer(summary: Summary) -> dict[str, Any]:
+def summary_answer(summary: Summary) -> SummaryAnswer:
     """Return what a tree holds."""
     return {
         "ContentSummary": {
@@ -76,21 +78,21 @@ def acl_answer(status: FileStatus) -> dict[str, Any]:
     }
 
 
-def path_answer(path: StoragePath) -> dict[str, Any]:
+def path_answer(path: StoragePath) -> PathAnswer:
     """Return the JSON that has a path in it."""
     return {"Path": str(path)}
 
 
-def boolean_answer(value: bool) -> dict[str, Any]:
+def boolean_answer(value: bool) -> BooleanAnswer:
     """Return whether something was done."""
     return {"boolean": value}
 
 
-def _entries(listing: Listing, folder: StoragePath) -> list[dict[str, Any]]:
+def _entries(listing: Listing, folder: StoragePath) -> list[Status]:
     return [_status(entry, "" if entry.path == folder else entry.path.name) for entry in listing.entries]
 
 
-def _status(status: FileStatus, name: str) -> dict[str, Any]:
+def _status(status: FileStatus, name: str) -> Status:
     return {
         "accessTime": status.accessed,
         "blockSize": 0 if status.is_folder else status.block_size,

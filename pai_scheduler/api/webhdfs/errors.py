@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.rest.webhdfs import RefusalAnswer
 from pai_scheduler.storage.errors import Problem, StorageError
 
 _BY_PROBLEM: Mapping[Problem, tuple[int, str]] = {
@@ -69,7 +69,7 @@ def refusal_of(error: StorageError) -> StorageRefusal:
     return StorageRefusal(status, exception, error.message, missing=error.problem is Problem.NOT_FOUND)
 
 
-def refusal_answer(refusal: RequestError, sentence: str) -> dict[str, Any]:
+def refusal_answer(refusal: RequestError, sentence: str) -> RefusalAnswer:
     """Return the body of a refusal whose message is `sentence` in the caller's language."""
     exception = refusal.code if refusal.code in _CLASSES else _BY_STATUS.get(refusal.status)
     if isinstance(refusal, StorageRefusal) and refusal.missing and _MISSING not in sentence:
@@ -77,7 +77,7 @@ def refusal_answer(refusal: RequestError, sentence: str) -> dict[str, Any]:
     return remote_exception(exception or "RuntimeException", sentence)
 
 
-def remote_exception(exception: str, sentence: str) -> dict[str, Any]:
+def remote_exception(exception: str, sentence: str) -> RefusalAnswer:
     """Return a body that names an exception of Hadoop's."""
     return {
         "RemoteException": {

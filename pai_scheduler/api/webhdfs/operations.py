@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
@@ -42,36 +41,36 @@ class Question:
 
 
 #: Gives the JSON of the answer; None: there is nothing to say. It may raise StorageError or RequestError.
-Operation = Callable[[Question], Awaitable[dict[str, Any] | None]]
+Operation = Callable[[Question], Awaitable[Mapping[str, object] | None]]
 
 
-async def _file_status(ask: Question) -> dict[str, Any]:
+async def _file_status(ask: Question) -> Mapping[str, object]:
     return answers.status_answer(await ask.files.status(ask.principal, ask.path))
 
 
-async def _list_batch(ask: Question) -> dict[str, Any]:
+async def _list_batch(ask: Question) -> Mapping[str, object]:
     after = ask.parameters.text("startafter")
     limit = min(ask.parameters.number("limit") or _BATCH, _LARGEST_BATCH)
     return answers.batch_answer(await ask.files.list(ask.principal, ask.path, after, limit), ask.path)
 
 
-async def _summary(ask: Question) -> dict[str, Any]:
+async def _summary(ask: Question) -> Mapping[str, object]:
     return answers.summary_answer(await ask.files.summary(ask.principal, ask.path))
 
 
-async def _checksum(ask: Question) -> dict[str, Any]:
+async def _checksum(ask: Question) -> Mapping[str, object]:
     return answers.checksum_answer(await ask.files.checksum(ask.principal, ask.path))
 
 
-async def _home(ask: Question) -> dict[str, Any]:
+async def _home(ask: Question) -> Mapping[str, object]:
     return answers.path_answer(home(ask.principal.name))
 
 
-async def _trash(ask: Question) -> dict[str, Any]:
+async def _trash(ask: Question) -> Mapping[str, object]:
     return answers.path_answer(home(ask.principal.name) / _TRASH)
 
 
-async def _acl(ask: Question) -> dict[str, Any]:
+async def _acl(ask: Question) -> Mapping[str, object]:
     return answers.acl_answer(await ask.files.status(ask.principal, ask.path))
 
 
@@ -82,7 +81,7 @@ async def _check_access(ask: Question) -> None:
     await ask.files.check_access(ask.principal, ask.path, access)
 
 
-async def _truncate(ask: Question) -> dict[str, Any]:
+async def _truncate(ask: Question) -> Mapping[str, object]:
     length = ask.parameters.number("newlength")
     if length is None:
         raise wrong_parameter("newlength", msg("it is missing."))
@@ -96,12 +95,12 @@ async def _concat(ask: Question) -> None:
     await ask.files.concat(ask.principal, ask.path, sources)
 
 
-async def _mkdirs(ask: Question) -> dict[str, Any]:
+async def _mkdirs(ask: Question) -> Mapping[str, object]:
     await ask.files.mkdirs(ask.principal, ask.path, ask.parameters.permission())
     return answers.boolean_answer(True)
 
 
-async def _rename(ask: Question) -> dict[str, Any] | None:
+async def _rename(ask: Question) -> Mapping[str, object] | None:
     """Move. Without `renameoptions` what stands in the way is answered with false, as HDFS does."""
     target, options = ask.parameters.path("destination"), ask.parameters.text("renameoptions").upper()
     try:
@@ -113,13 +112,13 @@ async def _rename(ask: Question) -> dict[str, Any] | None:
     return None if options else answers.boolean_answer(True)
 
 
-async def _copy(ask: Question) -> dict[str, Any]:
+async def _copy(ask: Question) -> Mapping[str, object]:
     target, overwrite = ask.parameters.path("destination"), ask.parameters.flag("overwrite")
     await ask.files.copy(ask.principal, ask.path, target, overwrite=overwrite)
     return answers.boolean_answer(True)
 
 
-async def _delete(ask: Question) -> dict[str, Any]:
+async def _delete(ask: Question) -> Mapping[str, object]:
     recursive = ask.parameters.flag("recursive")
     return answers.boolean_answer(await ask.files.delete(ask.principal, ask.path, recursive=recursive))
 
@@ -135,7 +134,7 @@ async def _set_times(ask: Question) -> None:
     await ask.files.set_times(ask.principal, ask.path, _time(modified), _time(accessed))
 
 
-async def _set_replication(ask: Question) -> dict[str, Any]:
+async def _set_replication(ask: Question) -> Mapping[str, object]:
     """Accept any: how often files are kept is the storage's own business. A folder has no such number."""
     ask.parameters.number("replication")
     check(ask.principal, ask.path, Right.WRITE)

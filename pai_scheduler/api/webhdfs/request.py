@@ -16,6 +16,7 @@ from tornado.iostream import StreamClosedError
 from pai_scheduler.api.answering import AnsweringHandler
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.rest.webhdfs import RefusalAnswer
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.files import Files
@@ -189,7 +190,7 @@ class WebHdfsRequest(AnsweringHandler):
                 asyncio.get_running_loop().call_later(_THROWN_AWAY_SECONDS, self._cut_body)
         return self._flushed
 
-    def error_body(self, refusal: RequestError) -> dict[str, Any]:
+    def error_body(self, refusal: RequestError) -> RefusalAnswer:
         """Return a refusal as WebHDFS has it."""
         if refusal.status in (429, 503):
             self.set_header("Retry-After", "5")

@@ -7,11 +7,15 @@ import { GenericSchema, InferOutput } from 'valibot';
 
 import { parsed } from '../answers';
 import { ask, IJob, request } from '../api';
-import { Check as ICheck, Connect as IConnect, PublicKeyInfo as IPublicKey } from '../generated/types.gen';
-import { vCheck, vCodeServer, vConnect, vJobDetail, vPublicKeys } from '../generated/valibot.gen';
+import { ConnectCheck as ICheck, ConnectInfo as IConnect, PublicKeyInfo as IPublicKey } from '../generated/types.gen';
+import { vConnectCheck, vCodeServerInfo, vConnectInfo, vJobDetail, vPublicKeys } from '../generated/valibot.gen';
 import { IRunningTask, ITask, pathOf, runningTasks } from './tasks';
 
-export type { Check as ICheck, Connect as IConnect, PublicKeyInfo as IPublicKey } from '../generated/types.gen';
+export type {
+  ConnectCheck as ICheck,
+  ConnectInfo as IConnect,
+  PublicKeyInfo as IPublicKey
+} from '../generated/types.gen';
 
 /** For OpenSSH, for PuTTY and WinSCP, and the half that may be shown to anybody. */
 export type KeyFormat = 'openssh' | 'ppk' | 'public';
@@ -35,17 +39,17 @@ export class AccessClient {
   }
 
   async connect(task: ITask): Promise<IConnect> {
-    return this.read(vConnect, 'GET', `pai/connect/${pathOf(task)}`);
+    return this.read(vConnectInfo, 'GET', `pai/connect/${pathOf(task)}`);
   }
 
   /** Log in at a task and tell how that went. */
   async check(task: ITask): Promise<ICheck> {
-    return this.read(vCheck, 'POST', `pai/connect/${pathOf(task)}/check`, {});
+    return this.read(vConnectCheck, 'POST', `pai/connect/${pathOf(task)}/check`, {});
   }
 
   /** Start code-server in a task; give where it is, from the browser's point of view. */
   async codeServer(task: ITask): Promise<string> {
-    return this.link((await this.read(vCodeServer, 'POST', `pai/connect/${pathOf(task)}/code-server`, {})).url);
+    return this.link((await this.read(vCodeServerInfo, 'POST', `pai/connect/${pathOf(task)}/code-server`, {})).url);
   }
 
   /** Read the key of a job. */

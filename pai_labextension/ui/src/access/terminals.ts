@@ -7,7 +7,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { parsed } from '../answers';
 import { ask } from '../api';
-import { vTerminal, vTerminals } from '../generated/valibot.gen';
+import { vTerminalInfo, vTerminals } from '../generated/valibot.gen';
 import { ITask, keyOf, pathOf } from './tasks';
 
 /** JupyterLab's calls for terminals, on a task; in its language, and where this server has no terminals of its own. */
@@ -21,7 +21,7 @@ class TaskTerminalClient implements Terminal.ITerminalAPIClient {
   ) {}
 
   async startNew(): Promise<TerminalAPI.IModel> {
-    return parsed(vTerminal, await this.ask('POST', 'api/terminals', {}), this.trans);
+    return parsed(vTerminalInfo, await this.ask('POST', 'api/terminals', {}), this.trans);
   }
 
   async listRunning(): Promise<TerminalAPI.IModel[]> {

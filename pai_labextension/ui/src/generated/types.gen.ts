@@ -4,7 +4,30 @@ export type ClientOptions = {
     baseUrl: `${string}://${string}` | (string & {});
 };
 
-export type User = UserInfo;
+export type Jobs = Array<JobSummary>;
+
+export type Queues = {
+    [key: string]: Array<QueueEntry>;
+};
+
+export type PublicKeys = Array<PublicKeyInfo>;
+
+export type Terminals = Array<TerminalInfo>;
+
+/**
+ * Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter.
+ */
+export type Refusal = {
+    /**
+     * For programs
+     */
+    code?: string;
+    /**
+     * For people
+     */
+    message?: string;
+    RemoteException?: RemoteException;
+};
 
 /**
  * A user.
@@ -20,7 +43,124 @@ export type UserInfo = {
     virtualCluster: Array<string>;
 };
 
-export type Jobs = Array<JobSummary>;
+/**
+ * A job in full.
+ */
+export type JobDetail = {
+    name: string;
+    jobStatus: JobStatus;
+    taskRoles: {
+        [key: string]: {
+            taskStatuses: Array<TaskStatus>;
+        };
+    };
+};
+
+/**
+ * What there is to know about reaching a task.
+ */
+export type ConnectInfo = {
+    user: string;
+    job: string;
+    /**
+     * Role and index, as "worker-0"
+     */
+    task: string;
+    /**
+     * By which one logs in at the gateway
+     */
+    login: string;
+    gateway: SshGateway | null;
+    /**
+     * Its own SSH server, where the administrator publishes it
+     */
+    published: Address | null;
+    /**
+     * Why there is no way in; null: there is one
+     */
+    off: string | null;
+    workDir: string;
+    /**
+     * Path of the Python that commands in it find; empty where there is none
+     */
+    python: string;
+    ports: Array<PortLink>;
+    /**
+     * False: without a container's isolation
+     */
+    isolated: boolean;
+};
+
+/**
+ * What trying a connection came to.
+ */
+export type ConnectCheck = {
+    ok: boolean;
+    message: string;
+    milliseconds: number;
+};
+
+/**
+ * Where code-server is.
+ */
+export type CodeServerInfo = {
+    /**
+     * Absolute, or below the notebook server's address
+     */
+    url: string;
+};
+
+/**
+ * What would go along with a job.
+ */
+export type CodePlan = {
+    jobName: string;
+    /**
+     * Where the code goes in the storage
+     */
+    folder: string;
+    include: Array<string>;
+    exclude: Array<string>;
+    generateName: boolean;
+    files: Array<CodeFile>;
+};
+
+/**
+ * A line about a submission; one of these.
+ */
+export type SubmitLine = {
+    progress?: SubmitProgress;
+    error?: Refusal;
+    job?: SubmittedJob;
+};
+
+/**
+ * One file or folder.
+ */
+export type StatusAnswer = {
+    FileStatus: FileStatus;
+};
+
+/**
+ * A part of a folder.
+ */
+export type ListingAnswer = {
+    DirectoryListing: DirectoryListing;
+};
+
+/**
+ * What a tree holds.
+ */
+export type SummaryAnswer = {
+    ContentSummary: ContentSummary;
+};
+
+/**
+ * A path.
+ */
+export type PathAnswer = {
+    Path: string;
+};
 
 /**
  * An item of the job list.
@@ -57,63 +197,6 @@ export type JobSummary = {
 };
 
 /**
- * How often a job was tried again, by who caused it.
- */
-export type RetryDetails = {
-    user: number;
-    platform: number;
-    resource: number;
-};
-
-/**
- * A job in full.
- */
-export type JobDetail = {
-    name: string;
-    jobStatus: JobStatus;
-    taskRoles: {
-        [key: string]: {
-            taskStatuses: Array<TaskStatus>;
-        };
-    };
-};
-
-/**
- * The state of a job.
- */
-export type JobStatus = {
-    /**
-     * Why it waits now, or for what its end does; empty otherwise
-     */
-    waitingReason: string;
-};
-
-/**
- * The tasks of a role.
- */
-export type TaskRoleStatus = {
-    taskStatuses: Array<TaskStatus>;
-};
-
-/**
- * The state of a task.
- */
-export type TaskStatus = {
-    taskIndex: number;
-    taskState: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
-    /**
-     * By label: "p1,p2"
-     */
-    containerPorts: {
-        [key: string]: string;
-    };
-};
-
-export type Queues = {
-    [key: string]: Array<QueueEntry>;
-};
-
-/**
  * A waiting job in the order of its virtual cluster.
  */
 export type QueueEntry = {
@@ -147,8 +230,6 @@ export type QueueEntry = {
     reserved: boolean;
 };
 
-export type PublicKeys = Array<PublicKeyInfo>;
-
 /**
  * A public key that a user registered: it opens every task of theirs.
  */
@@ -162,59 +243,36 @@ export type PublicKeyInfo = {
     addedTime: number;
 };
 
-export type Refusal = {
-    /**
-     * For programs
-     */
-    code?: string;
-    /**
-     * For people
-     */
-    message?: string;
-    RemoteException?: RemoteException;
-};
-
-export type RemoteException = {
-    /**
-     * WebHDFS's name for the reason
-     */
-    exception: string;
-    message: string | null;
+/**
+ * A terminal in a task, as jupyter_server_terminals describes one.
+ */
+export type TerminalInfo = {
+    name: string;
 };
 
 /**
- * What there is to know about reaching a task
+ * Why something was refused: Hadoop's name for it, and a sentence for people.
  */
-export type Connect = {
-    user: string;
-    job: string;
+export type RemoteException = {
+    exception: string;
+    message: string;
+};
+
+/**
+ * The state of a job.
+ */
+export type JobStatus = {
     /**
-     * Role and index, as "worker-0"
+     * Why it waits now, or for what its end does; empty otherwise
      */
-    task: string;
-    /**
-     * By which one logs in at the gateway
-     */
-    login: string;
-    gateway: SshGateway | null;
-    /**
-     * The task's own SSH server, where the administrator publishes it
-     */
-    published: Address | null;
-    /**
-     * Why there is no way in; null: there is one
-     */
-    off: string | null;
-    workDir: string;
-    /**
-     * Path of the Python that commands in the task find; empty where there is none
-     */
-    python: string;
-    ports: Array<PortLink>;
-    /**
-     * False: without a container's isolation
-     */
-    isolated: boolean;
+    waitingReason: string;
+};
+
+/**
+ * The tasks of a role.
+ */
+export type TaskRoleStatus = {
+    taskStatuses: Array<TaskStatus>;
 };
 
 /**
@@ -232,11 +290,17 @@ export type SshGateway = {
     hostKey: string;
 };
 
+/**
+ * Where something listens.
+ */
 export type Address = {
     host: string;
     port: number;
 };
 
+/**
+ * A port of a task, and where a browser finds it.
+ */
 export type PortLink = {
     label: string;
     port: number;
@@ -244,42 +308,8 @@ export type PortLink = {
 };
 
 /**
- * What trying a connection came to
+ * A file that would go along.
  */
-export type Check = {
-    ok: boolean;
-    message: string;
-    milliseconds: number;
-};
-
-export type CodeServer = {
-    /**
-     * Absolute, or below the notebook server's address
-     */
-    url: string;
-};
-
-export type Terminal = {
-    name: string;
-};
-
-export type Terminals = Array<Terminal>;
-
-/**
- * What would go along with a job
- */
-export type CodePlan = {
-    jobName: string;
-    /**
-     * Where the code goes in the storage
-     */
-    folder: string;
-    include: Array<string>;
-    exclude: Array<string>;
-    generateName: boolean;
-    files: Array<CodeFile>;
-};
-
 export type CodeFile = {
     name: string;
     /**
@@ -289,14 +319,8 @@ export type CodeFile = {
 };
 
 /**
- * A line about a submission; one of these
+ * How far the code is.
  */
-export type SubmitLine = {
-    progress?: SubmitProgress;
-    error?: Refusal;
-    job?: SubmittedJob;
-};
-
 export type SubmitProgress = {
     files: number;
     filesTotal: number;
@@ -304,47 +328,77 @@ export type SubmitProgress = {
     bytesTotal: number;
 };
 
+/**
+ * The job that was submitted.
+ */
 export type SubmittedJob = {
     name: string;
     username: string;
 };
 
-export type HomeDirectory = {
-    Path: string;
-};
-
+/**
+ * A file or folder; `pathSuffix`: its name within the folder that was listed, empty for itself.
+ */
 export type FileStatus = {
-    FileStatus: FileInfo;
-};
-
-export type FileInfo = {
-    pathSuffix: string;
-    type: 'FILE' | 'DIRECTORY' | 'SYMLINK';
-    /**
-     * Bytes
-     */
     length: number;
     /**
      * ms since the epoch
      */
     modificationTime: number;
+    pathSuffix: string;
+    type: 'FILE' | 'DIRECTORY';
 };
 
+/**
+ * A part of a folder, and how many come after it.
+ */
 export type DirectoryListing = {
-    DirectoryListing: {
-        partialListing: {
-            FileStatuses: {
-                FileStatus: Array<FileInfo>;
-            };
-        };
-        remainingEntries: number;
+    partialListing: PartialListing;
+    remainingEntries: number;
+};
+
+/**
+ * What a tree holds.
+ */
+export type ContentSummary = {
+    directoryCount: number;
+    fileCount: number;
+    length: number;
+};
+
+/**
+ * How often a job was tried again, by who caused it.
+ */
+export type RetryDetails = {
+    user: number;
+    platform: number;
+    resource: number;
+};
+
+/**
+ * The state of a task.
+ */
+export type TaskStatus = {
+    taskIndex: number;
+    taskState: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+    /**
+     * By label: "p1,p2"
+     */
+    containerPorts: {
+        [key: string]: string;
     };
 };
 
-export type ContentSummary = {
-    ContentSummary: {
-        fileCount: number;
-        directoryCount: number;
-        length: number;
-    };
+/**
+ * Those of a part of a listing.
+ */
+export type PartialListing = {
+    FileStatuses: FileStatuses;
+};
+
+/**
+ * Those of a listing.
+ */
+export type FileStatuses = {
+    FileStatus: Array<FileStatus>;
 };

@@ -14,7 +14,214 @@ export const vUserInfo = v.object({
     virtualCluster: v.array(v.string())
 });
 
-export const vUser = vUserInfo;
+/**
+ * What trying a connection came to.
+ */
+export const vConnectCheck = v.object({
+    ok: v.boolean(),
+    message: v.string(),
+    milliseconds: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * Where code-server is.
+ */
+export const vCodeServerInfo = v.object({
+    url: v.string()
+});
+
+/**
+ * A path.
+ */
+export const vPathAnswer = v.object({
+    Path: v.string()
+});
+
+/**
+ * A waiting job in the order of its virtual cluster.
+ */
+export const vQueueEntry = v.object({
+    place: v.pipe(v.number(), v.integer()),
+    priority: v.pipe(v.number(), v.integer()),
+    user: v.string(),
+    name: v.nullable(v.string()),
+    totalGpuNumber: v.pipe(v.number(), v.integer()),
+    totalTaskNumber: v.pipe(v.number(), v.integer()),
+    createdTime: v.pipe(v.number(), v.integer()),
+    waitingReason: v.nullable(v.string()),
+    overtaken: v.pipe(v.number(), v.integer()),
+    reserved: v.boolean()
+});
+
+export const vQueues = v.record(v.string(), v.array(vQueueEntry));
+
+/**
+ * A public key that a user registered: it opens every task of theirs.
+ */
+export const vPublicKeyInfo = v.object({
+    fingerprint: v.string(),
+    type: v.string(),
+    comment: v.string(),
+    addedTime: v.pipe(v.number(), v.integer())
+});
+
+export const vPublicKeys = v.array(vPublicKeyInfo);
+
+/**
+ * A terminal in a task, as jupyter_server_terminals describes one.
+ */
+export const vTerminalInfo = v.object({
+    name: v.string()
+});
+
+export const vTerminals = v.array(vTerminalInfo);
+
+/**
+ * Why something was refused: Hadoop's name for it, and a sentence for people.
+ */
+export const vRemoteException = v.object({
+    exception: v.string(),
+    message: v.string()
+});
+
+/**
+ * Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter.
+ */
+export const vRefusal = v.object({
+    code: v.optional(v.string()),
+    message: v.optional(v.string()),
+    RemoteException: v.optional(vRemoteException)
+});
+
+/**
+ * The state of a job.
+ */
+export const vJobStatus = v.object({
+    waitingReason: v.string()
+});
+
+/**
+ * The SSH gateway.
+ */
+export const vSshGateway = v.object({
+    host: v.nullable(v.string()),
+    port: v.pipe(v.number(), v.integer()),
+    hostKey: v.string()
+});
+
+/**
+ * Where something listens.
+ */
+export const vAddress = v.object({
+    host: v.string(),
+    port: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * A port of a task, and where a browser finds it.
+ */
+export const vPortLink = v.object({
+    label: v.string(),
+    port: v.pipe(v.number(), v.integer()),
+    url: v.string()
+});
+
+/**
+ * What there is to know about reaching a task.
+ */
+export const vConnectInfo = v.object({
+    user: v.string(),
+    job: v.string(),
+    task: v.string(),
+    login: v.string(),
+    gateway: v.nullable(vSshGateway),
+    published: v.nullable(vAddress),
+    off: v.nullable(v.string()),
+    workDir: v.string(),
+    python: v.string(),
+    ports: v.array(vPortLink),
+    isolated: v.boolean()
+});
+
+/**
+ * A file that would go along.
+ */
+export const vCodeFile = v.object({
+    name: v.string(),
+    length: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * What would go along with a job.
+ */
+export const vCodePlan = v.object({
+    jobName: v.string(),
+    folder: v.string(),
+    include: v.array(v.string()),
+    exclude: v.array(v.string()),
+    generateName: v.boolean(),
+    files: v.array(vCodeFile)
+});
+
+/**
+ * How far the code is.
+ */
+export const vSubmitProgress = v.object({
+    files: v.pipe(v.number(), v.integer()),
+    filesTotal: v.pipe(v.number(), v.integer()),
+    bytes: v.pipe(v.number(), v.integer()),
+    bytesTotal: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * The job that was submitted.
+ */
+export const vSubmittedJob = v.object({
+    name: v.string(),
+    username: v.string()
+});
+
+/**
+ * A line about a submission; one of these.
+ */
+export const vSubmitLine = v.object({
+    progress: v.optional(vSubmitProgress),
+    error: v.optional(vRefusal),
+    job: v.optional(vSubmittedJob)
+});
+
+/**
+ * A file or folder; `pathSuffix`: its name within the folder that was listed, empty for itself.
+ */
+export const vFileStatus = v.object({
+    length: v.pipe(v.number(), v.integer()),
+    modificationTime: v.pipe(v.number(), v.integer()),
+    pathSuffix: v.string(),
+    type: v.picklist(['FILE', 'DIRECTORY'])
+});
+
+/**
+ * One file or folder.
+ */
+export const vStatusAnswer = v.object({
+    FileStatus: vFileStatus
+});
+
+/**
+ * What a tree holds.
+ */
+export const vContentSummary = v.object({
+    directoryCount: v.pipe(v.number(), v.integer()),
+    fileCount: v.pipe(v.number(), v.integer()),
+    length: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * What a tree holds.
+ */
+export const vSummaryAnswer = v.object({
+    ContentSummary: vContentSummary
+});
 
 /**
  * How often a job was tried again, by who caused it.
@@ -56,13 +263,6 @@ export const vJobSummary = v.object({
 export const vJobs = v.array(vJobSummary);
 
 /**
- * The state of a job.
- */
-export const vJobStatus = v.object({
-    waitingReason: v.string()
-});
-
-/**
  * The state of a task.
  */
 export const vTaskStatus = v.object({
@@ -96,174 +296,30 @@ export const vTaskRoleStatus = v.object({
 });
 
 /**
- * A waiting job in the order of its virtual cluster.
+ * Those of a listing.
  */
-export const vQueueEntry = v.object({
-    place: v.pipe(v.number(), v.integer()),
-    priority: v.pipe(v.number(), v.integer()),
-    user: v.string(),
-    name: v.nullable(v.string()),
-    totalGpuNumber: v.pipe(v.number(), v.integer()),
-    totalTaskNumber: v.pipe(v.number(), v.integer()),
-    createdTime: v.pipe(v.number(), v.integer()),
-    waitingReason: v.nullable(v.string()),
-    overtaken: v.pipe(v.number(), v.integer()),
-    reserved: v.boolean()
-});
-
-export const vQueues = v.record(v.string(), v.array(vQueueEntry));
-
-/**
- * A public key that a user registered: it opens every task of theirs.
- */
-export const vPublicKeyInfo = v.object({
-    fingerprint: v.string(),
-    type: v.string(),
-    comment: v.string(),
-    addedTime: v.pipe(v.number(), v.integer())
-});
-
-export const vPublicKeys = v.array(vPublicKeyInfo);
-
-export const vRemoteException = v.object({
-    exception: v.string(),
-    message: v.nullable(v.string())
-});
-
-export const vRefusal = v.object({
-    code: v.optional(v.string()),
-    message: v.optional(v.string()),
-    RemoteException: v.optional(vRemoteException)
+export const vFileStatuses = v.object({
+    FileStatus: v.array(vFileStatus)
 });
 
 /**
- * The SSH gateway.
+ * Those of a part of a listing.
  */
-export const vSshGateway = v.object({
-    host: v.nullable(v.string()),
-    port: v.pipe(v.number(), v.integer()),
-    hostKey: v.string()
-});
-
-export const vAddress = v.object({
-    host: v.string(),
-    port: v.pipe(v.number(), v.integer())
-});
-
-export const vPortLink = v.object({
-    label: v.string(),
-    port: v.pipe(v.number(), v.integer()),
-    url: v.string()
+export const vPartialListing = v.object({
+    FileStatuses: vFileStatuses
 });
 
 /**
- * What there is to know about reaching a task
+ * A part of a folder, and how many come after it.
  */
-export const vConnect = v.object({
-    user: v.string(),
-    job: v.string(),
-    task: v.string(),
-    login: v.string(),
-    gateway: v.nullable(vSshGateway),
-    published: v.nullable(vAddress),
-    off: v.nullable(v.string()),
-    workDir: v.string(),
-    python: v.string(),
-    ports: v.array(vPortLink),
-    isolated: v.boolean()
-});
-
-/**
- * What trying a connection came to
- */
-export const vCheck = v.object({
-    ok: v.boolean(),
-    message: v.string(),
-    milliseconds: v.number()
-});
-
-export const vCodeServer = v.object({
-    url: v.string()
-});
-
-export const vTerminal = v.object({
-    name: v.string()
-});
-
-export const vTerminals = v.array(vTerminal);
-
-export const vCodeFile = v.object({
-    name: v.string(),
-    length: v.pipe(v.number(), v.integer())
-});
-
-/**
- * What would go along with a job
- */
-export const vCodePlan = v.object({
-    jobName: v.string(),
-    folder: v.string(),
-    include: v.array(v.string()),
-    exclude: v.array(v.string()),
-    generateName: v.boolean(),
-    files: v.array(vCodeFile)
-});
-
-export const vSubmitProgress = v.object({
-    files: v.pipe(v.number(), v.integer()),
-    filesTotal: v.pipe(v.number(), v.integer()),
-    bytes: v.pipe(v.number(), v.integer()),
-    bytesTotal: v.pipe(v.number(), v.integer())
-});
-
-export const vSubmittedJob = v.object({
-    name: v.string(),
-    username: v.string()
-});
-
-/**
- * A line about a submission; one of these
- */
-export const vSubmitLine = v.object({
-    progress: v.optional(vSubmitProgress),
-    error: v.optional(vRefusal),
-    job: v.optional(vSubmittedJob)
-});
-
-export const vHomeDirectory = v.object({
-    Path: v.string()
-});
-
-export const vFileInfo = v.object({
-    pathSuffix: v.string(),
-    type: v.picklist([
-        'FILE',
-        'DIRECTORY',
-        'SYMLINK'
-    ]),
-    length: v.pipe(v.number(), v.integer()),
-    modificationTime: v.pipe(v.number(), v.integer())
-});
-
-export const vFileStatus = v.object({
-    FileStatus: vFileInfo
-});
-
 export const vDirectoryListing = v.object({
-    DirectoryListing: v.object({
-        partialListing: v.object({
-            FileStatuses: v.object({
-                FileStatus: v.array(vFileInfo)
-            })
-        }),
-        remainingEntries: v.pipe(v.number(), v.integer())
-    })
+    partialListing: vPartialListing,
+    remainingEntries: v.pipe(v.number(), v.integer())
 });
 
-export const vContentSummary = v.object({
-    ContentSummary: v.object({
-        fileCount: v.pipe(v.number(), v.integer()),
-        directoryCount: v.pipe(v.number(), v.integer()),
-        length: v.pipe(v.number(), v.integer())
-    })
+/**
+ * A part of a folder.
+ */
+export const vListingAnswer = v.object({
+    DirectoryListing: vDirectoryListing
 });

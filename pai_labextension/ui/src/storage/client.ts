@@ -6,8 +6,8 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { GenericSchema, InferOutput, is } from 'valibot';
 
 import { json, parsed } from '../answers';
-import { FileInfo } from '../generated/types.gen';
-import { vContentSummary, vDirectoryListing, vFileStatus, vHomeDirectory, vRefusal } from '../generated/valibot.gen';
+import { FileStatus } from '../generated/types.gen';
+import { vSummaryAnswer, vListingAnswer, vStatusAnswer, vPathAnswer, vRefusal } from '../generated/valibot.gen';
 import { encoded, join } from './paths';
 
 /** Entries that are asked for at a time. */
@@ -76,11 +76,11 @@ export class StorageClient implements IUploadClient {
 
   /** The path of the person's own tree. */
   async home(): Promise<string> {
-    return (await this.get(vHomeDirectory, '/', 'GETHOMEDIRECTORY')).Path;
+    return (await this.get(vPathAnswer, '/', 'GETHOMEDIRECTORY')).Path;
   }
 
   async status(path: string): Promise<IFileInfo> {
-    return info(path, (await this.get(vFileStatus, path, 'GETFILESTATUS')).FileStatus);
+    return info(path, (await this.get(vStatusAnswer, path, 'GETFILESTATUS')).FileStatus);
   }
 
   /** Describe a file or folder; `null` where there is none. */
@@ -98,7 +98,7 @@ export class StorageClient implements IUploadClient {
   /** List a folder: `limit` entries at most that come after the name `after`. */
   async page(path: string, after = '', limit = PAGE): Promise<IFolderPage> {
     const query = { startAfter: after, limit };
-    const listing = (await this.get(vDirectoryListing, path, 'LISTSTATUS_BATCH', query)).DirectoryListing;
+    const listing = (await this.get(vListingAnswer, path, 'LISTSTATUS_BATCH', query)).DirectoryListing;
     const statuses = listing.partialListing.FileStatuses.FileStatus;
     return {
       entries: statuses.map(status => info(join(path, status.pathSuffix), status)),
@@ -107,7 +107,7 @@ export class StorageClient implements IUploadClient {
   }
 
   async summary(path: string): Promise<ISummary> {
-    const summary = (await this.get(vContentSummary, path, 'GETCONTENTSUMMARY')).ContentSummary;
+    const summary = (await this.get(vSummaryAnswer, path, 'GETCONTENTSUMMARY')).ContentSummary;
     return { files: summary.fileCount, folders: summary.directoryCount, length: summary.length };
   }
 
@@ -233,7 +233,7 @@ export function mayPass(error: unknown): boolean {
   return error instanceof StorageError ? [429, 502, 503, 504].includes(error.status) : error instanceof TypeError;
 }
 
-function info(path: string, status: FileInfo): IFileInfo {
+function info(path: string, status: FileStatus): IFileInfo {
   const { type, length, modificationTime } = status;
   return { path, isFolder: type === 'DIRECTORY', length, modified: modificationTime };
 }

@@ -1,0 +1,59 @@
+"""What JupyterLab's front end reads of answers, as JSON Schema: its types and its checks are made of that."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pai_labextension.answers import (
+    CodePlan,
+    CodeServerInfo,
+    ConnectCheck,
+    ConnectInfo,
+    Refusal,
+    SubmitLine,
+    TerminalInfo,
+)
+from pai_scheduler.api.openapi import schemas_of
+from pai_scheduler.rest.models import JobDetail, JobSummary, PublicKeyInfo, QueueEntry, UserInfo
+from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
+
+#: What it calls an answer that is no object of its own.
+_NAMED: Mapping[str, Any] = {
+    "Jobs": list[JobSummary],
+    "Queues": dict[str, list[QueueEntry]],
+    "PublicKeys": list[PublicKeyInfo],
+    "Terminals": list[TerminalInfo],
+}
+_READ: Collection[Any] = (
+    *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
+    *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
+)
+#: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.
+_PARTS: Mapping[str, Collection[str]] = {
+    "ContentSummary": ("fileCount", "directoryCount", "length"),
+    "FileStatus": ("pathSuffix", "type", "length", "modificationTime"),
+    "JobStatus": ("waitingReason",),
+    "RemoteException": ("exception", "message"),
+    "TaskRoleStatus": ("taskStatuses",),
+    "TaskStatus": ("taskIndex", "taskState", "containerPorts"),
+    "TerminalInfo": ("name",),
+}
+
+
+def answers() -> str:
+    """Return the schemas, by their names."""
+    schemas, named = schemas_of([*_NAMED.values(), *_READ])
+    found = {**dict(zip(_NAMED, schemas, strict=False)), **named}
+    for name, parts in _PARTS.items():
+        properties = found[name]["properties"]
+        found[name]["properties"] = {part: properties[part] for part in properties if part in parts}
+        found[name]["required"] = list(found[name]["properties"])
+    # what only a part refers to that is not read goes, too
+    wanted = [*_NAMED, *(one.__name__ for one in _READ)]
+    for name in wanted:
+        referred = re.findall(r'"#/components/schemas/(\w+)"', json.dumps(found[name]))
+        wanted += [other for other in dict.fromkeys(referred) if other not in wanted]
+    return json.dumps({name: found[name] for name in wanted}, ensure_ascii=False, indent=2) + "\n"

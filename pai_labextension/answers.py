@@ -1,0 +1,110 @@
+"""What the notebook server's own routes answer, as types; the front end's types are made of them."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from pai_scheduler.rest.models import SshGateway, about
+from pai_scheduler.rest.webhdfs import RemoteException
+
+
+class Refusal(TypedDict, total=False):
+    """Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter."""
+
+    code: Annotated[str, about("For programs")]
+    message: Annotated[str, about("For people")]
+    RemoteException: RemoteException
+
+
+class Address(TypedDict):
+    """Where something listens."""
+
+    host: str
+    port: int
+
+
+class PortLink(TypedDict):
+    """A port of a task, and where a browser finds it."""
+
+    label: str
+    port: int
+    url: str
+
+
+class ConnectInfo(TypedDict):
+    """What there is to know about reaching a task."""
+
+    user: str
+    job: str
+    task: Annotated[str, about('Role and index, as "worker-0"')]
+    login: Annotated[str, about("By which one logs in at the gateway")]
+    gateway: SshGateway | None
+    published: Annotated[Address | None, about("Its own SSH server, where the administrator publishes it")]
+    off: Annotated[str | None, about("Why there is no way in; null: there is one")]
+    workDir: str
+    python: Annotated[str, about("Path of the Python that commands in it find; empty where there is none")]
+    ports: list[PortLink]
+    isolated: Annotated[bool, about("False: without a container's isolation")]
+
+
+class ConnectCheck(TypedDict):
+    """What trying a connection came to."""
+
+    ok: bool
+    message: str
+    milliseconds: int
+
+
+class CodeServerInfo(TypedDict):
+    """Where code-server is."""
+
+    url: Annotated[str, about("Absolute, or below the notebook server's address")]
+
+
+class TerminalInfo(TypedDict):
+    """A terminal in a task, as jupyter_server_terminals describes one."""
+
+    name: str
+    last_activity: Annotated[str, about("As ISO 8601 has it")]
+
+
+class CodeFile(TypedDict):
+    """A file that would go along."""
+
+    name: str
+    length: Annotated[int, about("Bytes")]
+
+
+class CodePlan(TypedDict):
+    """What would go along with a job."""
+
+    jobName: str
+    folder: Annotated[str, about("Where the code goes in the storage")]
+    include: list[str]
+    exclude: list[str]
+    generateName: bool
+    files: list[CodeFile]
+
+
+class SubmitProgress(TypedDict):
+    """How far the code is."""
+
+    files: int
+    filesTotal: int
+    bytes: int
+    bytesTotal: int
+
+
+class SubmittedJob(TypedDict):
+    """The job that was submitted."""
+
+    name: str
+    username: str
+
+
+class SubmitLine(TypedDict, total=False):
+    """A line about a submission; one of these."""
+
+    progress: SubmitProgress
+    error: Refusal
+    job: SubmittedJob
