@@ -13,6 +13,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.core.model import Attempt, Job, JobEvent, RetryCounts, State, SubState, Task, Verdict
+from pai_scheduler.job.message_documents import message_document, read_message
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.parse import build_spec
 from pai_scheduler.job.spec import JobSpec
@@ -186,40 +187,18 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _message_json(message: Message) -> list[Any]:
-    values = {
-        key: {"message": _message_json(value)} if isinstance(value, Message) else value
-        for key, value in message.values.items()
-    }
-    plural = [] if message.plural is None else [message.plural]
-    return [message.package, message.template, values, *plural]
-
-
-def _message(document: list[Any]) -> Message:
-    package, template, values, *plural = document
-    return Message(
-        template,
-        {
-            key: _message(value["message"]) if isinstance(value, dict) else value
-            for key, value in values.items()
-        },
-        package,
-        plural[0] if plural else None,
-    )
-
-
 def _dump_message(message: Message | None) -> str | None:
-    return None if message is None else _dump(_message_json(message))
+    return None if message is None else _dump(message_document(message))
 
 
 def _read_message(text: str | None) -> Message | None:
-    return None if text is None else _message(json.loads(text))
+    return None if text is None else read_message(json.loads(text))
 
 
 def _dump_verdict(verdict: Verdict | None) -> str | None:
     if verdict is None:
         return None
-    reason = _message_json(verdict.reason)
+    reason = message_document(verdict.reason)
     return _dump([verdict.state.value, verdict.exit_code, verdict.exit_row, verdict.trigger, reason])
 
 
@@ -227,4 +206,6 @@ def _read_verdict(text: str | None) -> Verdict | None:
     if text is None:
         return None
     state, exit_code, exit_row, trigger, reason = json.loads(text)
-    return Verdict(State(state), exit_code, exit_row, tuple(trigger) if trigger else None, _message(reason))
+    return Verdict(
+        State(state), exit_code, exit_row, tuple(trigger) if trigger else None, read_message(reason)
+    )

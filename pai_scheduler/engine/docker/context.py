@@ -47,6 +47,8 @@ class EngineContext:
     #: most bytes of one task's log
     log_bytes: int
     emit: Callable[[EngineEvent], None]
+    #: called when a task's log has grown
+    on_output: Callable[[TaskRef], None]
     #: whether the daemon is on this machine, and so can mount its folders
     is_local: bool = True
 

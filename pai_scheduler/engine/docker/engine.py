@@ -36,7 +36,7 @@ from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
 from .loopback_proxy import LoopbackProxy, open_proxy
-from .network import DEFAULT_POOL, GangNetworks
+from .network import DEFAULT_POOL, GangNetworks, GivenNetworks, Networks
 from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
 from .ssh import ContainerSshServers
@@ -64,7 +64,9 @@ class DockerEngine:
     `reached_at`: without a proxy, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
-    may come from (None: every public one).
+    may come from (None: every public one). `makes_networks` False: the gangs' networks are there already.
+    `instance`: the mark by which its containers are known among those
+    of others (None: one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
     """
 
     name = "docker"
@@ -84,6 +86,9 @@ class DockerEngine:
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
         registries: Registries | None = None,
+        makes_networks: bool = True,
+        instance: str | None = None,
+        on_output: Callable[[TaskRef], None] | None = None,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
@@ -97,9 +102,16 @@ class DockerEngine:
         guard = RegistryCheck(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
-        self._instance = _instance(data_dir)
-        self._ways_in = ContainerSshServers(self._api, self._instance, self._runtime, is_local=self._is_local)
-        self._networks = GangNetworks(self._api, self._instance, subnet_pool)
+        self._instance = instance or _instance(data_dir)
+        self._on_output = on_output or (lambda _: None)
+        self._networks: Networks = (
+            GangNetworks(self._api, self._instance, subnet_pool)
+            if makes_networks
+            else GivenNetworks(self._api)
+        )
+        self._ways_in = ContainerSshServers(
+            self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
+        )
         self._tasks: dict[TaskRef, DockerTask] = {}
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._info: dict[str, Any] = {}
@@ -170,6 +182,7 @@ class DockerEngine:
             data_dir=self._data_dir,
             log_bytes=log_bytes,
             emit=self._queue.put_nowait,
+            on_output=self._on_output,
             is_local=self._is_local,
         )
         self._bringing_runtime = asyncio.create_task(self._runtime.bring())
@@ -300,6 +313,10 @@ class DockerEngine:
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where a task's SSH server listens; NoSshEndpointError says why there is none."""
         return await self._ways_in.find(task)
+
+    async def task_address(self, task: TaskRef) -> str:
+        """Return where this machine reaches a running task; NoSshEndpointError where it does not run."""
+        return await self._ways_in.address(task)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task's container."""

@@ -140,14 +140,20 @@ class LogFollower:
     """Copies one container's log into `folder`, of which it keeps at most `limit` bytes.
 
     `on_notice` is called once for each thing that is to be said of it: a full disk lost some, or more was
-    written than is kept.
+    written than is kept. `on_output` is called when the log has grown.
     """
 
     def __init__(
-        self, api: DockerApi, container: str, folder: Path, limit: int, on_notice: Callable[[Notice], None]
+        self,
+        api: DockerApi,
+        container: str,
+        folder: Path,
+        limit: int,
+        on_notice: Callable[[Notice], None],
+        on_output: Callable[[], None] = lambda: None,
     ) -> None:
         self._api, self._container, self._folder, self._limit = api, container, folder, limit
-        self._on_notice = on_notice
+        self._on_notice, self._on_output = on_notice, on_output
         self._said: set[Notice] = set()
         self._output = Output(api, container, file_size(limit) // 2)
         self._writer: TaskLogWriter | None = None
@@ -242,8 +248,11 @@ class LogFollower:
         rest = b""
         async with self._api.log_stream(self._container, **params) as response:
             async for received in _batches(response):
+                copied = self._copied
                 rest = await _in_thread(self._take, search, rest + received)
                 self._say_notices()
+                if self._copied > copied:
+                    self._on_output()
                 if search.is_in_vain:
                     return False
         if rest:

@@ -7,10 +7,10 @@ an administrator may choose. A block that Docker refuses (taken by something els
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from ipaddress import IPv4Network, ip_network
-from typing import Any
+from typing import Any, Protocol
 
 import aiodocker
 
@@ -27,6 +27,57 @@ _RESERVED = 3
 #: The smallest block holds 8 addresses.
 _LONGEST_PREFIX = 29
 _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+
+
+#: On it this machine reaches the containers of networks that span several machines.
+_GATEWAY_BRIDGE = "docker_gwbridge"
+
+
+class Networks(Protocol):
+    """The networks of gangs, as an engine needs them."""
+
+    async def make(self, gang: Gang) -> dict[TaskRef, str]:
+        """Make a gang's network, unless it is there; give each member's address, the same every time."""
+
+    async def remove(self, name: str) -> None:
+        """Remove a network; none of that name is no error."""
+
+    async def names(self) -> list[str]:
+        """List the networks of this scheduler."""
+
+    async def gateway(self) -> str | None:
+        """Return this host's address on Docker's default bridge."""
+
+    async def host_address(self, found: Mapping[str, Any], name: str) -> str:
+        """Return where this machine reaches a container in a network; empty: nowhere."""
+
+
+class GivenNetworks:
+    """Networks that span several machines: somebody else makes and removes them, here they are used only."""
+
+    def __init__(self, api: DockerApi) -> None:
+        self._own = GangNetworks(api, "")
+
+    async def make(self, gang: Gang) -> dict[TaskRef, str]:  # noqa: ARG002
+        """Return nothing: the network and its addresses are there already."""
+        return {}
+
+    async def remove(self, name: str) -> None:
+        """Leave it there."""
+
+    async def names(self) -> list[str]:
+        """Return none: none is ours to remove."""
+        return []
+
+    async def gateway(self) -> str | None:
+        """Return this host's address on Docker's default bridge."""
+        return await self._own.gateway()
+
+    async def host_address(self, found: Mapping[str, Any], name: str) -> str:  # noqa: ARG002
+        """Return the container's address on the bridge that Docker gives it beside such a network."""
+        bridge = await self._own.show(_GATEWAY_BRIDGE)
+        here = ((bridge or {}).get("Containers") or {}).get(str(found["Id"])) or {}
+        return str(here.get("IPv4Address") or "").partition("/")[0]
 
 
 class GangNetworks:
@@ -71,7 +122,7 @@ class GangNetworks:
 
     async def gateway(self) -> str | None:
         """Return this host's address on Docker's default bridge, which containers of every network reach."""
-        bridge = await self._show("bridge")
+        bridge = await self.show("bridge")
         configs = bridge["IPAM"].get("Config") or [] if bridge else []
         for config in configs:
             if config.get("Gateway"):
@@ -79,6 +130,11 @@ class GangNetworks:
         # Docker names it only where an administrator chose it; its own choice is the first address
         block = _block(bridge)
         return str(block.network_address + 1) if block else None
+
+    async def host_address(self, found: Mapping[str, Any], name: str) -> str:
+        """Return a container's address in a network; empty where it has none."""
+        network = found["NetworkSettings"]["Networks"].get(name) or {}
+        return str(network.get("IPAddress") or "")
 
     async def _only(self, name: str) -> dict[str, Any] | None:
         """Find the network of this name; where there are several, only one stays.
@@ -89,7 +145,7 @@ class GangNetworks:
         found = await self._named(name)
         if len(found) < 2:
             return found[0] if found else None
-        shown = [show for network in found if (show := await self._show(network["Id"]))]
+        shown = [show for network in found if (show := await self.show(network["Id"]))]
         shown.sort(key=lambda show: (not show["Containers"], show["Created"]))
         for other in shown[1:]:
             await self._delete(other)
@@ -106,7 +162,8 @@ class GangNetworks:
             if error.status != 404:
                 raise
 
-    async def _show(self, name: str) -> dict[str, Any] | None:
+    async def show(self, name: str) -> dict[str, Any] | None:
+        """Describe a network, by name or id; None where there is none. Waits for the daemon."""
         try:
             return await self._api.persist(lambda: self._api.network(name).show())
         except aiodocker.DockerError as error:

@@ -21,6 +21,7 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
+from .network import Networks
 from .runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 
 #: How long a server may take to say who it is; in the first seconds of its task it may not be there yet.
@@ -40,8 +41,11 @@ class ContainerSshServers:
     `is_local`: whether the containers' networks are this machine's.
     """
 
-    def __init__(self, api: DockerApi, instance: str, runtime: Runtime, *, is_local: bool) -> None:
+    def __init__(
+        self, api: DockerApi, instance: str, runtime: Runtime, networks: Networks, *, is_local: bool
+    ) -> None:
         self._api, self._instance, self._runtime, self._is_local = api, instance, runtime, is_local
+        self._networks = networks
         #: until when (loop time) it is believed that a container's server answers
         self._known: dict[str, float] = {}
 
@@ -55,11 +59,15 @@ class ContainerSshServers:
         port = found["Config"]["Labels"].get(LABEL_SSH_PORT)
         if port is None:
             raise NoSshEndpointError(await self._why_without(found))
-        network = found["NetworkSettings"]["Networks"].get(network_name(task.job_id, task.attempt)) or {}
-        address = str(network.get("IPAddress") or "")
+        address = await self._networks.host_address(found, network_name(task.job_id, task.attempt))
         way = SshEndpoint(address, int(port), _published(found, port), signals=SIGNAL)
         await self._await_answer(found, way)
         return way
+
+    async def address(self, task: TaskRef) -> str:
+        """Return where this machine reaches a running task; NoSshEndpointError where it does not run."""
+        found = await self._show(task)
+        return await self._networks.host_address(found, network_name(task.job_id, task.attempt))
 
     async def _show(self, task: TaskRef) -> dict[str, Any]:
         container = self._api.docker.containers.container(task.name)

@@ -227,7 +227,14 @@ class DockerTask:
         )
         if not found["State"]["Running"]:
             self.container_died(container)
-        log = LogFollower(self._api, container, self._log_folder, self._around.log_bytes, self._log_noticed)
+        log = LogFollower(
+            self._api,
+            container,
+            self._log_folder,
+            self._around.log_bytes,
+            self._log_noticed,
+            on_output=partial(self._around.on_output, self.ref),
+        )
         following = asyncio.create_task(log.follow())
         self.gpu_uuids = gpus_of(found)
         self._memory_mb = int(found["HostConfig"]["Memory"]) // 2**20

@@ -1,0 +1,119 @@
+"""Holds the engine of one node for the scheduler that has the session, and what it has to tell."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent
+from pai_scheduler.engine.remote.messages import POLL_SECONDS, Heard, Listen, Open, Opened, event_document
+from pai_scheduler.job.messages import msg
+from pai_scheduler.job.task import TaskRef
+
+#: events in one answer
+_MOST_EVENTS = 1000
+
+_log = logging.getLogger(__name__)
+
+
+class SessionError(Exception):
+    """A call belongs to a session that is over: another scheduler has come, or the agent was started anew."""
+
+
+class LocalEngine(Engine, Protocol):
+    """An engine whose tasks this machine reaches by their addresses."""
+
+    async def task_address(self, task: TaskRef) -> str:
+        """Return where a running task is reached; NoSshEndpointError where it does not run."""
+
+
+class MakeEngine(Protocol):
+    """Makes the engine of a session; `on_output` is called when a task's log has grown."""
+
+    def __call__(self, asked: Open, on_output: Callable[[TaskRef], None]) -> LocalEngine:
+        """Return an engine that is not started."""
+
+
+class EngineHost:
+    """Has one engine at a time: a session begins with a fresh one, over what the one before left running."""
+
+    def __init__(self, make: MakeEngine) -> None:
+        self._make = make
+        self._changing = asyncio.Lock()
+        self._session, self._generation = "", 0
+        self._engine: LocalEngine | None = None
+        self._hearing: asyncio.Task[None] | None = None
+        #: what the scheduler has not confirmed yet, with the number of the first of them
+        self._events: deque[EngineEvent] = deque()
+        self._first = 1
+        self._output: set[TaskRef] = set()
+        self._news = asyncio.Event()
+
+    def engine_of(self, session: str) -> LocalEngine:
+        """Return the engine; SessionError where the session is over."""
+        if self._engine is None or not secrets.compare_digest(session, self._session):
+            raise SessionError
+        return self._engine
+
+    async def open(self, asked: Open) -> Opened:
+        """Begin a session, and end the one before; EngineError where the engine cannot work."""
+        async with self._changing:
+            if asked.generation < self._generation:
+                raise EngineError(msg("Another scheduler has taken the lead."))
+            self._generation = asked.generation
+            await self._end()
+            engine = self._make(asked, self._note_output)
+            await engine.start()
+            self._events.clear()
+            self._first = 1
+            self._output.clear()
+            self._engine, self._session = engine, secrets.token_hex(16)
+            self._hearing = asyncio.create_task(self._hear(engine))
+            _log.info("a scheduler (%s) has begun a session", asked.instance)
+            return Opened(self._session, tuple(await engine.nodes()))
+
+    async def close(self) -> None:
+        """Let go of the engine; tasks run on."""
+        async with self._changing:
+            await self._end()
+
+    async def listen(self, session: str, listen: Listen) -> Heard:
+        """Return what has happened since, waiting for it for a while; SessionError."""
+        self.engine_of(session)
+        while self._events and self._first <= listen.after:
+            self._events.popleft()
+            self._first += 1
+        if not self._events and not self._output:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(POLL_SECONDS):
+                    await self._news.wait()
+        self.engine_of(session)
+        events = [event for event, _ in zip(self._events, range(_MOST_EVENTS), strict=False)]
+        output, self._output = tuple(self._output), set()
+        last = max(listen.after, self._first + len(events) - 1)
+        return Heard(last, tuple(map(event_document, events)), output)
+
+    async def _end(self) -> None:
+        self._session = ""
+        self._news.set()
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.gather(self._hearing, return_exceptions=True)
+        if self._engine is not None:
+            await self._engine.close()
+        self._engine = self._hearing = None
+
+    async def _hear(self, engine: Engine) -> None:
+        async for event in engine.events():
+            self._events.append(event)
+            self._news.set()
+
+    def _note_output(self, task: TaskRef) -> None:
+        self._output.add(task)
+        self._news.set()

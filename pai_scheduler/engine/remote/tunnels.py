@@ -1,0 +1,90 @@
+"""Ports of tasks on another machine, as ports on this one's loopback address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+
+from pai_scheduler.job.task import TaskRef
+
+from .connection import AgentUnreachableError
+
+_PIECE = 2**16
+
+_log = logging.getLogger(__name__)
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[TaskRef, int], Awaitable[Streams]]
+
+
+class Tunnels:
+    """Listens on loopback for each port of a task that was asked for, and passes on what comes.
+
+    Who may use such a port is decided by what listens at its other end, as it is for the task's own.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._servers: dict[tuple[TaskRef, int], asyncio.Server] = {}
+        self._opening = asyncio.Lock()
+        self._open: set[asyncio.Task[None]] = set()
+
+    async def open(self, task: TaskRef, port: int) -> int:
+        """Return the port on loopback that leads to a port of a task."""
+        async with self._opening:
+            if (task, port) not in self._servers:
+
+                async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+                    passing = asyncio.create_task(self._pass_on((reader, writer), task, port))
+                    self._open.add(passing)
+                    passing.add_done_callback(self._open.discard)
+
+                self._servers[task, port] = await asyncio.start_server(accept, "127.0.0.1", 0)
+            return int(self._servers[task, port].sockets[0].getsockname()[1])
+
+    def forget(self, task: TaskRef) -> None:
+        """Listen for a task no more; what is open goes on."""
+        for key in [key for key in self._servers if key[0] == task]:
+            self._servers.pop(key).close()
+
+    async def close(self) -> None:
+        """End all."""
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()
+        for passing in self._open:
+            passing.cancel()
+        await asyncio.gather(*self._open, return_exceptions=True)
+
+    async def _pass_on(self, near: Streams, task: TaskRef, port: int) -> None:
+        try:
+            far = await self._connect(task, port)
+        except AgentUnreachableError as error:
+            _log.warning("a connection to a task failed: %s", error)
+            near[1].close()
+            return
+        try:
+            await splice(near, far)
+        finally:
+            for _, writer in (near, far):
+                writer.close()
+
+
+async def splice(near: Streams, far: Streams) -> None:
+    """Carry bytes both ways until one side has no more."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(_PIECE):
+                writer.write(data)
+                await writer.drain()
+
+    ways = [asyncio.create_task(carry(near[0], far[1])), asyncio.create_task(carry(far[0], near[1]))]
+    try:
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for way in ways:
+            way.cancel()
+        await asyncio.gather(*ways, return_exceptions=True)
