@@ -8,35 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.clock.clock import Clock, ClockMark
-from pai_scheduler.execution.writer import Writer
-from pai_scheduler.service.clock_keeper import Timekeeper
+from pai_scheduler.clock.clock import Clock
 from pai_scheduler.store.store import Store
+from tests.scheduler.clock.machine import HOUR, MS, NOON, Machine
 from tests.scheduler.core.world import World
-from tests.scheduler.making import make_config, make_role
-
-MS, HOUR = 1_000_000, 3_600_000
-NOON = 1_700_000_000_000
-
-
-class Machine:
-    """A machine whose clock can be set, and which can be booted."""
-
-    def __init__(self) -> None:
-        self.wall, self.uptime, self.boot = NOON * MS, 5 * HOUR * MS, "first"
-
-    def passes(self, ms: int) -> None:
-        self.wall += ms * MS
-        self.uptime += ms * MS
-
-    def is_set(self, by_ms: int) -> None:
-        self.wall += by_ms * MS
-
-    def is_booted(self) -> None:
-        self.uptime, self.boot = 20_000 * MS, self.boot + "'"
-
-    def clock(self) -> Clock:
-        return Clock(lambda: self.wall, lambda: self.uptime, lambda: self.boot)
+from tests.scheduler.making import make_config
 
 
 @pytest.fixture
@@ -129,35 +105,6 @@ def test_the_real_clock_is_of_this_machine() -> None:
     mark = clock.mark()
     assert mark.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert mark.uptime > 0
-
-
-async def test_it_is_written_down_at_the_start_when_it_has_drifted_and_at_the_end(
-    machine: Machine, tmp_path: Path
-) -> None:
-    store = Store.in_folder(tmp_path)
-    world = World()
-    writer = Writer(store, lambda: world.core, lambda _: None)
-    world.submit(make_role())  # its times must not move
-    keeper = Timekeeper(machine.clock(), store, writer)
-    await keeper.start()
-    first = ClockMark("first", 5 * HOUR, NOON)
-    assert store.clock_mark() == (first, None)
-    machine.is_set(HOUR)
-    machine.passes(10_000)  # of which a hundredth is added
-    await keeper.look()
-    assert store.clock_mark() == (first, None)
-    machine.passes(50_000)
-    await keeper.look()
-    mark, _ = store.clock_mark()
-    assert mark is not None
-    assert mark.offset == first.offset + 600
-    world.core.jobs.clear()
-    await keeper.close()
-    mark, _ = store.clock_mark()
-    assert mark is not None
-    assert mark.offset == first.offset + HOUR
-    await writer.close()
-    store.close()
 
 
 def test_the_latest_time_is_that_of_jobs_that_have_not_ended(tmp_path: Path) -> None:

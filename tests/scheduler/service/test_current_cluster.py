@@ -1,0 +1,50 @@
+"""The cluster as it is now: the file, what administrators changed over it, and the engine's nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.cluster.definition import DefinitionError
+from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.service.current_cluster import CurrentCluster
+from tests.scheduler.making import make_node
+from tests.scheduler.open_service import CLUSTER
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> CurrentCluster:
+    return CurrentCluster(CLUSTER, ProcessEngine(tmp_path), 5.0, 20_000)
+
+
+def test_declared_nodes_are_filled_in_from_what_the_engine_has(cluster: CurrentCluster) -> None:
+    assert cluster.nodes == ()
+    cluster.set_nodes([make_node("another", cpus=64)])
+    (node,) = cluster.nodes
+    assert (node.name, node.cpus, [gpu.simulated for gpu in node.gpus]) == ("a", 8, [True, True])
+
+
+def test_what_administrators_changed_lies_over_the_file(cluster: CurrentCluster) -> None:
+    vision = replace(CLUSTER.virtual_clusters["vision"], capacity=10, max_capacity=10)
+    cluster.restore({"vision": vision})
+    assert {name: one.capacity for name, one in cluster.virtual_clusters.items()} == {
+        "default": 60,
+        "vision": 10,
+    }
+
+
+def test_changes_that_do_not_go_with_the_file_are_refused(cluster: CurrentCluster) -> None:
+    speech = replace(CLUSTER.virtual_clusters["vision"], name="speech", capacity=70, max_capacity=70)
+    with pytest.raises(DefinitionError, match="add up to"):
+        cluster.restore({"speech": speech})
+    assert cluster.virtual_clusters.keys() == {"default", "vision"}
+
+
+def test_a_core_has_the_nodes_and_virtual_clusters_of_now(cluster: CurrentCluster) -> None:
+    cluster.set_nodes([make_node("a")])
+    cluster.restore({"vision": None})
+    core = cluster.make_core()
+    assert list(core.dispatcher.quota_accounting.clusters) == ["default"]
+    assert core.jobs == {}
