@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.rest.models import UserInfo
 from pai_scheduler.security.throttle import LONGEST_PAUSE, GuessThrottle
 from tests.scheduler.ssh.authorization.house import open_house
 
@@ -55,13 +56,13 @@ async def test_a_wrong_login_is_refused(http: httpx.AsyncClient, login: dict[str
 async def test_users_see_themselves_and_admins_everybody(alice: Client, root: Client) -> None:
     me = await alice.whoami()
     assert (me["username"], me["admin"], me["grouplist"]) == ("alice", False, ["vision"])
-    assert await alice._json("GET", "user/alice") == me
-    assert await root._json("GET", "user/alice") == me
+    assert await alice._read(UserInfo, "GET", "user/alice") == me
+    assert await root._read(UserInfo, "GET", "user/alice") == me
     with pytest.raises(ApiError) as refusal:
-        await alice._json("GET", "user/root")
+        await alice._read(UserInfo, "GET", "user/root")
     assert (refusal.value.status, refusal.value.code) == (403, "ForbiddenUserError")
     with pytest.raises(ApiError) as refusal:
-        await root._json("GET", "user/nobody")
+        await root._read(UserInfo, "GET", "user/nobody")
     assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.rest.models import UserInfo
 from tests.testbed.hub import RunningHub
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
@@ -76,10 +77,10 @@ async def test_an_unknown_token_is_nobodys(service: RunningScheduler) -> None:
 async def test_an_admin_of_the_hub_is_admin_here(hub: RunningHub, service: RunningScheduler) -> None:
     async with Client(service.url, hub.token("root", SCOPE)) as root:
         assert (await root.whoami())["admin"] is True
-        alice = await root._json("GET", "user/alice")
+        alice = await root._read(UserInfo, "GET", "user/alice")
         assert (alice["username"], alice["grouplist"]) == ("alice", ["vision"])
         with pytest.raises(ApiError) as refusal:
-            await root._json("GET", "user/nobody")
+            await root._read(UserInfo, "GET", "user/nobody")
         assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
 
 
