@@ -12,11 +12,12 @@ from typing import Any
 import ipywidgets as widgets
 
 from pai_scheduler.client.storage.code import CodeError, CodePlan, CodeSettings, plan, read_settings
+from pai_scheduler.client.storage.transfer import amount
 
 from .background import Background, at_home
 from .code_file import save_settings
 from .explorer.local_path import LocalPath
-from .explorer.words import reason, size
+from .explorer.words import reason
 from .fields import wide
 from .language import Language
 from .look import button, notice, show
@@ -171,7 +172,7 @@ class CodeView(widgets.VBox):
 def _listed(say: Language, code: CodePlan) -> str:
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in (say("Name"), say("Size")))
     rows = "".join(
-        f"<tr><td>{escape(file.name)}</td><td>{escape(size(file.length))}</td></tr>"
+        f"<tr><td>{escape(file.name)}</td><td>{escape(amount(file.length))}</td></tr>"
         for file in code.files[:_MOST_FILES]
     )
     if (more := len(code.files) - _MOST_FILES) > 0:
@@ -180,7 +181,7 @@ def _listed(say: Language, code: CodePlan) -> str:
         "Goes along: {count} file, {size}",
         "Goes along: {count} files, {size}",
         count=len(code.files),
-        size=size(code.length),
+        size=amount(code.length),
     )
     table = (
         f'<details><summary>{escape(caption)}</summary><table class="pai-tasks">'

@@ -5,13 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from pai_scheduler.job.messages import msg
-from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
+from pai_scheduler.rest.errors import RequestError, forbidden
 from pai_scheduler.rest.models import Login, LoginInfo, ServiceHealth, ServiceInfo, Token, UserInfo
 from pai_scheduler.security.principal import Principal
 
 from .base_handlers import ApiHandler, Route, routes
-from .body import read_object
+from .body import missing, read_fields
 from .operations import NO_API, Answer, Body, Refusal, operation
 
 
@@ -103,12 +102,10 @@ class TokenHandler(ApiHandler):
     )
     async def post(self) -> None:
         """Check it and return it back. `expiration` is not read: a token expires when its issuer says."""
-        body = read_object(self.request)
-        for key in ("username", "password"):
-            if not isinstance(body.get(key), str) or not body[key]:
-                message = msg("{key} is missing.", key=key)
-                raise invalid_parameters(message, [SpecError(f"$.{key}", message)])
+        body = read_fields(self.request, "username", "password")
         name, token = body["username"], body["password"]
+        if not (name and token):
+            raise missing("password" if name else "username")
         principal = await self.context.throttle.check(
             self.peer, name, token, lambda: self._owner(name, token)
         )

@@ -56,6 +56,21 @@ def read_object(request: HTTPServerRequest) -> dict[str, Any]:
     return body
 
 
+def read_fields(request: HTTPServerRequest, *names: str) -> dict[str, Any]:
+    """Return the body's JSON object, in which these are texts; refuses any other."""
+    body = read_object(request)
+    for name in names:
+        if not isinstance(body.get(name), str):
+            raise missing(name)
+    return body
+
+
+def missing(name: str) -> RequestError:
+    """Return the refusal of a body that lacks a field."""
+    message = msg("{key} is missing.", key=name)
+    return invalid_parameters(message, [SpecError(f"$.{name}", message)])
+
+
 def _unreadable(message: Message) -> RequestError:
     return invalid_parameters(message, [SpecError("$", message)])
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pai_scheduler.job.messages import msg
-from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest.errors import invalid_parameters
 from pai_scheduler.rest.models import PublicKeyInfo, PublicKeyLine
 from pai_scheduler.ssh.keys.public_key import PublicKey
 
 from .base_handlers import ApiHandler, Route, routes
-from .body import read_object
+from .body import read_fields
 from .operations import FULL, NO_SSH, Answer, Body, Refusal, operation
 
 
@@ -45,10 +42,7 @@ class PublicKeysHandler(ApiHandler):
     )
     async def post(self, user: str) -> None:
         """Register one; the same again is no error."""
-        line = read_object(self.request).get("key")
-        if not isinstance(line, str):
-            message = msg("{key} is missing.", key="key")
-            raise invalid_parameters(message, [SpecError("$.key", message)])
+        line = read_fields(self.request, "key")["key"]
         key, added = await self.service.ssh_authorization.public_keys.add(self.principal, user, line)
         self.answer(_info(key, added), 201)
 

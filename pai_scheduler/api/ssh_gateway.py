@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hmac
 import math
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from pai_scheduler.job.messages import choose_locale, msg
-from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest.errors import RequestError, invalid_parameters
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.authentication import HeldLogin
 from pai_scheduler.ssh.authorization.authorization import SshAuthorization
@@ -16,7 +14,7 @@ from pai_scheduler.ssh.gateway.messages import MOST_HELD, Kind, LoginAnswer, Sti
 
 from .auth import bearer_token, unauthorized
 from .base_handlers import ApiHandler, Route
-from .body import read_object
+from .body import missing, read_fields, read_object
 
 #: who asks, as the log has it
 _GATEWAY = Principal("ssh-gateway")
@@ -38,21 +36,13 @@ class GatewayHandler(ApiHandler):
         """Return who decides; 404 where nobody can log into tasks."""
         return self.service.ssh_authorization
 
-    def read_fields(self, *names: str) -> dict[str, Any]:
-        """Read a body in which these are texts."""
-        body = read_object(self.request)
-        for name in names:
-            if not isinstance(body.get(name), str):
-                raise _missing(name)
-        return body
-
 
 class LoginHandler(GatewayHandler):
     """`/access/login`."""
 
     async def post(self) -> None:
         """Return who logs in."""
-        body = self.read_fields("login", "method", "credential", "peer")
+        body = read_fields(self.request, "login", "method", "credential", "peer")
         users = self.context.authenticator
         found = await self.ssh_authorization.authentication.login(
             users, body["login"], body["method"], body["credential"]
@@ -71,7 +61,7 @@ class OpenHandler(GatewayHandler):
 
     async def post(self) -> None:
         """Return which task is meant, and how to reach it."""
-        body = self.read_fields("login", "session_token")
+        body = read_fields(self.request, "login", "session_token")
         self.language = choose_locale(str(body.get("language", "")))
         way = await self.ssh_authorization.open(
             self.context.authenticator, body["login"], body["session_token"]
@@ -99,13 +89,13 @@ class NoteHandler(GatewayHandler):
 
     async def post(self) -> None:
         """Write down what was opened or closed."""
-        body = self.read_fields("login", "session_token", "peer", "event")
+        body = read_fields(self.request, "login", "session_token", "peer", "event")
         what = body.get("what")
         if not isinstance(what, list) or not set(map(str, what)) <= set(get_args(Kind)):
-            raise _missing("what")
+            raise missing("what")
         seconds = body.get("seconds", 0.0)
         if not isinstance(seconds, int | float) or not math.isfinite(seconds):
-            raise _missing("seconds")
+            raise missing("seconds")
         await self.ssh_authorization.note(
             body["login"],
             body["session_token"],
@@ -126,22 +116,17 @@ class StillHandler(GatewayHandler):
         """Return who may not stay."""
         asked = read_object(self.request).get("held")
         if not isinstance(asked, list) or len(asked) > MOST_HELD:
-            raise _missing("held")
+            raise missing("held")
         names = ("login", "session_token", "method", "credential")
         held = []
         for each in asked:
             if not isinstance(each, dict) or not all(isinstance(each.get(name), str) for name in names):
-                raise _missing("held")
+                raise missing("held")
             held.append(HeldLogin(*(each[name] for name in names)))
         answer: StillAnswer = {
             "gone": await self.ssh_authorization.authentication.revoked(self.context.authenticator, held)
         }
         self.answer(answer)
-
-
-def _missing(name: str) -> RequestError:
-    message = msg("{key} is missing.", key=name)
-    return invalid_parameters(message, [SpecError(f"$.{name}", message)])
 
 
 #: below the prefix, not below the API

@@ -8,13 +8,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pai_scheduler.api.webhdfs.handlers import WebHdfsHandler
-from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.file_server.messages import Answered, Report, Sent, Settings
 from pai_scheduler.file_server.supervisor import FileServerProcesses
-from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring.monitor import Monitor
 
-_MOST = 1024
+from .startup import MOST_PROCESSES, check_range
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def check_options(options: argparse.Namespace) -> None:
     """Refuse what cannot be; StartError."""
-    if options.file_processes is not None and not 1 <= options.file_processes <= _MOST:
-        text = msg("{option} must be from {least} to {most}.", option="--file-processes", least=1, most=_MOST)
-        raise StartError(text)
+    check_range("--file-processes", options.file_processes, 1, MOST_PROCESSES)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from pai_scheduler.ssh.gateway.settings import GatewaySettings
 from pai_scheduler.ssh.gateway.supervisor import GatewaySupervisor, PortTakenError
 from pai_scheduler.ssh.keys.job_keys import JobKeys
 
-from .startup import is_loopback
+from .startup import MOST_PROCESSES, check_range, is_loopback
 
 DEFAULT_PORT = 2222
 
@@ -68,13 +68,8 @@ def check_options(options: argparse.Namespace) -> None:
         raise StartError(
             msg("--publish-ssh is for --engine docker: no other tasks have an SSH port of their own.")
         )
-    for name, value, least, most in (
-        ("--ssh-port", options.ssh_port, 0, 65535),
-        ("--ssh-processes", options.ssh_processes, 1, 1024),
-    ):
-        if value is not None and not least <= value <= most:
-            text = msg("{option} must be from {least} to {most}.", option=name, least=least, most=most)
-            raise StartError(text)
+    check_range("--ssh-port", options.ssh_port, 0, 65535)
+    check_range("--ssh-processes", options.ssh_processes, 1, MOST_PROCESSES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ from .data_folder import (
 CHECK_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
+#: Processes of a kind at most.
+MOST_PROCESSES = 1024
 
 
 def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
@@ -59,6 +61,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def check_range(option: str, value: int | None, least: int, most: int) -> None:
+    """Refuse the value of an option that lies outside; StartError. None: none was given."""
+    if value is not None and not least <= value <= most:
+        raise StartError(
+            msg("{option} must be from {least} to {most}.", option=option, least=least, most=most)
+        )
 
 
 def listen(host: str, port: int) -> list[socket.socket]:

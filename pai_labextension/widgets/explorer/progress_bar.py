@@ -8,11 +8,10 @@ from html import escape
 
 import ipywidgets as widgets
 
-from pai_scheduler.client.storage.transfer import TransferProgress
+from pai_scheduler.client.storage.transfer import TransferProgress, amount
 
 from ..language import Language
 from ..look import button, show
-from .words import size
 
 #: Seconds between two pictures of the bar; a browser does not see more.
 _GAP = 0.2
@@ -68,8 +67,8 @@ class ProgressBar(widgets.VBox):
         parts = [
             say(
                 "{done} of {total}, files: {files} of {count}",
-                done=size(progress.bytes_done),
-                total=size(progress.bytes_total),
+                done=amount(progress.bytes_done),
+                total=amount(progress.bytes_total),
                 files=progress.files_done,
                 count=progress.files_total,
             )
@@ -77,6 +76,6 @@ class ProgressBar(widgets.VBox):
         seconds = now - self._began
         if seconds >= 1 and self._first is not None:
             parts.append(
-                say("{size} per second", size=size(max(0, progress.bytes_done - self._first) / seconds))
+                say("{size} per second", size=amount(max(0, progress.bytes_done - self._first) / seconds))
             )
         return " · ".join([*parts, progress.current])

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
 from pai_scheduler.client.storage.models import FileInfo
-from pai_scheduler.client.storage.transfer import LocalFileError, Tell, TransferResult
+from pai_scheduler.client.storage.transfer import LocalFileError, Tell, TransferResult, amount
 from pai_scheduler.client.storage.upload import upload
 
 from ..background import Background
@@ -21,7 +21,7 @@ from ..look import Kind, button, notice, show
 from .local_path import LocalPath
 from .paths import child
 from .progress_bar import ProgressBar
-from .words import TROUBLE, reason, size
+from .words import TROUBLE, reason
 
 #: Reasons that are told one by one.
 _MOST_REASONS = 5
@@ -141,7 +141,7 @@ class TransferPanel(widgets.VBox):
 
     def _told(self, done: str, outcome: TransferResult) -> str:
         say = self._say
-        counted = say("files: {count}, {size}", count=outcome.files, size=size(outcome.length))
+        counted = say("files: {count}, {size}", count=outcome.files, size=amount(outcome.length))
         if outcome.same:
             counted += say("; the same already: {count}", count=outcome.same)
         lines = [say("{done} ({counted})", done=done, counted=counted)]

@@ -11,6 +11,7 @@ import ipywidgets as widgets
 
 from pai_scheduler.client.storage.client import FilesClient, plain
 from pai_scheduler.client.storage.models import FileInfo
+from pai_scheduler.client.storage.transfer import amount
 
 from ..background import Background, at_home
 from ..language import Language
@@ -19,7 +20,7 @@ from ..look import button, notice, show
 from .paths import in_a_job, parent
 from .storage_links import browser_link, download_link
 from .transfer_panel import TransferPanel
-from .words import TROUBLE, reason, size
+from .words import TROUBLE, reason
 
 #: Entries of one folder that are read at most, and those of them that are listed at a time.
 MOST, SHOWN = 50_000, 500
@@ -219,4 +220,4 @@ class ExplorerView(widgets.VBox):
 
 
 def _label(entry: FileInfo) -> str:
-    return f"{entry.name}/" if entry.is_folder else f"{entry.name} · {size(entry.length)}"
+    return f"{entry.name}/" if entry.is_folder else f"{entry.name} · {amount(entry.length)}"

@@ -1,4 +1,4 @@
-"""How the explorer writes sizes, and why something could not be done."""
+"""How the explorer says why something could not be done."""
 
 from __future__ import annotations
 
@@ -10,18 +10,6 @@ from ..language import Language
 
 #: What may go wrong between a widget and the storage.
 TROUBLE = (FilesError, UnreachableError, ApiError, OSError)
-
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
-
-
-def size(length: float) -> str:
-    """Write a number of bytes with three digits at most and its unit, a kB being 1000 bytes."""
-    power = 0
-    while length >= 999.5 and power < len(_UNITS) - 1:
-        length /= 1000
-        power += 1
-    digits = 1 if power and length < 99.95 else 0
-    return f"{length:.{digits}f} {_UNITS[power]}"
 
 
 def reason(say: Language, error: Exception) -> str:

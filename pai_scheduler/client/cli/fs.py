@@ -12,10 +12,9 @@ from typing import Any
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.client.storage.models import FileInfo
-from pai_scheduler.client.storage.transfer import side_by_side
+from pai_scheduler.client.storage.transfer import amount, side_by_side
 from pai_scheduler.job.messages import msg
 
-from .progress import amount
 from .session import OK, REFUSED, CliSession
 from .tables import moment, printable, table
 

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from wcwidth import wcwidth
 
-from pai_scheduler.client.storage.transfer import Tell, TransferProgress
+from pai_scheduler.client.storage.transfer import Tell, TransferProgress, amount
 from pai_scheduler.job.messages import msg
 
 from .tables import duration, printable, width
@@ -20,7 +20,6 @@ from .tables import duration, printable, width
 #: Seconds between two looks of the line, and over which the speed is averaged.
 _PAUSE, _WINDOW = 0.1, 5.0
 _BAR_COLUMNS = 20
-_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 @contextmanager
@@ -72,14 +71,6 @@ class ProgressLine:
             parts.append(msg("{time} left", time=duration(round(left * 1000))).in_locale(self._locale))
         parts += [files.in_locale(self._locale), printable(progress.current)]
         return cut("  ".join(parts), columns)
-
-
-def amount(length: int) -> str:
-    """Write a number of bytes: 812 B, 1.5 kB, 24 MB (of 1000 each)."""
-    value, unit = float(length), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value, unit = value / 1000, unit + 1
-    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 9.95 else f"{value:.0f} {_UNITS[unit]}"
 
 
 def cut(text: str, columns: int) -> str:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from pai_scheduler.client.storage.code import CodeError, CodeSettings, carry_out, prepare, read_settings
+from pai_scheduler.client.storage.transfer import amount
 
 from .files import read_job_file
-from .progress import amount, shown_progress
+from .progress import shown_progress
 from .session import OK, CliSession
 from .tables import printable_lines
 from .watch import watch

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.download import download
-from pai_scheduler.client.storage.transfer import TransferResult
+from pai_scheduler.client.storage.transfer import TransferResult, amount
 from pai_scheduler.client.storage.upload import upload
 from pai_scheduler.job.messages import msg
 
 from .fs import storage_path
-from .progress import amount, shown_progress
+from .progress import shown_progress
 from .session import OK, REFUSED, CliSession
 from .tables import printable
 

@@ -23,6 +23,7 @@ PIECE = 2**20
 _TRIES, _PAUSE = 6, 0.5
 #: Bytes of the longest file name, as everywhere in the storage.
 _LONGEST_NAME = 255
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,14 @@ class Trials:
             raise error
         await asyncio.sleep(self._pause * 2**self._failures)
         self._failures += 1
+
+
+def amount(length: float) -> str:
+    """Write a number of bytes: 812 B, 1.5 kB, 24 MB (of 1000 each)."""
+    value, unit = length, 0
+    while value >= 999.5 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit and value < 9.95 else f"{value:.0f} {_UNITS[unit]}"
 
 
 def fingerprint(length: int, modified: int) -> str:

@@ -1,4 +1,4 @@
-"""Sizes and paths as people read them."""
+"""Paths as people read them."""
 
 from __future__ import annotations
 
@@ -7,27 +7,9 @@ import pytest
 from pai_labextension.widgets.explorer.local_path import suggestions
 from pai_labextension.widgets.explorer.paths import child, in_a_job, parent, path_of
 from pai_labextension.widgets.explorer.storage_links import browser_link, download_link
-from pai_labextension.widgets.explorer.words import reason, size
+from pai_labextension.widgets.explorer.words import reason
 from pai_labextension.widgets.language import Language
 from pai_scheduler.client.storage.models import FileInfo
-
-
-@pytest.mark.parametrize(
-    ("length", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (99_949, "99.9 kB"),
-        (99_950, "100 kB"),
-        (999_499, "999 kB"),
-        (999_500, "1.0 MB"),
-        (5 * 10**9, "5.0 GB"),
-        (3 * 10**19, "30000 PB"),
-    ],
-)
-def test_a_size_has_three_digits_and_its_unit(length: int, text: str) -> None:
-    assert size(length) == text
 
 
 def test_a_path_is_put_together_and_taken_apart() -> None:

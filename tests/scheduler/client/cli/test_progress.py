@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
-from pai_scheduler.client.cli.progress import ProgressLine, amount, cut, shown_progress
+from pai_scheduler.client.cli.progress import ProgressLine, cut, shown_progress
 from pai_scheduler.client.cli.tables import width
 from pai_scheduler.client.storage.transfer import TransferProgress
-
-
-@pytest.mark.parametrize(
-    ("length", "text"),
-    [
-        *((0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1500, "1.5 kB"), (9940, "9.9 kB"), (9960, "10 kB")),
-        *((999_499, "999 kB"), (999_500, "1.0 MB"), (5 * 10**9, "5.0 GB"), (10**19, "10000 PB")),
-    ],
-)
-def test_amounts_are_short(length: int, text: str) -> None:
-    assert amount(length) == text
 
 
 def test_the_line_tells_share_speed_and_what_is_left() -> None:

@@ -14,6 +14,7 @@ from pai_scheduler.client.storage.transfer import (
     Tally,
     TransferProgress,
     Trials,
+    amount,
     fingerprint,
     is_part_of,
     part_name,
@@ -105,3 +106,14 @@ async def test_several_are_done_at_once_but_not_more_and_the_first_error_ends_al
     with pytest.raises(ValueError, match="seven"):
         await side_by_side(range(1000), work, 3)
     assert len(done) < 30
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        *((0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1500, "1.5 kB"), (9940, "9.9 kB"), (9960, "10 kB")),
+        *((999_499, "999 kB"), (999_500, "1.0 MB"), (5 * 10**9, "5.0 GB"), (10**19, "10000 PB")),
+    ],
+)
+def test_amounts_are_short(length: int, text: str) -> None:
+    assert amount(length) == text
