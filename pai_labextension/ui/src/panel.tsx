@@ -12,6 +12,7 @@ import { IJob } from './api';
 import { TextButton } from './buttons';
 import { isActive, isOpen, key } from './jobs';
 import { IJobsModel } from './model';
+import { ColumnTitles, PageError } from './page';
 import { IQueueModel } from './queue';
 import { QueueView } from './queueView';
 import { stateLabel } from './states';
@@ -136,11 +137,7 @@ function JobsPage(props: IListProps): React.ReactElement {
   const { model, trans } = props;
   return (
     <>
-      {model.error && (
-        <p role="alert" className="pai-Page-error">
-          {model.error}
-        </p>
-      )}
+      <PageError text={model.error} />
       {model.jobs === null ? (
         !model.error && <p role="status">{trans.__('Asking for your jobs …')}</p>
       ) : model.jobs.length === 0 ? (
@@ -157,31 +154,19 @@ function JobsTable(props: IListProps & { jobs: readonly IJob[] }): React.ReactEl
   return (
     <div className="pai-Table-scroll" tabIndex={0} role="region" aria-label={trans.__('PAI jobs')}>
       <table className="pai-Table">
-        <thead>
-          <tr>
-            <th scope="col">{trans.__('Name')}</th>
-            <th scope="col">{trans.__('State')}</th>
-            <th scope="col" className="pai-mod-number">
-              {trans.__('GPUs')}
-            </th>
-            <th scope="col" className="pai-mod-number">
-              {trans.__('Priority')}
-            </th>
-            <th scope="col" className="pai-mod-number">
-              {trans.__('Place')}
-            </th>
-            <th scope="col">{trans.__('Created')}</th>
-            <th scope="col" className="pai-mod-number">
-              {trans.__('Exit code')}
-            </th>
-            <th scope="col" className="pai-Table-reason">
-              <span className="jp-sr-only">{trans.__('Why it waits')}</span>
-            </th>
-            <th scope="col">
-              <span className="jp-sr-only">{trans.__('Actions')}</span>
-            </th>
-          </tr>
-        </thead>
+        <ColumnTitles
+          columns={[
+            [trans.__('Name')],
+            [trans.__('State')],
+            [trans.__('GPUs'), 'number'],
+            [trans.__('Priority'), 'number'],
+            [trans.__('Place'), 'number'],
+            [trans.__('Created')],
+            [trans.__('Exit code'), 'number'],
+            [trans.__('Why it waits'), 'reason'],
+            [trans.__('Actions'), 'buttons']
+          ]}
+        />
         <tbody>
           {jobs.map(job => (
             <JobRow key={key(job)} {...props} job={job} />

@@ -6,6 +6,7 @@ import * as React from 'react';
 
 import { IQueueEntry } from './api';
 import { IconButton } from './buttons';
+import { ColumnTitles, PageError } from './page';
 import { IQueueModel } from './queue';
 
 interface IQueueProps {
@@ -20,11 +21,7 @@ export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
   const filled = Object.entries(queue.queues ?? {}).filter(([, entries]) => entries.length > 0);
   return (
     <>
-      {queue.error && (
-        <p role="alert" className="pai-Page-error">
-          {queue.error}
-        </p>
-      )}
+      <PageError text={queue.error} />
       {queue.queues === null ? (
         !queue.error && <p role="status">{trans.__('Asking for the queue …')}</p>
       ) : filled.length === 0 ? (
@@ -47,25 +44,17 @@ function QueueTable(
   return (
     <table className="pai-Table pai-Queue-table">
       <caption>{trans.__('Virtual cluster %1', virtualCluster)}</caption>
-      <thead>
-        <tr>
-          <th scope="col" className="pai-mod-number">
-            {trans.__('Place')}
-          </th>
-          <th scope="col">{trans.__('Name')}</th>
-          <th scope="col">{trans.__('User')}</th>
-          <th scope="col">{trans.__('Priority')}</th>
-          <th scope="col" className="pai-mod-number">
-            {trans.__('GPUs')}
-          </th>
-          <th scope="col" className="pai-Table-reason">
-            <span className="jp-sr-only">{trans.__('Why it waits')}</span>
-          </th>
-          <th scope="col">
-            <span className="jp-sr-only">{trans.__('Actions')}</span>
-          </th>
-        </tr>
-      </thead>
+      <ColumnTitles
+        columns={[
+          [trans.__('Place'), 'number'],
+          [trans.__('Name')],
+          [trans.__('User')],
+          [trans.__('Priority')],
+          [trans.__('GPUs'), 'number'],
+          [trans.__('Why it waits'), 'reason'],
+          [trans.__('Actions'), 'buttons']
+        ]}
+      />
       <tbody>
         {entries.map(entry => (
           <QueueRow key={entry.name === null ? entry.place : `${entry.user}~${entry.name}`} {...props} entry={entry} />

@@ -6,6 +6,7 @@ import { refreshIcon, terminalIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { TextButton } from '../buttons';
+import { PageError } from '../page';
 import { ConnectModel } from './connectModel';
 import { IConnect } from './client';
 import {
@@ -78,11 +79,7 @@ function ConnectView(props: IPanelProps): React.ReactElement {
               ? trans.__('%1 (%2 ms)', checked.message, Math.round(checked.milliseconds))
               : checked.message}
       </p>
-      {model.error && (
-        <p role="alert" className="pai-Page-error">
-          {model.error}
-        </p>
-      )}
+      <PageError text={model.error} />
       {connect === null ? (
         !model.error && <p role="status">{trans.__('Asking how to reach the task …')}</p>
       ) : (

@@ -5,6 +5,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { TextButton } from '../buttons';
+import { PageError } from '../page';
 import { LocalTime } from '../times';
 import { ConnectModel } from './connectModel';
 import { IPublicKey } from './client';
@@ -34,11 +35,7 @@ export function KeysGuide({ model, trans, language }: IKeysProps): React.ReactEl
       <p>
         {trans.__('With a key that you register here, ssh opens all your tasks, now and later, without a download.')}
       </p>
-      {model.keysError && (
-        <p role="alert" className="pai-Page-error">
-          {model.keysError}
-        </p>
-      )}
+      <PageError text={model.keysError} />
       {model.keys === null ? (
         !model.keysError && <p role="status">{trans.__('Asking for your keys …')}</p>
       ) : model.keys.length === 0 ? (
