@@ -14,7 +14,7 @@ def test_no_folders_of_the_scheduler_import_each_other_in_a_circle() -> None:
         assert all(order.index(folder) < order.index(other) for other in imported)
 
 
-def test_a_circle_is_named() -> None:
+def test_an_import_cycle_is_named() -> None:
     with pytest.raises(ValueError, match="these import each other: a, b"):
         layers({"a": {"b"}, "b": {"a"}, "c": set()})
 

@@ -169,12 +169,12 @@ async def kill_everywhere(live: Callable[[int, Sequence[str]], Drill], once: int
 
 
 @pytest.mark.timeout(3600)
-async def test_on_processes(tmp_path: Path, thorough: bool) -> None:
+async def test_kills_at_any_moment_are_survived_on_processes(tmp_path: Path, thorough: bool) -> None:
     await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (16, 6)))
 
 
 @pytest.mark.timeout(3600)
-async def test_on_docker(
+async def test_kills_at_any_moment_are_survived_on_docker(
     docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     provide(tiny_image, docker_host)

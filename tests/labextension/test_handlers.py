@@ -183,7 +183,7 @@ async def test_events_arrive_one_by_one_while_the_job_goes_on(browser, scheduler
         assert await anext(pieces) == "id: 2\ndata: {}\n\n"
 
 
-async def test_who_closes_a_followed_log_closes_it_at_the_scheduler_too(browser, scheduler):
+async def test_closing_a_followed_log_closes_it_at_the_scheduler(browser, scheduler):
     async def silent_log(handler):
         handler.set_header("Content-Type", "text/plain")
         handler.write("the only line\n")
@@ -197,7 +197,7 @@ async def test_who_closes_a_followed_log_closes_it_at_the_scheduler_too(browser,
     await asyncio.wait_for(scheduler.hung_up.wait(), 30)
 
 
-async def test_who_leaves_before_the_answer_began_is_not_waited_for(browser, scheduler):
+async def test_a_client_that_leaves_before_the_answer_is_not_waited_for(browser, scheduler):
     asked = asyncio.Event()
 
     async def slow(_handler):

@@ -142,7 +142,7 @@ async def test_a_websocket_may_be_what_loads_the_handlers(server):
     socket.close()
 
 
-async def test_who_goes_before_the_handlers_are_there_disturbs_nobody(server, late):
+async def test_a_client_that_leaves_while_handlers_load_disturbs_nobody(server, late):
     _, url = server
     late.go_on.clear()
     address, _, path = url.partition("/")

@@ -257,7 +257,7 @@ class NobodyMay(Authorizer):
         return resource != "pai"
 
 
-async def test_whom_the_server_does_not_allow_it_reaches_no_port(make_jupyter, cluster):
+async def test_users_whom_the_server_refuses_reach_no_port(make_jupyter, cluster):
     browser = await make_jupyter(cluster.url, "token-of-alice", authorizer_class=NobodyMay)
     for method in ("GET", "HEAD", "POST", "DELETE", "PATCH", "PUT", "OPTIONS"):
         assert (await browser.request(method, f"{PORT}/tell")).status_code == 403

@@ -85,7 +85,7 @@ def test_of_two_xsrf_cookies_the_applications_own_is_passed_and_alone_the_server
     ]
 
 
-def test_who_refers_from_elsewhere_is_not_told():
+def test_a_referer_outside_the_port_is_not_passed_on():
     def referer(value: str, place: PortPrefix = PLACE) -> str | None:
         return dict(request_headers(place, [("Referer", value)], OWN, "p")).get("Referer")
 

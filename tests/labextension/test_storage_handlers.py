@@ -74,7 +74,7 @@ async def test_what_the_storage_refuses_is_told_in_its_words(
     assert "Content-Disposition" not in answer.headers
 
 
-async def test_a_piece_flows_on_before_the_next_has_come(
+async def test_a_piece_is_sent_on_before_the_next_arrives(
     browser: httpx.AsyncClient, scheduler: Scheduler
 ) -> None:
     more = asyncio.Event()

@@ -41,7 +41,7 @@ async def test_a_body_that_was_begun_is_not_sent_again_without_its_beginning():
         aiter(pipe)
 
 
-async def test_once_dropped_a_pipe_takes_everything_and_keeps_nobody_waiting():
+async def test_a_dropped_pipe_discards_everything_and_blocks_nobody():
     pipe = BodyPipe()
     await pipe.put(b"first")
     waiting = asyncio.create_task(pipe.put(b"second"))

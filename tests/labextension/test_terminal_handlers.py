@@ -171,7 +171,7 @@ class NobodyMay(Authorizer):
         return resource != "pai"
 
 
-async def test_whom_the_server_does_not_allow_it_gets_no_terminal(make_jupyter, scheduler):
+async def test_users_whom_the_server_refuses_get_no_terminal(make_jupyter, scheduler):
     browser = await make_jupyter(scheduler.url, authorizer_class=NobodyMay)
     assert (await browser.post(f"{TASK}/api/terminals")).status_code == 403
     with pytest.raises(HTTPClientError) as error:

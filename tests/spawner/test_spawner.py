@@ -150,7 +150,7 @@ async def test_a_server_whose_job_never_arrived_counts_as_stopped(make: Make) ->
     assert await spawner.poll() == 0
 
 
-async def test_who_never_started_anything_has_stopped(make: Make) -> None:
+async def test_a_server_that_was_never_started_counts_as_stopped(make: Make) -> None:
     assert await make().poll() == 0
 
 

@@ -36,7 +36,7 @@ def daemon():
     Path("ended").touch()
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_that_takes_long(daemon, number):
+def test_a_test_that_takes_long(daemon, number):
     time.sleep(1000)
 """
 

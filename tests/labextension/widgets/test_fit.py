@@ -72,7 +72,7 @@ async def test_questions_never_overlap_and_old_answers_are_dropped(peer: Peer, t
     assert peer.most_asking == 1
 
 
-async def test_it_looks_by_itself_but_not_for_ever(peer: Peer) -> None:
+async def test_fit_is_checked_again_by_itself_but_not_for_ever(peer: Peer) -> None:
     typing = Typing(peer, refresh=0)
     try:
         await until(lambda: len(typing.clusters) == MOST_LOOKS)

@@ -241,7 +241,7 @@ async def test_a_container_that_is_kept_says_until_when(peer: Peer, watch: Watch
     assert times.when(1_700_000_000_000) in monitor.head.value, "the first one goes first"
 
 
-async def test_who_enters_a_task_does_not_stand_for_what_the_job_is_at(peer: Peer, watch: Watch) -> None:
+async def test_entering_a_task_does_not_replace_the_jobs_status_line(peer: Peer, watch: Watch) -> None:
     job = peer.add("demo")
     job.event_facts[2] = {"type": "access", "attempt": 0, "data": {}}
     job.happen("fetching the image", state="RUNNING")

@@ -79,7 +79,7 @@ def test_a_failed_job_says_code_phrase_task_diagnostics_and_last_lines() -> None
     assert "<pre>Traceback &lt;x&gt;</pre>" in markup
 
 
-def test_who_ended_a_job_for_its_memory_is_not_said_to_be_docker() -> None:
+def test_an_end_for_memory_is_not_blamed_on_docker() -> None:
     job = job_of("demo")
     job.state, job.exit_code, job.trigger, job.diagnostics = "FAILED", 137, ("worker", 1), "Too much memory."
     detail = job.detail("alice")

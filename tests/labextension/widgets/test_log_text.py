@@ -33,7 +33,7 @@ def test_windows_line_ends_are_line_ends() -> None:
     assert shown(b"one\r\ntwo\r", b"\nthree") == "one\ntwo\nthree"
 
 
-def test_backspaces_go_back() -> None:
+def test_a_backspace_moves_the_cursor_back() -> None:
     assert shown(b"12%\b\b\b34%") == "34%"
 
 

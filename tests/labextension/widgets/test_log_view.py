@@ -53,7 +53,7 @@ async def test_the_browser_keeps_about_a_megabyte() -> None:
     assert "line 039999" in view.text
 
 
-async def test_it_paints_by_itself() -> None:
+async def test_the_log_view_paints_by_itself() -> None:
     view = LogView("")
     task = asyncio.create_task(view.run())
     view.feed(b"hello")

@@ -65,7 +65,7 @@ async def test_after_the_end_of_the_task_it_is_asked_once_more_and_no_more(
     assert len(peer.usage_asked) == count
 
 
-async def test_another_attempt_is_another_course(peer: Peer, panel: UsagePanel) -> None:
+async def test_each_attempt_has_its_own_usage_chart(peer: Peer, panel: UsagePanel) -> None:
     job = peer.add("demo")
     job.usage[1, "worker", 0] = {"memoryMB": [(9000, 90.0)]}
     job.usage[0, "worker", 0] = {"memoryMB": [(1000, 10.0)]}

@@ -66,7 +66,7 @@ async def test_users_see_themselves_and_admins_everybody(alice: Client, root: Cl
     assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
 
 
-async def test_who_guesses_passwords_waits_and_who_knows_one_comes_in(tmp_path: Path) -> None:
+async def test_a_password_guesser_waits_and_a_right_password_is_let_in(tmp_path: Path) -> None:
     pauses: list[float] = []
 
     async def pause(seconds: float) -> None:

@@ -102,7 +102,7 @@ async def test_a_fault_in_the_middle_of_an_answer_breaks_it_off(
     await http.put("/services/p.i/api/v1/user/alice/jobs/a/executionType", json={"value": "STOP"})
 
 
-async def test_silence_is_broken_by_signs_of_life(
+async def test_a_silent_stream_sends_heartbeats(
     http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)

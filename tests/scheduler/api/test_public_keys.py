@@ -92,7 +92,7 @@ async def test_what_is_no_public_key_is_refused_and_not_kept(alice: Client, line
     assert await alice.public_keys("alice") == []
 
 
-async def test_there_may_be_fifty(alice: Client) -> None:
+async def test_fifty_public_keys_are_allowed(alice: Client) -> None:
     for number in range(50):
         await alice.add_public_key("alice", key(number))
     assert await refusal(alice.add_public_key("alice", key(50))) == (429, "TooManyKeysError")

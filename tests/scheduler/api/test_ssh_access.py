@@ -85,7 +85,7 @@ async def test_a_notebook_server_is_called_by_its_name_in_the_hub(house: House) 
     assert info.json()["containers"][0]["sshUser"] == "alice+gpu+worker-0"
 
 
-async def test_of_what_does_not_run_there_is_nothing_to_reach(house: House) -> None:
+async def test_a_job_that_has_ended_has_no_ssh_address_and_no_key(house: House) -> None:
     await house.begin("one")
     await house.end("one")
     for path in (f"{JOB}/ssh", f"{JOB}/ssh/key"):

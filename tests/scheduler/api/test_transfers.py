@@ -27,7 +27,7 @@ async def test_one_too_many_is_refused_when_its_turn_does_not_come() -> None:
         pass
 
 
-async def test_who_waits_comes_next() -> None:
+async def test_a_waiting_transfer_gets_the_next_free_slot() -> None:
     transfers, order = TransferLimit(most=1, patience=30), list[str]()
 
     async def transfer(name: str) -> None:

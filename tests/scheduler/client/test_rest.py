@@ -24,7 +24,7 @@ async def test_messages_come_in_the_chosen_language(scheduler: RunningScheduler)
             await client.jobs()
 
 
-async def test_silence_is_no_refusal() -> None:
+async def test_no_answer_is_no_refusal() -> None:
     async with Client("http://127.0.0.1:1", "t") as client:
         with pytest.raises(UnreachableError):
             await client.jobs()
@@ -92,7 +92,7 @@ async def test_address_and_token_come_from_the_environment(
     assert Client(token="t").url == DEFAULT_URL
 
 
-async def test_a_job_goes_round_by_the_client_alone(alice: Client) -> None:
+async def test_a_job_is_submitted_watched_and_read_with_the_client(alice: Client) -> None:
     job = hello_job("by-the-client", "echo from the client")
     assert await alice.submit(job) == "by-the-client"
     assert await alice.config("alice", "by-the-client") == job

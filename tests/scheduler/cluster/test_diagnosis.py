@@ -398,7 +398,7 @@ def test_never_is_said_exactly_when_the_empty_cluster_has_no_arrangement_and_the
 
 @settings(max_examples=300, deadline=None)
 @given(SMALL_NODES, st.lists(DEMANDS, max_size=3), GANGS, GPU_ROOM, st.booleans())
-def test_something_is_missing_exactly_when_nothing_fits_and_what_is_said_to_be_missing_is(
+def test_a_shortage_is_reported_exactly_when_a_gang_does_not_fit_and_is_true(
     nodes: list[Node],
     running: list[Demand],
     gang: list[Demand],

@@ -13,7 +13,7 @@ THIRDS = (VirtualCluster("x", 25), VirtualCluster("y", 50), VirtualCluster("z", 
 # -- two rounds
 
 
-def test_who_stays_within_a_guarantee_starts_before_who_borrows_though_it_came_later() -> None:
+def test_a_later_job_within_its_guarantee_starts_before_one_that_borrows() -> None:
     harness = Harness()
     harness.queue("borrows", gpu(3))
     harness.queue("within", gpu(2), vc="y")
@@ -51,7 +51,7 @@ def test_what_was_decided_is_not_decided_again() -> None:
     assert harness.decide() == []
 
 
-def test_of_two_who_may_have_what_is_left_of_a_guarantee_the_first_has_it() -> None:
+def test_the_first_of_two_jobs_gets_the_rest_of_a_guarantee() -> None:
     harness = Harness()
     harness.queue("first", gpu(2))
     harness.queue("second", gpu(1))
@@ -106,7 +106,7 @@ def test_a_start_beyond_a_guarantee_goes_to_the_maximum_and_no_further() -> None
 # -- victims
 
 
-def test_the_youngest_are_stopped_and_no_more_than_are_needed() -> None:
+def test_the_youngest_jobs_are_stopped_and_no_more_than_needed() -> None:
     harness = Harness()
     for number in range(4):
         harness.hold(f"x{number}", (gpu(), on("a", number)))
@@ -118,7 +118,7 @@ def test_the_youngest_are_stopped_and_no_more_than_are_needed() -> None:
     assert harness.wait("too much", gpu(1), vc="y") == []
 
 
-def test_of_equally_young_ones_always_the_same_is_stopped() -> None:
+def test_among_jobs_of_the_same_age_the_choice_of_whom_to_stop_is_stable() -> None:
     for order in ("abcd", "dcba"):
         harness = Harness()
         for number, name in enumerate(order):
@@ -127,7 +127,7 @@ def test_of_equally_young_ones_always_the_same_is_stopped() -> None:
         assert harness.wait("wants", gpu(1), vc="y") == ["-c"]
 
 
-def test_a_younger_one_that_does_not_help_is_left_alone() -> None:
+def test_a_younger_job_whose_end_does_not_help_is_not_stopped() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
     harness.hold("old", (gpu(), on("b", 0)))
     harness.hold("helps", (gpu(2), on("a", 0, 1)))
@@ -164,7 +164,7 @@ def test_a_job_stops_nobody_of_its_own_virtual_cluster_for_another_resource_eith
     assert harness.wait("own", gpu(1, "P100", cpus=10)) == []
 
 
-def test_of_equally_young_ones_of_several_virtual_clusters_always_the_same_is_stopped() -> None:
+def test_the_choice_whom_to_stop_is_stable_across_virtual_clusters() -> None:
     for order in ("xz", "zx"):
         harness = Harness(clusters=THIRDS)
         for number, name in enumerate(order):
@@ -182,7 +182,7 @@ def test_what_must_not_be_stopped_counts_first_against_a_guarantee() -> None:
     assert harness.wait("wants", gpu(1), vc="y") == ["-old"]
 
 
-def test_who_stays_within_the_guarantee_beside_the_older_does_not_borrow() -> None:
+def test_a_job_that_fits_the_guarantee_beside_an_older_one_does_not_borrow() -> None:
     harness = Harness()
     harness.hold("first", (gpu(1), on("a", 0)))
     harness.hold("large", (gpu(2), on("a", 1, 2)))
@@ -219,7 +219,7 @@ def test_jobs_that_are_ending_are_waited_for_before_others_are_stopped() -> None
     assert harness.end("ends") == ["+wants"]
 
 
-def test_who_ends_for_other_reasons_makes_nobody_next_where_nobody_borrows() -> None:
+def test_an_ending_job_reserves_nothing_for_others_where_nobody_borrows() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2))
     harness.hold("once preempted", (gpu(), on("a", 1)), ending=True, preempted=True)
     harness.end("once preempted")
@@ -264,7 +264,7 @@ def test_after_a_restart_the_same_job_gets_what_was_being_freed_and_nobody_else_
     assert harness.end("x3") == ["+wants"]
 
 
-def test_after_a_restart_who_was_overtaken_too_often_is_still_due() -> None:
+def test_overtaking_is_still_bounded_after_a_restart() -> None:
     harness = Harness(clusters=WHOLE, limit=3)
     harness.hold("r", (gpu(3), on("a", 0, 1, 2)))
     harness.queue("not yet", gpu(3), overtaken=2)
@@ -409,7 +409,7 @@ def test_a_gang_is_overtaken_so_often_and_then_no_more() -> None:
     assert harness.end("r") == ["+large"]
 
 
-def test_who_comes_first_by_priority_overtakes_nobody() -> None:
+def test_a_job_that_is_first_by_priority_overtakes_nobody() -> None:
     harness = Harness(clusters=WHOLE, limit=1)
     harness.hold("r", (gpu(1), on("a", 0)))
     harness.wait("large", gpu(4))
@@ -419,7 +419,7 @@ def test_who_comes_first_by_priority_overtakes_nobody() -> None:
     assert harness.reserved() == ["large"]
 
 
-def test_who_borrows_is_not_overtaken_by_who_stays_within_a_guarantee_but_by_who_borrows_too() -> None:
+def test_a_borrowing_job_counts_as_overtaken_by_borrowing_jobs_only() -> None:
     harness = Harness(gpu_node(gpus=8), limit=1)
     harness.hold("y0", (gpu(4), on("a", 0, 1, 2, 3)), vc="y")
     assert harness.wait("large", gpu(5), vc="y") == []
@@ -461,7 +461,7 @@ def test_what_never_fitted_is_looked_at_again_when_nodes_or_shares_change() -> N
     assert harness.end("r") == ["~large"]
 
 
-def test_of_all_who_may_end_those_are_awaited_that_are_expected_to_end_first() -> None:
+def test_the_wait_is_for_the_jobs_that_end_first() -> None:
     harness = Harness(clusters=WHOLE, limit=0)
     for number in range(4):
         harness.hold(f"r{number}", (gpu(), on("a", number)), preemptible=number > 0)
@@ -510,7 +510,7 @@ def test_a_quota_that_comes_or_goes_is_heeded_at_once() -> None:
     assert harness.end("b1") == ["+a2"]
 
 
-def test_nobody_is_stopped_for_who_is_beyond_a_quota() -> None:
+def test_no_job_is_stopped_for_a_user_beyond_a_quota() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 50), VirtualCluster("y", 50, gpus_per_user=0)])
     harness.hold("x0", (gpu(4), on("a", 0, 1, 2, 3)))
     assert harness.wait("wants", gpu(1), vc="y") == []
@@ -528,7 +528,7 @@ def test_nothing_of_a_stopped_virtual_cluster_starts_and_nobody_is_stopped_for_i
 # -- questions
 
 
-def test_asking_books_nothing() -> None:
+def test_asking_about_fit_reserves_nothing() -> None:
     harness = Harness(limit=0)
     harness.hold("r", (gpu(1), on("a", 0)), vc="y")
     harness.wait("large", gpu(4))

@@ -26,7 +26,7 @@ def test_a_gang_for_which_best_fit_finds_no_room_is_placed_where_there_is_some()
     assert [(one.node, one.gpus) for one in placed] == [("a", (0,)), ("b", ())]
 
 
-def test_looking_more_closely_books_nothing() -> None:
+def test_an_exact_search_reserves_nothing() -> None:
     cluster = Cluster(NODES)
     before = free(cluster)
     assert cluster.fits(GANG)

@@ -150,7 +150,7 @@ def test_what_is_free_but_kept_for_others_is_told() -> None:
     assert said(asked(harness, gpu(4))) == ("later", "the job asks for 4 × GPU, 3 free (a: 3).")
 
 
-def test_who_has_a_reservation_is_not_told_of_what_is_kept_for_itself_or_for_those_behind() -> None:
+def test_a_reserved_job_is_not_told_of_its_own_or_later_reservations() -> None:
     harness = Harness(clusters=[VirtualCluster("x", 100)], limit=0)
     harness.hold("r", (gpu(1), on("a", 0)))
     harness.wait("large", gpu(4))

@@ -93,7 +93,7 @@ def test_beyond_its_budget_it_says_that_it_does_not_know() -> None:
     assert arrange(rooms, gang, budget=Budget(8)) is UNKNOWN
 
 
-def test_what_simple_counting_rules_out_takes_few_steps() -> None:
+def test_a_gang_that_counting_rules_out_is_refused_in_few_steps() -> None:
     rooms = [room("a", P100=3), room("b", P100=3)]
     gang = [make_demand(gpus=2), make_demand(gpus=2, cpus=2), make_demand(gpus=2, cpus=3)]
     assert arrange(rooms, [*gang, make_demand(cpus=16)], budget=Budget(9)) is IMPOSSIBLE

@@ -188,7 +188,7 @@ def test_when_the_ports_run_out_the_task_waits() -> None:
     assert cluster.place([make_demand()]) is not None
 
 
-def test_looking_whether_a_gang_fits_books_nothing() -> None:
+def test_checking_whether_a_gang_fits_reserves_nothing() -> None:
     cluster = Cluster([make_node(gpus={"P100": 2})], shares_host_ports=True)
     before = free(cluster)
     assert cluster.fits([make_demand(gpus=1, ports=[PortRequest("web", 80, 1)])] * 1)

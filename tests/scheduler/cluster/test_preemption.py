@@ -65,7 +65,7 @@ def test_where_it_fits_already_nothing_has_to_end() -> None:
     assert table.needed(table.free(19), table.cores("a", 1)) == []
 
 
-def test_as_many_end_as_are_needed_the_preferred_ones_and_no_more() -> None:
+def test_only_as_many_jobs_are_stopped_as_needed_the_preferred_first() -> None:
     table = Table()
     ends = [table.cores(name, 2) for name in "abcdefgh"]  # 4 cores are free
     assert table.needed(table.free(6), *ends) == ["a"]
@@ -75,7 +75,7 @@ def test_as_many_end_as_are_needed_the_preferred_ones_and_no_more() -> None:
     assert table.needed(table.free(20), *ends) == list("abcdefgh")
 
 
-def test_who_is_preferred_but_of_no_help_does_not_end() -> None:
+def test_a_preferred_victim_that_does_not_help_is_not_stopped() -> None:
     table = Table()
     ends = [table.cores("elsewhere", 9, "b"), table.cores("small", 1), table.cores("large", 8)]
     assert table.needed(table.free(19), *ends) == ["large"]
@@ -129,7 +129,7 @@ def test_gpus_and_ports_are_put_back_exactly() -> None:
     assert seen == [(17, 993, [1, 3], True), (20, 1000, [0, 1, 2, 3], False)]
 
 
-def test_everything_is_put_back_even_when_looking_fails() -> None:
+def test_the_planner_restores_everything_even_when_it_fails() -> None:
     table = Table()
     ends = [table.cores(name, 5) for name in "abc"]
     before = table.state()

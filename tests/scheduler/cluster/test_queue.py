@@ -138,7 +138,7 @@ def test_a_job_that_found_no_room_is_overtaken_by_later_jobs_that_start() -> Non
     assert queue.overtaken("a") == 2
 
 
-def test_who_stays_within_its_guarantee_does_not_overtake_who_wants_to_borrow_elsewhere() -> None:
+def test_a_job_within_its_guarantee_does_not_overtake_one_that_borrows_elsewhere() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "other", "small"))
     queue.set("a", Standing.BLOCKED, within=False)
     overtook(queue, "other", queue.rank("b"))

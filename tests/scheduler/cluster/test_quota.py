@@ -49,7 +49,7 @@ def test_a_node_that_is_ill_counts_in_the_whole() -> None:
     assert limits["cpus"] == 8
 
 
-def test_a_hundred_per_cent_is_no_limit_at_all() -> None:
+def test_a_share_of_a_hundred_per_cent_is_no_limit() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100))
     asked = {"cpus": 99, "gpu:A100": 99, "gpu:": 99}
     quota_accounting.book("x", "alice", asked)
@@ -84,7 +84,7 @@ def test_what_is_asked_comes_on_top_of_what_is_used_up_to_the_limit_and_not_beyo
     assert quota_accounting.violation("y", "alice", {"cpus": 5, "gpu:P100": 2}, GUARANTEE) is None
 
 
-def test_of_what_no_node_has_a_share_is_nothing_and_nothing_of_it_may_be_asked() -> None:
+def test_a_share_of_a_resource_that_no_node_has_is_zero() -> None:
     quota_accounting = ledger_of()
     assert quota_accounting.violation("x", "alice", {"gpu:A100": 1}, MAXIMUM) == QuotaViolation(
         "x", MAXIMUM, "gpu:A100", 1, 0, 0
@@ -179,7 +179,7 @@ def test_a_users_quota_counts_gpus_of_all_types_in_one_virtual_cluster() -> None
     assert quota_accounting.violation("y", "alice", {"gpu:K80": 1, "gpu:P100": 1}, GUARANTEE) is None
 
 
-def test_who_has_used_up_a_quota_may_still_have_what_needs_no_gpu() -> None:
+def test_a_used_up_gpu_quota_still_allows_jobs_without_gpus() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100, gpus_per_user=0))
     assert quota_accounting.violation("x", "alice", {"cpus": 1}, GUARANTEE) is None
     assert quota_accounting.violation("x", "alice", {"cpus": 1, "gpu:": 1}, GUARANTEE) == QuotaViolation(
@@ -187,7 +187,7 @@ def test_who_has_used_up_a_quota_may_still_have_what_needs_no_gpu() -> None:
     )
 
 
-def test_who_holds_more_than_a_quota_that_was_lowered_may_still_have_what_needs_no_gpu() -> None:
+def test_a_user_beyond_a_lowered_gpu_quota_may_still_run_jobs_without_gpus() -> None:
     quota_accounting = ledger_of(VirtualCluster("x", 100, gpus_per_user=1))
     quota_accounting.book("x", "alice", {"gpu:P100": 2})
     assert quota_accounting.violation("x", "alice", {"cpus": 1}, GUARANTEE) is None
@@ -221,7 +221,7 @@ def test_what_is_unbooked_leaves_no_trace() -> None:
     assert not quota_accounting.used("y")
 
 
-def test_who_holds_exactly_what_is_guaranteed_borrows_nothing() -> None:
+def test_a_virtual_cluster_at_exactly_its_guarantee_borrows_nothing() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"cpus": 5, "gpu:P100": 2})
     assert not quota_accounting.is_over_guarantee("x")
@@ -230,7 +230,7 @@ def test_who_holds_exactly_what_is_guaranteed_borrows_nothing() -> None:
     assert not quota_accounting.is_over_guarantee("y")
 
 
-def test_who_holds_what_no_node_has_any_more_borrows() -> None:
+def test_holding_what_no_node_has_any_more_is_borrowing() -> None:
     quota_accounting = ledger_of()
     quota_accounting.book("x", "alice", {"gpu:gone": 1})
     assert quota_accounting.is_over_guarantee("x")

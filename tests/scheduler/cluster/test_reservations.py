@@ -36,7 +36,7 @@ def kept(cluster: Cluster, *targets: ReservedPlace) -> list[tuple[str, int, int,
 # -- what is booked
 
 
-def test_of_a_place_is_kept_what_is_free_of_it() -> None:
+def test_a_reservation_keeps_what_is_free_of_its_place() -> None:
     cluster = Cluster([make_node(cpus=8, memory_mb=1000, storage_gb=50, gpus={"P100": 4})])
     target = ReservedPlace(make_demand(6, 700, gpus=3, storage_gb=40), "a", "P100")
     assert kept(cluster, target) == [("a", 6, 700, 40, (0, 1, 2))]
@@ -211,7 +211,7 @@ def test_others_start_beside_what_is_kept() -> None:
     assert harness.wait("another", gpu(1)) == []
 
 
-def test_who_has_a_reservation_may_start_elsewhere_and_what_was_kept_is_free_then() -> None:
+def test_a_reserved_job_may_start_elsewhere_and_frees_what_was_kept() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), clusters=WHOLE, limit=0)
     harness.hold("first", (gpu(), on("a", 0)))
     harness.hold("second", (gpu(), on("b", 0)))
@@ -223,7 +223,7 @@ def test_who_has_a_reservation_may_start_elsewhere_and_what_was_kept_is_free_the
     assert harness.nodes_of("large") == ["b"]
 
 
-def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_else() -> None:
+def test_a_reserved_job_that_starts_elsewhere_frees_what_was_kept() -> None:
     harness = Harness(
         gpu_node("a", 2),
         make_node("b", 10, gpus={"P100": 2}),
@@ -237,7 +237,7 @@ def test_who_starts_elsewhere_leaves_what_was_kept_to_those_who_can_use_nothing_
     assert harness.end("second") == ["+large", "~many cores"]
 
 
-def test_who_stays_within_a_guarantee_comes_before_a_reservation_that_goes_beyond() -> None:
+def test_a_job_within_its_guarantee_comes_before_a_borrowing_reservation() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))
@@ -248,7 +248,7 @@ def test_who_stays_within_a_guarantee_comes_before_a_reservation_that_goes_beyon
     assert harness.end("x1") == ["+within"]
 
 
-def test_who_starts_within_a_guarantee_takes_even_what_is_kept_for_a_reservation_beyond() -> None:
+def test_a_start_within_a_guarantee_may_take_what_a_borrowing_reservation_keeps() -> None:
     harness = Harness(gpu_node("a", 2), gpu_node("b", 2), limit=0)
     harness.hold("x1", (gpu(), on("a", 0)))
     harness.hold("x2", (gpu(), on("b", 0)))

@@ -433,7 +433,7 @@ def test_what_is_said_about_unknown_jobs_or_tasks_changes_nothing() -> None:
             assert (world.outcome.jobs, world.outcome.tasks, world.outcome.job_events) == ({}, {}, [])
 
 
-def test_what_is_said_twice_counts_once() -> None:
+def test_an_event_that_is_reported_twice_counts_once() -> None:
     world = World()
     first, second = world.run(make_role(tasks=2, min_failed=2))
     assert world.started(first) == []

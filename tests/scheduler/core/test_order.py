@@ -80,7 +80,7 @@ def test_an_administrator_who_puts_a_job_first_changes_no_other() -> None:
     assert changed(world, "a1", place=1, owner_only=True) == set()
 
 
-def test_who_is_first_already_stays_and_nothing_is_told() -> None:
+def test_moving_the_first_job_to_the_front_changes_nothing() -> None:
     world = line("a1", "b1")
     world.reorder("a1", place=1, owner_only=False)
     assert world.outcome.jobs == {}
@@ -122,7 +122,7 @@ def test_a_job_that_does_not_wait_has_a_priority_for_later_but_no_place() -> Non
     assert world.core.jobs["running"].rank[0] == -7
 
 
-def test_who_comes_back_to_the_queue_may_be_moved_past_a_job_that_was_put_first_meanwhile() -> None:
+def test_a_requeued_job_may_be_moved_before_one_that_was_put_first() -> None:
     world = World(make_node(gpus={"P100": 4}))
     (running,) = world.run(GPUS, id="z", retryCount=1)
     for job_id in ("a1", "a2", "a3"):
@@ -135,7 +135,7 @@ def test_who_comes_back_to_the_queue_may_be_moved_past_a_job_that_was_put_first_
     assert shown(world) == ["z", "a2", "a1"]
 
 
-def test_what_was_done_is_said() -> None:
+def test_a_change_of_order_is_put_into_a_sentence() -> None:
     world = line("a1", "a2")
     job = world.core.jobs["a2"]
     assert str(message(job, Reordered(0, "a2", "bob", place=1))) == "bob moved it in the queue."

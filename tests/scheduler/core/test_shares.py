@@ -80,7 +80,7 @@ def test_nobody_holds_more_than_the_maximum_of_their_virtual_cluster() -> None:
     )
 
 
-def test_what_must_not_be_preempted_never_borrows() -> None:
+def test_jobs_that_must_not_be_preempted_never_borrow() -> None:
     world = shared()
     assert launches(world.submit(gpus(3), extras={"preemptible": False})) == []
     assert "Never fits at present: a job that must not be stopped for others cannot borrow" in why(world, "j")
@@ -93,7 +93,7 @@ def test_a_guarantee_is_rounded_down_for_each_type_of_gpu() -> None:
     assert forecast(world.core, "alice", make_spec(gpus(2))).borrows
 
 
-def test_who_stays_within_a_guarantee_comes_before_who_borrows() -> None:
+def test_jobs_within_their_guarantee_come_before_those_that_borrow() -> None:
     world = shared()
     (first,) = world.run(gpus(4), id="first", virtualCluster="vision", extras={"preemptible": True})
     world.submit(gpus(2), id="borrows", virtualCluster="vision")
@@ -282,7 +282,7 @@ def test_a_large_gang_is_overtaken_only_so_often() -> None:
     assert started[:4] == ["s0", "s1", "s2", "large"]
 
 
-def test_who_was_overtaken_too_often_is_told_that_it_is_next() -> None:
+def test_a_job_overtaken_too_often_is_told_that_it_is_next() -> None:
     world = shared(VirtualCluster("default", 100), overtake_limit=1)
     (first,) = world.run(gpus(2), id="first")
     world.run(gpus(1), id="second")

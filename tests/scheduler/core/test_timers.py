@@ -3,7 +3,7 @@ from __future__ import annotations
 from pai_scheduler.core.timers import Timer, Timers
 
 
-def test_what_is_due_comes_out_earliest_first_and_once() -> None:
+def test_due_timers_come_once_and_the_earliest_first() -> None:
     timers = Timers()
     timers.set("late", Timer.RETRY, 30)
     timers.set("early", Timer.HOLD, 10)
@@ -33,7 +33,7 @@ def test_another_time_replaces_the_one_before_be_it_later_or_earlier() -> None:
     assert list(timers.due(100)) == [("j", Timer.RETRY)]
 
 
-def test_a_time_that_was_replaced_and_set_again_rings_once() -> None:
+def test_a_timer_that_was_replaced_fires_once() -> None:
     timers = Timers()
     for time in (10, 20, 10, 10):
         timers.set("j", Timer.RETRY, time)
@@ -93,7 +93,7 @@ def test_what_is_cancelled_meanwhile_does_not_come() -> None:
     assert rung == ["first"]
 
 
-def test_a_clock_that_was_set_back_lets_nothing_ring_before_its_time_nor_twice() -> None:
+def test_a_clock_set_back_fires_no_timer_early_or_twice() -> None:
     timers = Timers()
     timers.set("j", Timer.RETRY, 10)
     timers.set("k", Timer.RETRY, 60)

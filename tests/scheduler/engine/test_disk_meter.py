@@ -31,7 +31,7 @@ async def meter() -> AsyncIterator[DiskMeter]:
     meter.close()
 
 
-def test_it_is_what_du_says(tmp_path: Path) -> None:
+def test_a_folders_size_is_the_one_of_du(tmp_path: Path) -> None:
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
     (deep / "file").write_bytes(b"x" * 100_000)

@@ -141,7 +141,9 @@ async def test_what_was_not_fetched_to_its_end_is_gone_after_a_restart(
     assert not (tmp_path / "code" / "j1").exists()
 
 
-async def test_who_gives_up_leaves_nothing(files: WaitingFiles, staging: FolderCache, tmp_path: Path) -> None:
+async def test_a_cancelled_fetch_leaves_nothing(
+    files: WaitingFiles, staging: FolderCache, tmp_path: Path
+) -> None:
     files.gate.clear()
     fetching = asyncio.create_task(fetch(staging, files))
     await files.asked.wait()
@@ -159,7 +161,7 @@ async def test_after_a_crash_of_the_machine_all_is_fetched_anew(
     assert not (tmp_path / "code" / "j1").exists()
 
 
-async def test_two_at_once_have_the_same(files: WaitingFiles, staging: FolderCache) -> None:
+async def test_simultaneous_fetches_share_one_copy(files: WaitingFiles, staging: FolderCache) -> None:
     places = await asyncio.gather(*(fetch(staging, files) for _ in range(3)))
     assert len(set(places)) == 1
     assert "deep/er/run.sh" in tree(places[0])

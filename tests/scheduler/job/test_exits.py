@@ -10,7 +10,7 @@ from pai_scheduler.job import exits
 from pai_scheduler.job.exits import Behavior, exit_spec, exit_table, spec_of_user_exit
 
 
-def test_the_table_is_whole() -> None:
+def test_the_exit_table_has_every_row() -> None:
     assert len(exit_table()) == 53
     assert exit_table().keys() >= {0, 130, 255, 256, -7100, -7400, -8000}
 

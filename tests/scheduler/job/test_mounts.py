@@ -49,7 +49,7 @@ def test_a_path_that_leads_elsewhere_is_no_target(target: str) -> None:
         *("/opt", "/opt/pai", "/opt/pai/bin"),
     ],
 )
-def test_the_system_is_not_hidden(target: str) -> None:
+def test_a_mount_never_hides_system_folders(target: str) -> None:
     (complaint,) = complaints(target)
     assert "would hide a part of the system" in complaint
 

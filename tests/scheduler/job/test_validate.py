@@ -225,7 +225,7 @@ def test_a_rule_is_not_held_against_a_field_that_is_wrong_already() -> None:
     assert list(found(job)) == ["$.taskRoles[0].taskNumber", "$.taskRoles[0].memoryMB"]
 
 
-def test_bottomless_nesting_is_one_error_at_its_edge() -> None:
+def test_nesting_beyond_the_limit_is_one_error() -> None:
     deep: Any = None
     for _ in range(100_000):
         deep = [deep]

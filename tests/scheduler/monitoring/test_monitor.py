@@ -89,7 +89,7 @@ def test_a_retry_is_counted_by_its_behaviour_and_is_not_another_time_in_the_queu
     assert counted.value("pai_job_queue_seconds_count", virtual_cluster="default") == 1
 
 
-def test_what_an_engine_says_twice_counts_once() -> None:
+def test_an_engine_event_that_is_reported_twice_counts_once() -> None:
     counted = Counted()
     counted.handle(counted.submit("j", 0))
     started, ended = Started(REF, 1, "127.0.0.1", "1"), Ended(REF, 2, EndCause.OOM, 137)

@@ -44,7 +44,7 @@ def make_tally(*gangs: tuple[str, str, int]) -> Tally:
     return tally
 
 
-def test_what_there_is_and_what_is_held() -> None:
+def test_metrics_show_what_there_is_and_what_is_held() -> None:
     value = make_registry(tally=make_tally(("x", "default", 2), ("y", "vision", 0))).get_sample_value
     assert value("pai_nodes", {"health": "healthy"}) == 1
     assert value("pai_nodes", {"health": "unhealthy"}) == 1

@@ -85,7 +85,7 @@ async def test_a_right_token_comes_in_after_any_number_of_wrong_ones_from_its_ad
     assert await service.try_(HERE, "bob", "token-of-bob") == ("bob", 0)
 
 
-async def test_who_hangs_up_early_learns_nothing(service: ThrottledService) -> None:
+async def test_a_guesser_waits_equally_for_a_right_and_a_wrong_token(service: ThrottledService) -> None:
     await service.guess(100)
     _, wrong = await service.try_(HERE, "bob", "guess")
     _, right = await service.try_(HERE, "bob", "token-of-bob")
@@ -127,7 +127,7 @@ async def test_what_was_right_and_is_no_more_is_a_wrong_one(
     assert await service.try_(HERE, "bob", "token-of-bob") == (None, LONGEST_PAUSE)
 
 
-async def test_that_nobody_can_be_asked_is_no_wrong_token(service: ThrottledService) -> None:
+async def test_a_service_that_cannot_be_asked_counts_as_no_wrong_token(service: ThrottledService) -> None:
     async def away() -> str | None:
         raise OSError
 

@@ -54,7 +54,7 @@ def make_lease(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[M
 # -- how long one waits
 
 
-def test_a_vacancy_is_taken_at_once() -> None:
+def test_a_free_lease_is_taken_at_once() -> None:
     assert Watch().may_take(VACANT, 0)
 
 
@@ -103,7 +103,7 @@ async def test_one_leads_and_the_other_waits_until_it_steps_down(make_lease: Mak
     assert first.losses == 0
 
 
-async def test_who_waits_can_be_stopped(make_lease: MakeLease) -> None:
+async def test_a_standby_can_be_stopped(make_lease: MakeLease) -> None:
     assert await Candidate(make_lease()).win(asyncio.Event())
     stopping = asyncio.Event()
     waiting = asyncio.create_task(Candidate(make_lease()).win(stopping))
@@ -112,7 +112,7 @@ async def test_who_waits_can_be_stopped(make_lease: MakeLease) -> None:
     assert not await waiting
 
 
-async def test_who_waits_outlives_its_database(make_lease: MakeLease, postgres: Postgres) -> None:
+async def test_a_standby_survives_the_loss_of_its_database(make_lease: MakeLease, postgres: Postgres) -> None:
     leader, lease = make_lease(), make_lease()
     never = asyncio.Event()
     assert await Candidate(leader).win(never)
@@ -133,7 +133,7 @@ async def test_without_a_database_waiting_does_not_even_begin() -> None:
         await Candidate(lease).win(asyncio.Event())
 
 
-async def test_after_a_frost_there_is_no_further_step_before_it_is_known_who_leads(
+async def test_after_a_freeze_nothing_is_done_before_it_is_known_who_leads(
     make_lease: MakeLease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader, other = make_lease(), make_lease()

@@ -161,7 +161,7 @@ def test_a_wrong_password_is_one_sentence(tmp_path: Path, postgres_url: str) -> 
     assert "wrong-one" not in sentence
 
 
-def test_who_cannot_start_leaves_the_lead_to_others(tmp_path: Path, postgres_url: str) -> None:
+def test_a_leader_that_cannot_start_frees_the_lease(tmp_path: Path, postgres_url: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "database").write_text("another")
     assert "--start-empty" in start(tmp_path, PAI_DATABASE_URL=postgres_url)

@@ -53,7 +53,7 @@ def down(name: str) -> Node:
     return make_node(name, healthy=False)
 
 
-async def test_it_is_ready_where_all_is_well(parts: Parts) -> None:
+async def test_a_healthy_service_is_ready(parts: Parts) -> None:
     assert await parts.health.look() == Readiness(Status.READY)
 
 

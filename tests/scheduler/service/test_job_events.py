@@ -8,7 +8,7 @@ from tests.scheduler.making import make_config, make_role
 from tests.scheduler.open_service import ALICE, OpenService, refused
 
 
-async def test_who_follows_a_job_hears_everything_once_and_is_let_go_at_the_end(service: OpenService) -> None:
+async def test_a_follower_of_a_job_gets_each_event_once_until_its_end(service: OpenService) -> None:
     await service.admission.submit(
         ALICE, "alice", make_config(make_role(command="sleep 0.1"), name="followed")
     )

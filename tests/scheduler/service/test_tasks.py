@@ -34,7 +34,7 @@ async def test_a_task_that_has_not_begun_or_runs_may_still_write_and_an_ended_on
     assert await ended("over")
 
 
-async def test_who_asks_for_a_task_or_an_attempt_that_is_not_there_is_told_what_there_is(
+async def test_an_unknown_task_or_attempt_is_refused_with_those_that_exist(
     service: OpenService,
 ) -> None:
     await service.admission.submit(

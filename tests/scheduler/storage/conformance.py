@@ -129,7 +129,7 @@ class StorageConformance:
         if overwrite:
             assert await home.read("file") == b"old"
 
-    async def test_of_two_who_make_the_same_file_one_is_refused(self, home: Home) -> None:
+    async def test_the_second_of_two_creators_of_a_file_is_refused(self, home: Home) -> None:
         first, second = Stuck(b"first"), Stuck(b"second")
         writing = [
             asyncio.create_task(home.storage.create(home.at("file"), home.user, aiter(pieces)))
@@ -185,7 +185,7 @@ class StorageConformance:
         with refuses(Problem.NOT_FOUND):
             await home.read("no folder/nothing")
 
-    async def test_who_reads_may_stop_early(self, home: Home) -> None:
+    async def test_a_reader_may_stop_early(self, home: Home) -> None:
         await home.write("file", *[b"x" * MB] * 4)
         async with home.storage.open(home.at("file"), home.user) as file:
             async for piece in file.pieces:

@@ -14,7 +14,7 @@ from pai_scheduler.storage.hdfs.storage import HdfsStorage
 
 
 @pytest.mark.parametrize("where", [None, "", "  "])
-def test_without_a_word_it_is_the_given_folder(where: str | None, tmp_path: Path) -> None:
+def test_the_storage_is_the_given_folder_unless_another_is_named(where: str | None, tmp_path: Path) -> None:
     storage = choose_storage(where, tmp_path, account="pai")
     assert isinstance(storage, FolderStorage)
     assert storage.root_uri == tmp_path.as_uri()

@@ -263,7 +263,7 @@ async def test_a_user_with_a_hard_name_has_files_and_gets_at_nobody_elses(files:
         await files.status(ALICE, own / "file")
 
 
-async def test_who_left_a_group_has_left_its_files(files: Files) -> None:
+async def test_leaving_a_group_ends_access_to_its_files(files: Files) -> None:
     await write(files, ALICE, "/Shared/vision/file", b"shared")
     assert await read(files, Principal("carol", groups=("vision",)), "/Shared/vision/file") == b"shared"
     left = Principal("alice")
@@ -301,7 +301,7 @@ async def test_a_folder_is_handed_out_to_who_may_read_it_and_over_no_link(files:
 
 
 @pytest.mark.parametrize("path", ["/alice", "/Output/alice", "/Shared/vision"])
-async def test_trees_stay_where_they_are(files: Files, path: str) -> None:
+async def test_a_tree_itself_cannot_be_moved_or_deleted(files: Files, path: str) -> None:
     await write(files, ALICE, f"{path}/file", b"kept")
     await files.mkdirs(ALICE, at("/alice/empty"))
     await files.mkdirs(ALICE, at("/Shared/vision/empty"))

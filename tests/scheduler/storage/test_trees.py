@@ -79,7 +79,7 @@ def test_an_administrator_may_do_everything_in_trees(path: str, expected: str) -
     assert rights(ROOT, path) == expected
 
 
-def test_who_left_a_group_is_out() -> None:
+def test_leaving_a_group_ends_access() -> None:
     assert rights(Principal("alice"), "/Shared/vision/x") == ""
 
 

@@ -48,7 +48,7 @@ def add(store: Store, job_id: str) -> None:
     store.commit(Outcome(jobs={job_id: job}), {job_id: config})
 
 
-def test_of_many_that_see_a_vacancy_one_gets_it(make_lease: MakeLease) -> None:
+def test_of_many_candidates_for_a_free_lease_one_gets_it(make_lease: MakeLease) -> None:
     leases = [make_lease() for _ in range(4)]
     seen = leases[0].look()
     assert seen.vacant
@@ -74,7 +74,7 @@ def test_tables_are_made_by_many_at_once(postgres_url: str) -> None:
         lease.close()
 
 
-def test_who_waits_sees_where_the_leader_is_and_that_it_lives(make_lease: MakeLease) -> None:
+def test_a_standby_sees_where_the_leader_is_and_that_it_lives(make_lease: MakeLease) -> None:
     leader, other = make_lease("there"), make_lease()
     assert leader.grab()
     before = other.look()
@@ -83,7 +83,7 @@ def test_who_waits_sees_where_the_leader_is_and_that_it_lives(make_lease: MakeLe
     assert other.look().beat > before.beat
 
 
-def test_a_beat_in_between_saves_a_leader_that_was_taken_for_dead(make_lease: MakeLease) -> None:
+def test_a_leader_thought_dead_keeps_the_lease_if_it_beats_in_time(make_lease: MakeLease) -> None:
     leader, other = make_lease(), make_lease()
     assert leader.grab()
     seen = other.look()
@@ -109,7 +109,7 @@ def test_a_leader_that_was_overtaken_learns_it_once_and_is_never_assured_again(m
     assert other.assured
 
 
-def test_who_is_not_heard_is_not_assured_for_as_long_as_others_are_patient(
+def test_a_leader_that_cannot_beat_stops_being_assured_before_others_take_over(
     make_lease: MakeLease, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1000.0
@@ -123,7 +123,7 @@ def test_who_is_not_heard_is_not_assured_for_as_long_as_others_are_patient(
     assert lease_module.ASSURED_SECONDS < lease_module.PATIENCE_SECONDS
 
 
-def test_who_steps_down_leaves_a_vacancy(make_lease: MakeLease) -> None:
+def test_a_leader_that_steps_down_frees_the_lease(make_lease: MakeLease) -> None:
     leader, other = make_lease(), make_lease()
     assert leader.grab()
     leader.release()

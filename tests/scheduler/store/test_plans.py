@@ -87,7 +87,7 @@ def test_every_question_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_an_index_answers(filled: Store, question: str) -> None:
+def test_a_query_uses_an_index_and_reads_no_whole_table(filled: Store, question: str) -> None:
     with recorded(filled.engine) as statements:
         QUESTIONS[question](filled)
     assert statements

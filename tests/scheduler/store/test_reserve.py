@@ -43,7 +43,7 @@ def test_what_was_used_is_made_again_and_never_more(tmp_path: Path) -> None:
     store.close()
 
 
-def test_one_that_a_crash_left_half_made_is_made_anew(tmp_path: Path) -> None:
+def test_a_reserve_that_a_crash_left_half_made_is_made_again(tmp_path: Path) -> None:
     store = Store.in_folder(tmp_path)
     with store.engine.begin() as connection:
         connection.execute(sa.text("CREATE TABLE reserve (content BLOB)"))

@@ -65,7 +65,7 @@ async def test_where_a_file_is_wanted_no_folder_will_do(form: JobForm) -> None:
     assert form.config["authFile"] == "$PAI_DEFAULT_FS_URI/alice/login.json"
 
 
-async def test_who_changes_their_mind_changes_nothing(form: JobForm) -> None:
+async def test_closing_the_picker_changes_nothing(form: JobForm) -> None:
     form.form.browse["outputDir"].click()
     form.picker.cancel.click()
     assert not visible(form.picker)

@@ -429,7 +429,7 @@ async def test_a_file_may_take_longer_than_any_other_body(
         writer.close()
 
 
-async def test_who_sends_nothing_for_long_is_cut_off(
+async def test_a_sender_that_is_silent_too_long_is_cut_off(
     gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload_module, "SILENCE", 0.2)

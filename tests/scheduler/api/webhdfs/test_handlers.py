@@ -203,7 +203,7 @@ async def test_a_listing_without_a_limit_has_a_bound_all_the_same(
     assert asked == [1000, 5000]
 
 
-async def test_one_has_a_home_and_a_place_for_what_was_thrown_away(gateway: Gateway) -> None:
+async def test_home_and_trash_folders_have_paths(gateway: Gateway) -> None:
     async with gateway.client() as alice:
         assert await ask(alice, "GET", "/", "GETHOMEDIRECTORY") == {"Path": "/alice"}
         assert await ask(alice, "GET", "/alice/x", "GETTRASHROOT") == {"Path": "/alice/.Trash"}

@@ -57,7 +57,7 @@ def test_a_ticket_expires_and_is_forgotten() -> None:
     assert tickets._held.keys() == {"bob"}
 
 
-def test_who_takes_many_loses_their_own_oldest_and_nobody_elses() -> None:
+def test_beyond_the_limit_a_users_own_oldest_ticket_is_dropped() -> None:
     tickets = RedirectTickets(most=3)
     bobs = tickets.issue(BOB, SCOPE)
     hers = [tickets.issue(ALICE, SCOPE) for _ in range(5)]

@@ -40,7 +40,7 @@ async def test_what_is_sent_arrives_in_pieces_of_a_mib_or_more() -> None:
     assert max(map(len, taker.taken)) < PIECE + 300_000
 
 
-async def test_nothing_at_all_is_a_file_too() -> None:
+async def test_an_empty_body_makes_an_empty_file() -> None:
     taker = Taker()
     upload = BodyUpload(taker)
     await upload.accepted()
@@ -75,7 +75,7 @@ async def test_a_break_is_known_after_all_that_had_come() -> None:
     assert taker.taken == [bytes(PIECE), b"rest"]
 
 
-async def test_silence_is_a_break_and_slowness_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_upload_is_broken_off_and_a_slow_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhdfs_upload, "SILENCE", 0.3)
     taker = Taker()
     upload = BodyUpload(taker)

@@ -62,7 +62,7 @@ def test_a_job_is_moved_and_its_new_place_is_told(pai: Pai) -> None:
 
 
 @pytest.mark.usefixtures("waiting")
-def test_who_asks_for_a_place_behind_all_others_is_told_how_many_there_are(pai: Pai) -> None:
+def test_a_place_behind_the_last_is_refused_with_the_number_of_places(pai: Pai) -> None:
     assert len(pai("move", "cli-first", "2").stdout.splitlines()) == 1
     beyond = pai("move", "cli-first", "7").stdout.splitlines()
     assert beyond[1] == (

@@ -50,11 +50,11 @@ def test_it_speaks_chinese() -> None:
     ("values", "bars"),
     [([5], "█"), ([0, 0], "▁▁"), ([0, 1], "▁█"), ([8, 4, 0, 8], "█▅▁█")],
 )
-def test_the_course_goes_from_nothing_to_the_highest(values: list[float], bars: str) -> None:
+def test_a_sparkline_goes_from_zero_to_the_highest_value(values: list[float], bars: str) -> None:
     assert sparkline([(1000 * number, value) for number, value in enumerate(values)]) == bars
 
 
-def test_a_long_course_is_drawn_over_time_not_over_points() -> None:
+def test_a_sparkline_is_drawn_over_time_not_over_points() -> None:
     # a point a minute for an hour, then one a second for as long again: each hour is half of the line
     coarse = [(60_000 * minute, 1.0) for minute in range(60)]
     fine = [(3_600_000 + 1000 * second, 8.0) for second in range(3600)]

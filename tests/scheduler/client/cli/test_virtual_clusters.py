@@ -33,7 +33,7 @@ def test_an_administrator_makes_stops_starts_and_deletes_a_virtual_cluster(pai: 
     assert {name: cluster["capacity"] for name, cluster in _clusters(pai).items()} == shares
 
 
-def test_nobody_else_does(pai: Pai) -> None:
+def test_only_administrators_change_virtual_clusters(pai: Pai) -> None:
     refused = pai("vc", "set", "cli-vc", "7.5")
     assert (refused.returncode, refused.stderr) == (
         1,

@@ -30,7 +30,7 @@ async def shared(
     await made.close()
 
 
-async def test_who_comes_at_the_same_time_gets_the_same(shared: SharedConnection, opened) -> None:
+async def test_simultaneous_requests_get_the_same_connection(shared: SharedConnection, opened) -> None:
     async def use() -> asyncssh.SSHClientConnection:
         async with shared.use() as connection:
             await connection.run("true")
@@ -62,7 +62,9 @@ async def test_a_connection_that_broke_is_opened_anew(shared: SharedConnection) 
             assert (await another.run("echo back")).stdout == "back\n"
 
 
-async def test_who_cannot_open_it_uses_nothing(shared: SharedConnection, sshd: RunningSshd) -> None:
+async def test_a_connection_that_cannot_be_opened_is_not_in_use(
+    shared: SharedConnection, sshd: RunningSshd
+) -> None:
     sshd.close()
     for _ in range(2):
         with pytest.raises(ConnectionRefusedError):

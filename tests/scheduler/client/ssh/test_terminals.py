@@ -80,7 +80,7 @@ async def test_many_viewers_see_the_same(terminals: Terminals) -> None:
     await asyncio.gather(*watching)
 
 
-async def test_it_is_as_large_as_it_is_made(terminals: Terminals) -> None:
+async def test_a_terminal_has_the_size_it_was_given_and_ignores_impossible_ones(terminals: Terminals) -> None:
     terminal = await terminals.create()
     terminal.resize(132, 43)
     await terminal.write("stty size | sed s/^/size=/\r")

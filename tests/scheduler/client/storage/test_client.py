@@ -144,7 +144,7 @@ async def test_a_path_that_is_none_is_refused_before_anything_is_sent(path: str)
             await files.status(path)
 
 
-async def test_silence_a_standby_and_a_broken_connection_are_no_refusals() -> None:
+async def test_no_answer_a_standby_and_a_broken_connection_are_no_refusals() -> None:
     async with FilesClient("http://127.0.0.1:1", "t") as nobody:
         with pytest.raises(UnreachableError):
             await nobody.home()

@@ -115,5 +115,5 @@ async def test_several_are_done_at_once_but_not_more_and_the_first_error_ends_al
         *((999_499, "999 kB"), (999_500, "1.0 MB"), (5 * 10**9, "5.0 GB"), (10**19, "10000 PB")),
     ],
 )
-def test_amounts_are_short(length: int, text: str) -> None:
+def test_amounts_are_written_with_few_digits(length: int, text: str) -> None:
     assert amount(length) == text

@@ -161,7 +161,7 @@ async def test_what_a_later_upload_begins_with_is_what_came_over(
     assert await contents(files, f"{home}/large") == LARGE
 
 
-async def test_who_is_never_reached_is_given_up(
+async def test_an_upload_to_an_unreachable_storage_is_given_up(
     scheduler: RunningScheduler, home: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transfer, "_TRIES", 2)

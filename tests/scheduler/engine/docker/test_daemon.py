@@ -129,9 +129,7 @@ async def test_a_task_that_ended_with_the_whole_machine_is_lost(lab: Lab, daemon
     assert ended.reason is not None
 
 
-async def test_what_is_launched_while_the_daemon_is_away_starts_when_it_is_back(
-    lab: Lab, daemon: Daemon
-) -> None:
+async def test_a_task_launched_without_the_daemon_starts_when_it_is_back(lab: Lab, daemon: Daemon) -> None:
     (launch,) = await lab.prepare(lab.make("exit 6"))
     await asyncio.to_thread(daemon.stop)
     await lab.engine.launch(launch)

@@ -150,7 +150,7 @@ async def test_a_report_that_somebody_else_reads_first_is_waited_for_again(tmp_p
     assert [report.exit_code for report in await asyncio.gather(*listening)] == [7, 7]
 
 
-async def test_what_was_heard_is_known_to_the_next_life_without_the_wrapper(tmp_path: Path) -> None:
+async def test_a_report_is_kept_over_a_restart_without_the_wrapper(tmp_path: Path) -> None:
     holds = Holds(tmp_path / "holds")
     holds.make(make_task(job_id="j"))
     listening = asyncio.create_task(heard(holds))

@@ -75,7 +75,7 @@ def test_a_login_is_for_its_own_registry_only(registry: str) -> None:
     assert login_for("lab:5000/a/b", RegistryLogin("lab:5000", "alice", "secret")) is not None
 
 
-def test_what_came_with_a_login_is_remembered_by_the_next_life(tmp_path: Path) -> None:
+def test_images_pulled_with_a_login_are_remembered_over_a_restart(tmp_path: Path) -> None:
     PrivateImages(tmp_path / "new" / "file").add("lab:5000/a")
     again = PrivateImages(tmp_path / "new" / "file")
     assert "lab:5000/a" in again

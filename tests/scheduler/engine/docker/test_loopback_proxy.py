@@ -92,7 +92,7 @@ async def test_bytes_pass_both_ways_and_each_side_may_finish_first(
     await proxy.close()
 
 
-async def test_a_guest_that_leaves_is_seen_to_leave_inside(
+async def test_the_end_of_a_clients_connection_is_seen_by_the_server(
     inside: Callable[[Handler], Awaitable[int]],
 ) -> None:
     left = asyncio.Event()
@@ -130,7 +130,7 @@ async def test_nobody_inside_ends_the_connection_and_not_the_proxy() -> None:
     opened.close()
 
 
-async def test_more_guests_than_allowed_are_turned_away(
+async def test_more_clients_than_allowed_are_refused(
     inside: Callable[[Handler], Awaitable[int]],
 ) -> None:
     async def wait(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -65,7 +65,7 @@ def test_what_was_signalled_ended_after_that_whatever_the_clock_says() -> None:
 
 
 @pytest.mark.parametrize(("killed_at", "cause"), [(END - 1, EndCause.DISK), (END - 3, EndCause.KILLED)])
-def test_of_a_kill_and_a_full_disk_the_first_decides(killed_at: int, cause: EndCause) -> None:
+def test_the_first_of_a_kill_and_a_full_disk_is_the_cause(killed_at: int, cause: EndCause) -> None:
     seen = Observations(killed_at=killed_at, disk_full_at=END - 2)
     assert judge(seen, container(137), NOW).cause is cause
 

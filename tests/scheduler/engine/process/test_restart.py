@@ -134,7 +134,7 @@ def _state(pid: int) -> str:
         return ""
 
 
-async def test_an_event_comes_even_where_nobody_could_ring(lab: Lab, data_dir: Path) -> None:
+async def test_an_event_arrives_even_if_its_signal_was_lost(lab: Lab, data_dir: Path) -> None:
     task = await lab.start(FOREVER)
     await lab.started(task)
     (data_dir / "doorbell").unlink()

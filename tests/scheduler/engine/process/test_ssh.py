@@ -68,7 +68,7 @@ async def test_a_task_that_runs_has_a_server_once_somebody_asks(
     assert await asyncio.to_thread(greets, way)
 
 
-async def test_who_asks_at_the_same_time_gets_the_same_server(
+async def test_simultaneous_requests_get_the_same_server(
     lab: Lab, with_ssh: dict[str, Any], data_dir: Path
 ) -> None:
     task = await lab.start(FOREVER, **with_ssh)

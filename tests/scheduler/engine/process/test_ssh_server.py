@@ -44,7 +44,7 @@ def test_a_second_server_does_not_get_it(tmp_path: Path, held: SshServerRegistra
     assert ssh_server.look(tmp_path) == SshServerState(True, {"port": 5})
 
 
-def test_who_looks_is_noticed_where_a_server_listens(tmp_path: Path, held: SshServerRegistration) -> None:
+def test_a_look_at_a_servers_state_is_noted_as_a_visit(tmp_path: Path, held: SshServerRegistration) -> None:
     held.tell({"port": 5})
     os.utime(tmp_path / ssh_server.FILE, (1000, 1000))
     assert held.last_visit() == 1000

@@ -40,7 +40,7 @@ async def run(spawner: Spawner, folder: TaskFolder) -> Record:
     return look(folder).record
 
 
-async def test_a_supervisor_runs_what_is_prepared_though_nobody_answers_the_bell(
+async def test_a_supervisor_runs_its_task_though_nobody_reads_its_signal(
     spawner: Spawner, folder: TaskFolder
 ) -> None:
     folder.prepare(SPEC)

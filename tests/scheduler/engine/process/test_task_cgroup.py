@@ -48,7 +48,7 @@ def test_everybody_in_the_groups_is_ended_at_once_wherever_they_went(group: Task
     process.stdout.close()
 
 
-def test_use_is_measured(group: TaskGroup) -> None:
+def test_the_usage_of_a_cgroup_is_measured(group: TaskGroup) -> None:
     process = run_in(group, "x=$(head -c 10000000 /dev/zero | tr '\\0' x); echo ready; read; echo $x")
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
@@ -68,7 +68,7 @@ def test_groups_are_removed_with_those_that_the_task_made_inside(group: TaskGrou
     assert not any(path.exists() for path in group._paths)
 
 
-def test_no_groups_are_no_trouble() -> None:
+def test_missing_cgroups_are_no_error() -> None:
     group = TaskGroup([])
     group.make()
     assert group.end(0)

@@ -86,7 +86,7 @@ def test_the_lock_is_one_holders_until_it_is_closed(folder: TaskFolder) -> None:
     os.close(again)
 
 
-def test_ringing_where_nobody_listens_waits_for_nobody(tmp_path: Path) -> None:
+def test_a_signal_to_the_service_never_waits_for_it(tmp_path: Path) -> None:
     assert not ring(tmp_path / "nothing", "name")
     os.mkfifo(tmp_path / "bell")
     assert not ring(tmp_path / "bell", "name")

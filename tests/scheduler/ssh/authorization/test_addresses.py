@@ -50,9 +50,7 @@ async def test_to_list_the_addresses_of_processes_starts_no_servers(
     assert asked == []
 
 
-async def test_who_asks_for_one_task_has_no_other_asked(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_asking_for_one_task_looks_at_no_other(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await house.begin("gang", tasks=3)
     asked: list[int] = []
 

@@ -61,7 +61,7 @@ async def test_how_long_it_took_is_said(audit: Audit, told: list[Accessed]) -> N
     assert told[0].data["seconds"] == 7.3
 
 
-async def test_a_stranger_writes_no_control_characters_and_no_novels(
+async def test_what_a_client_names_is_noted_short_and_without_control_characters(
     audit: Audit, told: list[Accessed]
 ) -> None:
     await audit.opened(WHO, TASK, "\x1b[2J\n\ud800", ["forward"], "x" * 10_000, 5)
@@ -90,7 +90,7 @@ async def test_a_job_that_is_entered_all_the_time_has_few_events_that_say_so(
     assert "opened a command" in str(told[-1].message)
 
 
-async def test_of_any_number_of_jobs_little_is_remembered(audit: Audit) -> None:
+async def test_the_number_of_audited_jobs_in_memory_is_bounded(audit: Audit) -> None:
     for number in range(10_050):
         await audit.opened(WHO, TASK._replace(job_id=str(number)), "10.0.0.3", ["exec"], "", 5)
     assert len(audit._rooms) == 10_000

@@ -110,7 +110,9 @@ async def test_the_token_of_a_job_for_the_storage_opens_no_task(house: House) ->
         OWN + "\n" + OWN,
     ],
 )
-async def test_what_proves_nothing_is_refused_alike(house: House, credential: str) -> None:
+async def test_a_credential_that_proves_nothing_is_refused_with_the_same_answer(
+    house: House, credential: str
+) -> None:
     await house.begin("one")
     for method in ("password", "publickey"):
         refused = await house.login("alice+one", credential, method)

@@ -125,7 +125,7 @@ async def test_a_storage_that_does_not_answer_delays_no_job_and_has_the_key_late
         await until_status(house, f"{FOLDER}/alice~one", 200)
 
 
-async def test_of_many_that_end_before_their_turn_nothing_is_written(tmp_path: Path) -> None:
+async def test_keys_of_jobs_that_end_before_their_turn_are_not_written(tmp_path: Path) -> None:
     storage = Wayward(tmp_path / "files")
     storage.gate = asyncio.Event()
     async with open_house(tmp_path, storage) as house:

@@ -25,7 +25,7 @@ async def log_in_from(address: str, gate: Gate, token: str) -> str:
         return str((await connection.run("echo in", check=True)).stdout)
 
 
-async def test_who_guesses_keeps_nobody_out_not_even_under_the_same_name_and_address(gate: Gate) -> None:
+async def test_guesses_keep_nobody_out_not_even_with_the_same_name_and_address(gate: Gate) -> None:
     async with gate.connect() as before, before.create_process("cat") as process:
         attack = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -59,7 +59,7 @@ async def test_who_guesses_keeps_nobody_out_not_even_under_the_same_name_and_add
     assert gate.log().count("login refused") < 100
 
 
-async def test_who_connects_and_says_nothing_keeps_nobody_out(gate: Gate) -> None:
+async def test_a_silent_connection_keeps_nobody_out(gate: Gate) -> None:
     silent = [
         await asyncio.open_connection("127.0.0.1", gate.port, local_addr=(ATTACKER, 0))
         for _ in range(MOST_OF_A_PLACE * 2)

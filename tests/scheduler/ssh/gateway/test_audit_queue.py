@@ -48,7 +48,7 @@ async def test_each_kind_is_noted_when_it_is_first_opened_and_all_when_they_end(
     assert 0 < seconds < 60
 
 
-async def test_who_opens_nothing_is_not_noted(gate: Gate, service: StandIn) -> None:
+async def test_a_login_that_opens_nothing_is_not_noted(gate: Gate, service: StandIn) -> None:
     async with gate.connect():
         pass
     await gate.close()

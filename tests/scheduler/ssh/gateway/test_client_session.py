@@ -46,7 +46,7 @@ async def test_when_a_client_is_gone_so_is_the_connection_to_the_task(gate: Gate
             await asyncio.sleep(0.02)
 
 
-async def test_two_who_come_at_once_have_each_their_own(gate: Gate, service: StandIn) -> None:
+async def test_simultaneous_clients_use_their_own_session_tokens(gate: Gate, service: StandIn) -> None:
     async with gate.connect() as one, gate.connect("alice") as two:
         await asyncio.gather(one.run("true"), two.run("true"))
     assert sorted(question["session_token"] for question in service.questions("open")) == [

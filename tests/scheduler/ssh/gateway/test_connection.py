@@ -193,7 +193,7 @@ async def test_one_connection_may_not_try_for_ever(gate: Gate, service: StandIn)
     assert tried <= 8
 
 
-async def test_who_says_something_else_than_ssh_is_cut_off(gate: Gate) -> None:
+async def test_a_client_that_does_not_speak_ssh_is_cut_off(gate: Gate) -> None:
     for said in (
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         os.urandom(100_000),

@@ -53,7 +53,7 @@ async def test_it_is_full_until_the_peer_reads_and_tells_once(
     outlet.close()
 
 
-async def test_who_calls_off_is_not_told(pair: tuple[socket.socket, socket.socket]) -> None:
+async def test_a_cancelled_wait_is_not_called(pair: tuple[socket.socket, socket.socket]) -> None:
     near, far = pair
     outlet = FlowControl(near)
     sent = fill(near)

@@ -14,7 +14,7 @@ class Caller:
         self.cut_off = True
 
 
-def test_a_newcomer_has_room_as_somebody_who_was_refused_makes_it() -> None:
+def test_a_refused_client_makes_room_for_a_new_one() -> None:
     room = PendingClients(most_of_a_place=3)
     silent, refused, trying, newcomer = Caller(), Caller(2, tried=True), Caller(tried=True), Caller()
     for caller in (silent, trying, refused):
@@ -23,7 +23,7 @@ def test_a_newcomer_has_room_as_somebody_who_was_refused_makes_it() -> None:
     assert [caller.cut_off for caller in (silent, refused, trying, newcomer)] == [False, True, False, False]
 
 
-def test_who_says_nothing_makes_room_before_who_tries_and_the_oldest_first() -> None:
+def test_silent_clients_are_cut_off_before_those_that_try_and_the_oldest_first() -> None:
     room = PendingClients(most_of_a_place=3)
     trying, silent, younger = Caller(tried=True), Caller(), Caller()
     for caller in (trying, silent, younger):
@@ -45,7 +45,7 @@ def test_the_fullest_place_makes_room_for_others() -> None:
     assert len(room) == 5
 
 
-def test_who_leaves_makes_room() -> None:
+def test_a_client_that_leaves_makes_room() -> None:
     room = PendingClients(most_of_a_place=1)
     first, second = Caller(), Caller()
     room.come(first, "10.0.0.1")
@@ -56,7 +56,7 @@ def test_who_leaves_makes_room() -> None:
     assert len(room) == 1
 
 
-def test_who_has_shown_a_right_token_is_not_cut_off_for_those_who_guess() -> None:
+def test_a_client_with_a_right_token_is_not_cut_off_for_guessers() -> None:
     room = PendingClients(most_of_a_place=2)
     right, guessing = Caller(1, tried=True, proved=True), Caller(tried=True)
     room.come(right, "10.0.0.1")

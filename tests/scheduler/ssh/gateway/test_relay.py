@@ -214,7 +214,9 @@ def test_what_comes_before_the_other_end_is_ready_is_kept_and_passed_on_in_order
     assert from_client.done == [(b"wrong", asyncssh.EXTENDED_DATA_STDERR)]
 
 
-def test_who_goes_before_the_other_end_is_ready_has_said_what_it_said(ends: tuple[Made, Made]) -> None:
+def test_data_sent_before_the_other_end_was_ready_arrives_after_the_sender_has_left(
+    ends: tuple[Made, Made],
+) -> None:
     (client, _), (task, to_task) = ends
     client.session_started()
     client.data_received(b"last", None)

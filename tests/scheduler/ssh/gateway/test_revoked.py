@@ -53,7 +53,7 @@ async def test_openssh_is_told_why(gate: Gate, service: StandIn) -> None:
     assert REASON in error.decode()
 
 
-async def test_who_logged_in_with_something_else_stays(gate: Gate, service: StandIn) -> None:
+async def test_clients_with_other_credentials_stay_connected(gate: Gate, service: StandIn) -> None:
     service.users[KeyPair.from_seed(b"b" * 32).public] = "alice"
     other = asyncssh.connect(
         "127.0.0.1", gate.port, username="alice", password="token-of-alice", client_keys=None,
@@ -82,7 +82,7 @@ async def test_while_the_service_is_away_nobody_is_put_out(gate: Gate, service: 
             await connection.wait_closed()
 
 
-async def test_what_is_held_is_not_logged(gate: Gate, service: StandIn) -> None:
+async def test_credentials_are_not_logged(gate: Gate, service: StandIn) -> None:
     async with asyncssh.connect(
         "127.0.0.1", gate.port, username="alice", password="token-of-alice", client_keys=None,
         known_hosts=str(gate.known_hosts), config=None, agent_path=None,

@@ -31,14 +31,16 @@ async def client(service: StandIn) -> AsyncIterator[ServiceClient]:
     await client.close()
 
 
-async def test_who_that_is_or_nobody(client: ServiceClient) -> None:
+async def test_a_login_is_answered_with_the_user_or_none(client: ServiceClient) -> None:
     answer = await client.login(login("token-of-alice"))
     assert answer is not None
     assert answer["user"] == "alice"
     assert await client.login(login("guess")) is None
 
 
-async def test_a_task_or_why_there_is_none(client: ServiceClient, service: StandIn, task: TaskServer) -> None:
+async def test_opening_a_task_returns_its_address_or_the_reason_why_not(
+    client: ServiceClient, service: StandIn, task: TaskServer
+) -> None:
     assert await client.open({"login": "alice", "session_token": "p"}) == task.target()
     service.refusal = (404, "没有这个任务。")
     with pytest.raises(ServiceRefusedError, match="没有这个任务"):

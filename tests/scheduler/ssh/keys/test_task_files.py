@@ -71,7 +71,7 @@ def test_a_task_is_reached_by_name_or_address_as_its_job_and_nothing_else(
     }
 
 
-def test_who_is_no_task_of_the_job_is_the_users_business(folder: Path) -> None:
+def test_hosts_outside_the_job_are_left_to_the_users_configuration(folder: Path) -> None:
     said = asked(folder, "worker-2")
     assert "port 22" in said
     assert not [line for line in said if str(folder) in line]

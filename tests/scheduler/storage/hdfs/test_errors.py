@@ -82,7 +82,7 @@ def test_what_does_not_speak_webhdfs_is_said_to_be_so(body: bytes) -> None:
     assert "does not speak WebHDFS (HTTP 404)" in str(error)
 
 
-def test_who_is_not_believed_is_told_of_kerberos() -> None:
+def test_a_refused_login_mentions_kerberos() -> None:
     error = refusal(PATH, remote(401, b"<html>Authentication required</html>"), "pai")
     assert error.problem is Problem.DENIED
     assert "kinit" in str(error)

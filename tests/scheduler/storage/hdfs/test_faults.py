@@ -48,7 +48,7 @@ def nobody() -> str:
         return f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
-async def test_of_two_addresses_the_one_that_answers_is_asked(pair: Hdfs, home: Home) -> None:
+async def test_the_address_that_answers_is_asked(pair: Hdfs, home: Home) -> None:
     storage = HdfsStorage([nobody(), pair.urls[0]], ACCOUNT)
     await home.write("file", b"x")
     assert (await storage.status(home.at("file"), home.user)).length == 1

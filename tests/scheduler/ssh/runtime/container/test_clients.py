@@ -98,7 +98,7 @@ def test_paramiko_runs_commands_and_carries_files(paramiko_client: paramiko.SSHC
     files.remove("by-paramiko")
 
 
-def test_what_vs_code_does(boxes: dict[str, Box]) -> None:
+def test_the_steps_of_vs_code_work(boxes: dict[str, Box]) -> None:
     """A script on the stdin of a shell without a terminal starts a server that stays, to be reached.
 
     As in the log of its extension Remote-SSH: the server is unpacked under the home by tar, started by nohup,
@@ -133,7 +133,7 @@ echo "a1b2: end"
         box.ssh("kill $(pidof python3)")
 
 
-def test_what_pycharm_does(boxes: dict[str, Box], tmp_path: Path) -> None:
+def test_the_steps_of_pycharm_work(boxes: dict[str, Box], tmp_path: Path) -> None:
     """A project goes up by SFTP, the interpreter there is asked who it is, and runs with its output read."""
     box = boxes["read-only"]
     (tmp_path / "main.py").write_text(

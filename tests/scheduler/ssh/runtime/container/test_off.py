@@ -49,21 +49,21 @@ def ends_with(box: Box, reason: str) -> None:
     is_untouched(box)
 
 
-def test_without_its_files(more_boxes: Boxes) -> None:
+def test_ssh_is_off_without_its_files(more_boxes: Boxes) -> None:
     ends_with(start(more_boxes, files={"something": b"else"}), "no-files ssh_port")
 
 
-def test_without_one_of_its_files(more_boxes: Boxes) -> None:
+def test_ssh_is_off_without_one_of_its_files(more_boxes: Boxes) -> None:
     ends_with(start(more_boxes, files={"ssh_port": b"10022\n"}), "no-files ssh_identity")
 
 
 @pytest.mark.usefixtures("odd")
-def test_where_nothing_can_be_written(more_boxes: Boxes) -> None:
+def test_ssh_is_off_where_nothing_can_be_written(more_boxes: Boxes) -> None:
     nowhere = {"ReadonlyRootfs": True, "Tmpfs": {}, "IpcMode": "none"}
     ends_with(more_boxes.make({"one": Setting(NAMELESS, COMMAND, nowhere)})["one"], "nothing-writable")
 
 
-def test_where_the_server_may_not_give_up_privileges(more_boxes: Boxes) -> None:
+def test_ssh_is_off_where_the_server_may_not_drop_privileges(more_boxes: Boxes) -> None:
     ends_with(start(more_boxes, CapDrop=["ALL"]), "no-privileges")
 
 
@@ -72,7 +72,7 @@ def test_ssh_is_off_where_the_server_lacks_its_folder_for_privilege_separation(m
     ends_with(box, "no-folder /run/sshd")
 
 
-def test_with_settings_that_the_server_does_not_take(
+def test_ssh_is_off_with_settings_that_the_server_refuses(
     more_boxes: Boxes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pai_scheduler.ssh.keys.task_files._server_config", lambda _: "Nonsense yes\n")
@@ -81,7 +81,7 @@ def test_with_settings_that_the_server_does_not_take(
     ends_with(box, f"sshd {state}/{SERVER_CONFIG}: terminating, 1 bad configuration options")
 
 
-def test_where_another_program_has_the_port(more_boxes: Boxes) -> None:
+def test_ssh_is_off_where_another_program_has_the_port(more_boxes: Boxes) -> None:
     box = start(more_boxes)
     eventually(lambda: listens(box.address))
     docker_exec(box, "/opt/pai/boot", "session")  # a second one finds the first

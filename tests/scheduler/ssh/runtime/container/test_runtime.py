@@ -207,7 +207,7 @@ def test_files_go_from_task_to_task(box: Box, debian: Box) -> None:
     assert (done.stdout, done.stderr) == ("one\n" * 3, "")
 
 
-def test_the_command_does_not_notice(box: Box) -> None:
+def test_the_command_does_not_notice_the_ssh_server(box: Box) -> None:
     assert output(box) == (b"", b"")
     assert box.status() == ""
 

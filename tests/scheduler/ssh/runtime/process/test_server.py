@@ -65,7 +65,7 @@ async def test_it_is_known_by_the_jobs_host_key(entered: Entered) -> None:
         await entered.connect(host=KEYS.host("another job"))
 
 
-async def test_who_says_nothing_keeps_nobody_out(entered: Entered) -> None:
+async def test_silent_clients_keep_nobody_out(entered: Entered) -> None:
     with contextlib.ExitStack() as silent:
         for _ in range(200):
             silent.enter_context(socket.create_connection((entered.way.host, entered.way.port)))
@@ -342,7 +342,7 @@ async def test_rsync_copies_what_has_changed(entered: Entered, tmp_path: Path) -
 # how it ends
 
 
-async def test_who_is_in_when_the_task_ends_is_cut_off(entered: Entered, agent: Path) -> None:
+async def test_clients_are_cut_off_when_the_task_ends(entered: Entered, agent: Path) -> None:
     shell = entered.begin(*entered.line(options=("-tt", "-A", "-o", f"IdentityAgent={agent}")))
     assert shell.stdin is not None
     shell.stdin.write(b"echo $SSH_AUTH_SOCK > in; mv in inside\n")
