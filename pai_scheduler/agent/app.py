@@ -213,7 +213,7 @@ async def _splice(stream: Any, reader: asyncio.StreamReader, writer: asyncio.Str
 
 
 async def _adopt(engine: Engine, expected: list[TaskRef]) -> None:
-    await engine.adopt(expected)
+    await engine.adopt(dict.fromkeys(expected, ""))
 
 
 async def _prepare(engine: Engine, gang: Gang) -> list[Address]:

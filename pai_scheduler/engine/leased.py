@@ -31,7 +31,7 @@ class LeasedEngine:
 
     # ── what changes something
 
-    async def adopt(self, expected: Collection[TaskRef]) -> None:
+    async def adopt(self, expected: Mapping[TaskRef, str]) -> None:
         """See `Engine.adopt`."""
         await self._certainty()
         await self._engine.adopt(expected)

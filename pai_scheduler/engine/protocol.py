@@ -208,8 +208,10 @@ class Engine(Protocol):
     async def refuses_image(self, image: str) -> Message | None:
         """Return why no task may have an image, as far as that can be told at once; None where one may."""
 
-    async def adopt(self, expected: Collection[TaskRef]) -> None:
+    async def adopt(self, expected: Mapping[TaskRef, str]) -> None:
         """After a start of the service, take up every expected task and end every other that has our names.
+
+        `expected` has the node of each.
 
         Events follow for the expected ones: `Started`, `Ended`, or nothing for one that was never launched
         and may be launched now.

@@ -305,6 +305,10 @@ def _engine(
             publish_ssh=options.publish_ssh,
             registries=definition.registries,
         )
+    if options.engine == "swarm":
+        from . import swarm_nodes
+
+        return swarm_nodes.make_engine(options, data_dir, definition)
     from pai_scheduler.engine.process.engine import ProcessEngine
 
     return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)

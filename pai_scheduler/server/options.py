@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_scheduler.monitoring import logging_setup
 
-from . import file_servers, ssh_gateway
+from . import file_servers, ssh_gateway, swarm_nodes
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
 
@@ -21,8 +21,12 @@ def make_parser() -> argparse.ArgumentParser:
         "variables that the Hub sets; alone it needs --tokens.",
     )
     parser.add_argument(
-        "--engine", choices=("process", "docker"), default="process", help="how tasks run (%(default)s)"
+        "--engine",
+        choices=("process", "docker", "swarm"),
+        default="process",
+        help="how tasks run (%(default)s); swarm: on the nodes of the Swarm that this machine manages",
     )
+    swarm_nodes.add_options(parser)
     parser.add_argument(
         "--data-dir",
         type=Path,

@@ -130,12 +130,12 @@ class Service:
         for job in jobs:
             self._launcher.remember(job)
         await self._engine.adopt(
-            [
-                task.ref
+            {
+                task.ref: task.assignment.node
                 for job in jobs
                 for task in (job.attempt.tasks.values() if job.attempt else ())
                 if not task.state.ended
-            ]
+            }
         )
         for instruction in outcome.instructions:
             self._launcher.carry_out(instruction, core)

@@ -23,6 +23,7 @@ from tests.testbed.machine import CannotError, locked
 from tests.testbed.postgres import Postgres
 from tests.testbed.registry import registry
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.swarm import Swarm, swarm
 
 Part = TypeVar("Part")
 
@@ -97,6 +98,17 @@ def runtime_image(docker_host: str, debian_image: str) -> str:
     """Return the name of the image with which containers are logged into, built by our own recipe."""
     with locked("runtime-image"):
         return build_runtime(debian_image, docker_host)
+
+
+@pytest.fixture(scope="session")
+def three_nodes(
+    docker_host: str, debian_image: str, runtime_image: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Swarm]:
+    """Return a Swarm of three nodes with an agent on each."""
+    with contextlib.ExitStack() as stack:
+        folder = tmp_path_factory.mktemp("swarm")
+        images = (debian_image, runtime_image)
+        yield provide(lambda: stack.enter_context(swarm(folder, docker_host, images)))
 
 
 @pytest.fixture(scope="session")

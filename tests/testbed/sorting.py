@@ -16,10 +16,10 @@ from xdist.scheduler import LoadScopeScheduling
 #: Fixtures that start a daemon or a browser; and so do all that give one of these types.
 DAEMONS = frozenset({"docker_host", "hdfs", "postgres", "chromium"})
 DAEMON_TYPES = re.compile(
-    r"\b(Chaos|Daemon|Gate|Hdfs|House|Hub|Postgres|Prometheus|RunningHub|RunningScheduler|RunningSshd|TaskServer)\b"
+    r"\b(Chaos|Daemon|Gate|Hdfs|House|Hub|Postgres|Prometheus|RunningHub|RunningScheduler|RunningSshd|Swarm|TaskServer)\b"
 )
 #: Parts that take long to start, or that tests stop and start: the tests with one are one worker's.
-ONE_OF_A_KIND = ("hdfs", "postgres", "house", "boxes")
+ONE_OF_A_KIND = ("hdfs", "postgres", "house", "boxes", "three_nodes")
 #: What a parametrised fixture or test asks for by name while it is set up.
 BY_PARAMETER = {"docker": "docker_host", "apache": "hdfs", "postgresql": "postgres"}
 

@@ -28,6 +28,8 @@ PIDS_LIMIT = 4096
 #: Where a task finds the folder of its code as it was fetched, and its own small files.
 CODE_DIR, PRIVATE_DIR = "/pai-code", "/pai-job"
 LABEL_INSTANCE, LABEL_USER = "pai.instance", "pai.user"
+#: the scheduler's mark on what a whole Swarm has, which no machine may remove by itself
+LABEL_SWARM = "pai.swarm-instance"
 #: on which port the container's own SSH server listens; without it there is none
 LABEL_SSH_PORT = "pai.ssh-port"
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -36,7 +36,7 @@ from .disk import ContainerDisks
 from .hold import Holds
 from .images import Images
 from .loopback_proxy import LoopbackProxy, open_proxy
-from .network import DEFAULT_POOL, GangNetworks, GivenNetworks, Networks
+from .network import DEFAULT_POOL, GangNetworks
 from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
 from .ssh import ContainerSshServers
@@ -64,8 +64,7 @@ class DockerEngine:
     `reached_at`: without a proxy, the host at which containers reach this service (None: they do not).
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
-    may come from (None: every public one). `makes_networks` False: the gangs' networks are there already.
-    `instance`: the mark by which its containers are known among those
+    may come from (None: every public one). `instance`: the mark by which its containers are known among those
     of others (None: one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
     """
 
@@ -86,7 +85,6 @@ class DockerEngine:
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
         registries: Registries | None = None,
-        makes_networks: bool = True,
         instance: str | None = None,
         on_output: Callable[[TaskRef], None] | None = None,
     ) -> None:
@@ -102,13 +100,9 @@ class DockerEngine:
         guard = RegistryCheck(registries or Registries(), [IPv4Network(subnet_pool)], self._api.host)
         self._images = Images(self._api, data_dir / "private-images", guard)
         self._meter = UsageMeter(self._api)
-        self._instance = instance or _instance(data_dir)
+        self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
-        self._networks: Networks = (
-            GangNetworks(self._api, self._instance, subnet_pool)
-            if makes_networks
-            else GivenNetworks(self._api)
-        )
+        self._networks = GangNetworks(self._api, self._instance, subnet_pool)
         self._ways_in = ContainerSshServers(
             self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
         )
@@ -467,7 +461,7 @@ def _name(container: Mapping[str, Any]) -> str:
     return str(container["Names"][0]).removeprefix("/")
 
 
-def _instance(data_dir: Path) -> str:
+def instance_mark(data_dir: Path) -> str:
     """Return this scheduler's own mark, by which it knows its containers among those of others."""
     path = data_dir / "docker-instance"
     if not path.exists():

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
 from ipaddress import IPv4Network, ip_network
-from typing import Any, Protocol
+from typing import Any
 
 import aiodocker
 
@@ -19,7 +19,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi
-from .container import LABEL_INSTANCE, network_name
+from .container import LABEL_INSTANCE, LABEL_SWARM, network_name
 
 DEFAULT_POOL = "10.201.0.0/16"
 #: Of each block the network's, the gateway's and the broadcast address are nobody's.
@@ -29,62 +29,26 @@ _LONGEST_PREFIX = 29
 _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
-#: On it this machine reaches the containers of networks that span several machines.
+#: On it a machine reaches the containers of networks that span several machines.
 _GATEWAY_BRIDGE = "docker_gwbridge"
 
 
-class Networks(Protocol):
-    """The networks of gangs, as an engine needs them."""
-
-    async def make(self, gang: Gang) -> dict[TaskRef, str]:
-        """Make a gang's network, unless it is there; give each member's address, the same every time."""
-
-    async def remove(self, name: str) -> None:
-        """Remove a network; none of that name is no error."""
-
-    async def names(self) -> list[str]:
-        """List the networks of this scheduler."""
-
-    async def gateway(self) -> str | None:
-        """Return this host's address on Docker's default bridge."""
-
-    async def host_address(self, found: Mapping[str, Any], name: str) -> str:
-        """Return where this machine reaches a container in a network; empty: nowhere."""
-
-
-class GivenNetworks:
-    """Networks that span several machines: somebody else makes and removes them, here they are used only."""
-
-    def __init__(self, api: DockerApi) -> None:
-        self._own = GangNetworks(api, "")
-
-    async def make(self, gang: Gang) -> dict[TaskRef, str]:  # noqa: ARG002
-        """Return nothing: the network and its addresses are there already."""
-        return {}
-
-    async def remove(self, name: str) -> None:
-        """Leave it there."""
-
-    async def names(self) -> list[str]:
-        """Return none: none is ours to remove."""
-        return []
-
-    async def gateway(self) -> str | None:
-        """Return this host's address on Docker's default bridge."""
-        return await self._own.gateway()
-
-    async def host_address(self, found: Mapping[str, Any], name: str) -> str:  # noqa: ARG002
-        """Return the container's address on the bridge that Docker gives it beside such a network."""
-        bridge = await self._own.show(_GATEWAY_BRIDGE)
-        here = ((bridge or {}).get("Containers") or {}).get(str(found["Id"])) or {}
-        return str(here.get("IPv4Address") or "").partition("/")[0]
-
-
 class GangNetworks:
-    """Makes and removes the networks of gangs."""
+    """Makes and removes the networks of gangs: on one machine, or with `overlay` across those of a Swarm.
 
-    def __init__(self, api: DockerApi, instance: str, pool: str = DEFAULT_POOL) -> None:
-        self._api, self._instance = api, instance
+    `encrypted`: what goes from machine to machine.
+    """
+
+    def __init__(
+        self,
+        api: DockerApi,
+        instance: str,
+        pool: str = DEFAULT_POOL,
+        *,
+        overlay: bool = False,
+        encrypted: bool = False,
+    ) -> None:
+        self._api, self._instance, self._overlay, self._encrypted = api, instance, overlay, encrypted
         self._pool = IPv4Network(pool)
         self._next = int(self._pool.network_address)
         self._making = asyncio.Lock()
@@ -97,7 +61,9 @@ class GangNetworks:
             if block is None:
                 made = await self._create(name, gang)
                 block = _block(await self._only(name)) or made
-        return {member.task: str(block.network_address + 2 + n) for n, member in enumerate(gang.members)}
+        # (of an overlay network, Docker takes the first addresses for its machines)
+        first = block.broadcast_address - len(gang.members) if self._overlay else block.network_address + 2
+        return {member.task: str(first + n) for n, member in enumerate(gang.members)}
 
     async def remove(self, name: str) -> None:
         """Remove a network; none of that name is no error."""
@@ -116,9 +82,9 @@ class GangNetworks:
 
     async def names(self) -> list[str]:
         """List the networks of this scheduler."""
-        label = f"{LABEL_INSTANCE}={self._instance}"
+        label = f"{self._label}={self._instance}"
         networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"label": label}))
-        return [network["Name"] for network in networks]
+        return [network["Name"] for network in networks if network["Scope"] == self._scope]
 
     async def gateway(self) -> str | None:
         """Return this host's address on Docker's default bridge, which containers of every network reach."""
@@ -132,7 +98,11 @@ class GangNetworks:
         return str(block.network_address + 1) if block else None
 
     async def host_address(self, found: Mapping[str, Any], name: str) -> str:
-        """Return a container's address in a network; empty where it has none."""
+        """Return where this machine reaches a container of a network; empty: nowhere."""
+        bridge = await self.show(_GATEWAY_BRIDGE)
+        here = ((bridge or {}).get("Containers") or {}).get(str(found["Id"])) or {}
+        if here.get("IPv4Address"):
+            return str(here["IPv4Address"]).partition("/")[0]
         network = found["NetworkSettings"]["Networks"].get(name) or {}
         return str(network.get("IPAddress") or "")
 
@@ -153,7 +123,9 @@ class GangNetworks:
 
     async def _named(self, name: str) -> list[dict[str, Any]]:
         networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"name": name}))
-        return [network for network in networks if network["Name"] == name]
+        return [
+            network for network in networks if network["Name"] == name and network["Scope"] == self._scope
+        ]
 
     async def _delete(self, network: dict[str, Any]) -> None:
         try:
@@ -174,7 +146,9 @@ class GangNetworks:
             ) from error
 
     async def _create(self, name: str, gang: Gang) -> IPv4Network:
-        prefix = min(_LONGEST_PREFIX, 32 - (len(gang.members) + _RESERVED - 1).bit_length())
+        machines = len({member.node for member in gang.members}) if self._overlay else 0
+        size = len(gang.members) + _RESERVED + machines
+        prefix = min(_LONGEST_PREFIX, 32 - (size - 1).bit_length())
         networks = await self._api.persist(self._api.docker.networks.list)
         taken = [block for network in networks if (block := _block(network))]
         for block in self._blocks(prefix):
@@ -204,6 +178,14 @@ class GangNetworks:
             )
         )
 
+    @property
+    def _label(self) -> str:
+        return LABEL_SWARM if self._overlay else LABEL_INSTANCE
+
+    @property
+    def _scope(self) -> str:
+        return "swarm" if self._overlay else "local"
+
     def _blocks(self, prefix: int) -> Iterator[IPv4Network]:
         """Cut the pool, beginning behind the block that was given out last."""
         if prefix < self._pool.prefixlen:
@@ -215,11 +197,13 @@ class GangNetworks:
             yield IPv4Network((first + number % count * size, prefix))
 
     def _config(self, name: str, block: IPv4Network) -> dict[str, Any]:
+        options = {"encrypted": ""} if self._encrypted else {}
         return {
             "Name": name,
             "CheckDuplicate": True,
-            "Driver": "bridge",
-            "Labels": {LABEL_INSTANCE: self._instance},
+            "Driver": "overlay" if self._overlay else "bridge",
+            **({"Attachable": True, "Options": options} if self._overlay else {}),
+            "Labels": {self._label: self._instance},
             "IPAM": {"Config": [{"Subnet": str(block), "Gateway": str(block.network_address + 1)}]},
         }
 

@@ -21,7 +21,7 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
-from .network import Networks
+from .network import GangNetworks
 from .runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 
 #: How long a server may take to say who it is; in the first seconds of its task it may not be there yet.
@@ -42,7 +42,7 @@ class ContainerSshServers:
     """
 
     def __init__(
-        self, api: DockerApi, instance: str, runtime: Runtime, networks: Networks, *, is_local: bool
+        self, api: DockerApi, instance: str, runtime: Runtime, networks: GangNetworks, *, is_local: bool
     ) -> None:
         self._api, self._instance, self._runtime, self._is_local = api, instance, runtime, is_local
         self._networks = networks

@@ -17,10 +17,9 @@ from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
+from .certificates import AGENT_NAME
 from .messages import SESSION, decode, encode
 
-#: the name in the certificate of every agent
-AGENT_NAME = "pai-agent"
 _CALL_SECONDS, _CONNECT_SECONDS, _FOLDER_SECONDS = 60.0, 5.0, 900.0
 _HEAD_BYTES = 2**14
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_meter import size_of
 from pai_scheduler.engine.docker.archive import stream, tree_entries
@@ -42,13 +43,12 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError
+from .defaults import PATIENCE_SECONDS
 from .messages import Address, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, lost_node
 from .tunnels import Streams, Tunnels
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
-#: How long a node may be away before its tasks count as lost, unless the administrator says otherwise.
-PATIENCE_SECONDS = 120.0
 #: logs that are copied at once
 _COPIES = 8
 
@@ -75,7 +75,7 @@ class RemoteEngine:
     """Runs tasks on one node, through its agent.
 
     `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
-    `makes_networks`: the node makes the networks of gangs by itself. `patience`: seconds after which a node
+    `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
     that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
     comes back. `generation`: as in `Open`.
     """
@@ -93,7 +93,7 @@ class RemoteEngine:
         *,
         instance: str,
         logs: LogKeeping | None = None,
-        makes_networks: bool = True,
+        registries: Registries | None = None,
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
         node_name: str | None = None,
@@ -110,7 +110,7 @@ class RemoteEngine:
         self._tunnels = Tunnels(self._connect)
         self._session = AgentSession(
             connection,
-            Open(instance, logs or LogKeeping(), makes_networks, generation),
+            Open(instance, logs or LogKeeping(), tuple((registries or Registries()).patterns), generation),
             patience=patience,
             begun=self._take_up,
             on_heard=self._hear,
@@ -133,6 +133,19 @@ class RemoteEngine:
         """Begin to connect; the node counts as unhealthy until it has answered."""
         self._healthy = False
         await self._session.start()
+
+    async def ready(self) -> None:
+        """Wait until the agent answers; NodeLostError."""
+        await self._session.ready()
+
+    @property
+    def answers(self) -> bool:
+        """Return whether the agent answers, as far as is known."""
+        return self._healthy and bool(self._session.nodes) and not self._session.is_lost
+
+    def move_to(self, address: str) -> None:
+        """Reach the agent at another address from now on."""
+        self._connection.host = address
 
     async def close(self) -> None:
         """Let go of the agent; tasks run on."""

@@ -17,6 +17,7 @@ import msgspec
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.registries import PUBLIC
 from pai_scheduler.engine.logs.copying import Extent
 from pai_scheduler.engine.protocol import (
     Ended,
@@ -47,14 +48,14 @@ T = TypeVar("T")
 class Open:
     """A scheduler begins a session; an older one of this agent ends with it.
 
-    `instance`: the scheduler's mark on its containers. `networks`: the agent makes the networks of gangs
-    itself (False: they are there already). `generation` grows with each scheduler that takes the lead: one
+    `instance`: the scheduler's mark on its containers. `registries`: the patterns of those that images may
+    come from. `generation` grows with each scheduler that takes the lead: one
     that was overtaken without knowing it gets no session any more.
     """
 
     instance: str
     logs: LogKeeping
-    networks: bool = True
+    registries: tuple[str, ...] = (PUBLIC,)
     generation: int = 0
 
 

@@ -159,7 +159,7 @@ class Lab:
 
     async def adopt(self, expected: Collection[TaskRef]) -> None:
         """Let the engine take up what runs."""
-        await self.engine.adopt(expected)
+        await self.engine.adopt(dict.fromkeys(expected, self.node))
 
     async def stop_listening(self) -> None:
         """Leave the engine alone, as a killed service does."""

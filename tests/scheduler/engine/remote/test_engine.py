@@ -53,7 +53,6 @@ class Agent:
             host=self._docker_host,
             logs=asked.logs,
             instance=asked.instance,
-            makes_networks=asked.networks,
             on_output=on_output,
             runtime_image=self._runtime_image,
             registries=REGISTRIES,

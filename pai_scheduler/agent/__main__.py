@@ -1,0 +1,81 @@
+"""Runs the agent of a node: `python -m pai_scheduler.agent`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tornado.httpserver import HTTPServer
+
+from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.remote.certificates import agent_tls
+from pai_scheduler.engine.remote.defaults import AGENT_PORT
+from pai_scheduler.engine.remote.messages import MOST_BYTES, Open
+from pai_scheduler.job.task import TaskRef
+
+from .app import make_app
+from .folders import Folders
+from .host import EngineHost
+
+DEFAULT_FOLDER = Path("/var/lib/pai-agent")
+DEFAULT_CREDENTIALS = Path("/run/secrets/pai-agent")
+
+_log = logging.getLogger(__name__)
+
+
+def main() -> int:
+    """Serve until ended; tasks run on."""
+    parser = argparse.ArgumentParser(prog="python -m pai_scheduler.agent", description=__doc__)
+    parser.add_argument("--listen", default="0.0.0.0", help="the address to listen at")  # noqa: S104
+    parser.add_argument("--port", type=int, default=AGENT_PORT, help="the port to listen at (%(default)s)")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="keeps what tasks need to run on")
+    parser.add_argument("--credentials", type=Path, default=DEFAULT_CREDENTIALS, help="a PEM file")
+    parser.add_argument("--docker", default=None, help="the Docker Engine (as in DOCKER_HOST)")
+    parser.add_argument("--runtime-image", default=None, help="what tasks' SSH servers come from")
+    options = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    # the log of each running container is a connection and three files
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    asyncio.run(_serve(options))
+    return 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    def make(asked: Open, on_output: Callable[[TaskRef], None]) -> DockerEngine:
+        return DockerEngine(
+            options.folder / asked.instance,
+            host=options.docker,
+            logs=asked.logs,
+            instance=asked.instance,
+            on_output=on_output,
+            runtime_image=options.runtime_image,
+            registries=Registries(asked.registries),
+        )
+
+    host = EngineHost(make)
+    server = HTTPServer(
+        make_app(host, Folders(options.folder / "folders")),
+        ssl_options=agent_tls(options.credentials),
+        max_body_size=MOST_BYTES,
+    )
+    server.listen(options.port, options.listen)
+    _log.info("listening at port %d", options.port)
+    stopping = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    await stopping.wait()
+    server.stop()
+    await server.close_all_connections()
+    await host.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

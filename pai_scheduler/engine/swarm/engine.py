@@ -1,0 +1,345 @@
+"""The engine for many Docker hosts: Swarm says which nodes there are, each runs its tasks by its own agent.
+
+A gang on one node gets a network of that node; one on several gets an overlay network of the Swarm. All about
+a task is asked of its node's agent; what is to outlive a node (logs) is copied here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import ssl
+import time
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import aiodocker
+
+from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.registries import Registries
+from pai_scheduler.core.events import NodesChanged
+from pai_scheduler.engine.docker.connection import DockerApi
+from pai_scheduler.engine.docker.container import PRIVATE_DIR, WORK_DIR, code_dir, network_name
+from pai_scheduler.engine.docker.network import GangNetworks
+from pai_scheduler.engine.logs.cleanup import keep_clean
+from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.protocol import (
+    EndCause,
+    Ended,
+    EngineError,
+    EngineEvent,
+    Gang,
+    Launch,
+    NoSshEndpointError,
+    SshEndpoint,
+    Usage,
+)
+from pai_scheduler.engine.remote.connection import AgentConnection
+from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
+from pai_scheduler.engine.remote.engine import RemoteEngine
+from pai_scheduler.engine.remote.session import lost_node
+from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.task import TaskRef
+
+from .membership import SwarmNode, check_manager, list_nodes
+
+#: The gangs' networks across nodes; each node cuts those of its own from another pool.
+OVERLAY_POOL = "10.202.0.0/16"
+_LOOK_SECONDS = 2.0
+#: How long a start waits for the agents of the nodes that are ready.
+_FIRST_SECONDS = 15.0
+
+_log = logging.getLogger(__name__)
+
+
+class SwarmEngine:
+    """Runs tasks on the nodes of a Swarm, one of whose managers `host` is (as in DOCKER_HOST).
+
+    `tls`: how to speak to the agents; None in tests only. `instance`: this scheduler's mark on what is its
+    own. `encrypted`: what goes between nodes in the gangs' networks is. `patience`: seconds after which a
+    node that does not answer counts as lost. `generation`: as in `remote.messages.Open`.
+    """
+
+    name = "swarm"
+    shares_host_ports = False
+    front_door_url: str | None = None
+    storage_host: str | None = None
+    bridge_address: str | None = None
+
+    def __init__(
+        self,
+        data_dir: Path,
+        tls: ssl.SSLContext | None,
+        *,
+        instance: str,
+        host: str | None = None,
+        agent_port: int = AGENT_PORT,
+        logs: LogKeeping | None = None,
+        registries: Registries | None = None,
+        subnet_pool: str = OVERLAY_POOL,
+        encrypted: bool = False,
+        patience: float = PATIENCE_SECONDS,
+        generation: int = 0,
+    ) -> None:
+        self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
+        self._logs, self._registries = logs or LogKeeping(), registries
+        self._patience, self._generation = patience, generation
+        self._api = DockerApi(host)
+        self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
+        #: by name: what Swarm says of a node, and the engine that speaks to its agent
+        self._members: dict[str, SwarmNode] = {}
+        self._engines: dict[str, RemoteEngine] = {}
+        self._forwarding: dict[str, asyncio.Task[None]] = {}
+        #: the node of each task that is under way
+        self._places: dict[TaskRef, str] = {}
+        self._expected: dict[TaskRef, str] | None = None
+        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._working: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Connect to the Swarm's manager and to the agents that answer; EngineError."""
+        await self._api.open()
+        try:
+            check_manager(self._api.host, await self._api.persist(self._api.docker.system.info))
+            await self._look()
+        except BaseException:
+            await self.close()
+            raise
+        ready = [self._engines[name] for name, member in self._members.items() if member.ready]
+        waiting = [asyncio.create_task(engine.ready()) for engine in ready]
+        if waiting:
+            await asyncio.wait(waiting, timeout=_FIRST_SECONDS)
+        for wait in waiting:
+            wait.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        self._working = [asyncio.create_task(self._watch())]
+
+    async def close(self) -> None:
+        """Let go of the Swarm; tasks run on."""
+        for work in (*self._working, *self._forwarding.values()):
+            work.cancel()
+        await asyncio.gather(*self._working, *self._forwarding.values(), return_exceptions=True)
+        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        await self._api.close()
+        self._queue.put_nowait(None)
+
+    async def nodes(self) -> Sequence[Node]:
+        """Return the nodes whose agents have answered, as they are."""
+        return await self._nodes()
+
+    async def refuses_image(self, image: str) -> Message | None:
+        """Return why no task may have an image; None where one may, or no node answers."""
+        for name, engine in self._engines.items():
+            if engine.answers and self._members[name].ready:
+                return await engine.refuses_image(image)
+        return None
+
+    async def adopt(self, expected: Mapping[TaskRef, str]) -> None:
+        """Take up what runs or has run of the expected tasks on their nodes; what else is there is ended."""
+        self._expected = dict(expected)
+        self._places.update(expected)
+        gangs = {network_name(task.job_id, task.attempt) for task in expected}
+        for node in set(expected.values()) - self._engines.keys():
+            _log.warning("the node %s, on which tasks ran, has left the Swarm", node)
+            for task in [task for task, place in expected.items() if place == node]:
+                self._lose(task, node)
+        # a node that is away takes up its tasks when it comes back; nobody waits for it
+        for name, engine in self._engines.items():
+            self._working.append(asyncio.create_task(engine.adopt(self._expected_on(name))))
+        for network in await self._networks.names():
+            if network not in gangs:
+                await self._remove_network(network)
+        self._working.append(asyncio.create_task(self._keep_logs()))
+
+    async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
+        """Make the gang's network; give each member's address."""
+        nodes = {member.node for member in gang.members}
+        for member in gang.members:
+            self._places[member.task] = member.node
+        if len(nodes) == 1:
+            return await self._engine(nodes.pop()).prepare(gang)
+        return await self._networks.make(gang)
+
+    async def taken_ports(self, gang: Gang, ports: Collection[int]) -> Collection[int]:  # noqa: ARG002
+        """Find none: each container has all ports of its own."""
+        return ()
+
+    async def launch(self, launch: Launch) -> None:
+        """Start a task on its node, unless it runs, has run, or was killed."""
+        await self._engine(launch.node).launch(launch)
+
+    async def kill(self, task: TaskRef, grace_seconds: float) -> None:
+        """End a task's whole container, or keep it from ever being started."""
+        engine = self._engines.get(self._places.get(task, ""))
+        if engine is not None:
+            await engine.kill(task, grace_seconds)
+        else:
+            self._queue.put_nowait(Ended(task, _now(), EndCause.KILLED, None))
+
+    async def disk_use(self) -> Mapping[TaskRef, int]:
+        """Return the bytes of each running task's log here."""
+        use: dict[TaskRef, int] = {}
+        for engine in list(self._engines.values()):
+            use.update(await engine.disk_use())
+        return use
+
+    async def end_for_room(self, task: TaskRef) -> None:
+        """End a running task because the disk of the data folder is full."""
+        if (engine := self._engines.get(self._places.get(task, ""))) is not None:
+            await engine.end_for_room(task)
+
+    async def release(self, gang: Gang) -> None:
+        """Remove an ended gang's containers and network; the copies of its logs stay."""
+        nodes = {member.node for member in gang.members}
+        parts = [
+            engine.release(replace(gang, members=tuple(m for m in gang.members if m.node == node)))
+            for node in nodes
+            if (engine := self._engines.get(node)) is not None
+        ]
+        await asyncio.gather(*parts)
+        if len(nodes) > 1:
+            await self._remove_network(network_name(gang.job_id, gang.attempt))
+        for member in gang.members:
+            self._places.pop(member.task, None)
+
+    async def events(self) -> AsyncIterator[EngineEvent]:
+        """Return events as they come, until the engine is closed."""
+        while (event := await self._queue.get()) is not None:
+            yield event
+
+    def log(self, task: TaskRef) -> TaskLog:
+        """Return the copy of a task's log."""
+        return TaskLog(self._data_dir / "logs" / task.name)
+
+    async def forget(self, task: TaskRef) -> None:
+        """Remove the copy of an ended task's log."""
+        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
+
+    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Return the folder in which a task's command starts, as seen from inside its container."""
+        return WORK_DIR
+
+    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
+        """Return the folder of a task's own files, as seen from inside its container."""
+        return PRIVATE_DIR
+
+    def code_dir(self, code: Path) -> str:
+        """Return the place of a job's code, as seen from inside the containers."""
+        return code_dir(code)
+
+    async def usage(self, task: TaskRef) -> Usage | None:
+        """Measure a running task; None where it does not run, or its node does not answer."""
+        engine = self._engines.get(self._places.get(task, ""))
+        return None if engine is None else await engine.usage(task)
+
+    async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
+        """Return where this machine reaches a task's SSH server; NoSshEndpointError where it does not."""
+        engine = self._engines.get(self._places.get(task, ""))
+        if engine is None:
+            raise NoSshEndpointError(msg("The task does not run."))
+        return await engine.ssh_endpoint(task)
+
+    # ── the nodes
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self._look()
+            except (aiodocker.DockerError, EngineError) as error:
+                _log.warning("the nodes of the Swarm cannot be listed: %s", error)
+
+    async def _look(self) -> None:
+        """Learn which nodes there are now."""
+        found = {node.name: node for node in await list_nodes(self._api)}
+        if found == self._members:
+            return
+        changed = {name for name in found if found[name] != self._members.get(name)}
+        gone = self._members.keys() - found.keys()
+        self._members = found
+        for name in sorted(changed):
+            await self._meet(found[name])
+        for name in gone:
+            _log.warning("the node %s has left the Swarm", name)
+            await self._part_with(name)
+        self._queue.put_nowait(NodesChanged(_now(), tuple(await self._nodes())))
+
+    async def _meet(self, member: SwarmNode) -> None:
+        engine = self._engines.get(member.name)
+        if engine is not None:
+            engine.move_to(member.address)
+            return
+        connection = AgentConnection(member.address, self._agent_port, self._tls)
+        engine = RemoteEngine(
+            self._data_dir,
+            connection,
+            instance=self._instance,
+            logs=self._logs,
+            registries=self._registries,
+            patience=self._patience,
+            generation=self._generation,
+            node_name=member.name,
+        )
+        self._engines[member.name] = engine
+        self._forwarding[member.name] = asyncio.create_task(self._forward(engine))
+        await engine.start_soon()
+        if self._expected is not None:
+            # nothing of ours may run on a node that has just joined
+            self._working.append(asyncio.create_task(engine.adopt(self._expected_on(member.name))))
+
+    async def _part_with(self, name: str) -> None:
+        engine = self._engines.pop(name)
+        self._forwarding.pop(name).cancel()
+        await engine.close()
+        for task in [task for task, place in self._places.items() if place == name]:
+            self._lose(task, name)
+
+    async def _forward(self, engine: RemoteEngine) -> None:
+        async for event in engine.events():
+            if isinstance(event, NodesChanged):
+                event = NodesChanged(event.time, tuple(await self._nodes()))
+            self._queue.put_nowait(event)
+
+    async def _nodes(self) -> list[Node]:
+        nodes: list[Node] = []
+        for name, engine in sorted(self._engines.items()):
+            member = self._members.get(name)
+            usable = member is not None and member.ready and member.active
+            nodes += [replace(node, healthy=node.healthy and usable) for node in await engine.nodes()]
+        return nodes
+
+    def _engine(self, node: str) -> RemoteEngine:
+        engine = self._engines.get(node)
+        if engine is None:
+            raise lost_node(node, str(msg("it has left the Swarm")))
+        return engine
+
+    def _expected_on(self, node: str) -> list[TaskRef]:
+        return [task for task, place in (self._expected or {}).items() if place == node]
+
+    def _lose(self, task: TaskRef, node: str) -> None:
+        reason = lost_node(node, str(msg("it has left the Swarm"))).message
+        self._queue.put_nowait(Ended(task, _now(), EndCause.LOST, None, reason))
+
+    async def _remove_network(self, name: str) -> None:
+        try:
+            await self._networks.remove(name)
+        except EngineError as error:
+            # a node that is away may still be in it
+            _log.warning("%s", error)
+
+    async def _keep_logs(self) -> None:
+        def in_use(name: str) -> bool:
+            task = TaskRef.parse(name)
+            return task is None or task in self._places
+
+        folder = self._data_dir / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        await keep_clean(folder, self._logs.keep_days, in_use)
+
+
+def _now() -> int:
+    return time.time_ns() // 10**6

@@ -1,0 +1,68 @@
+"""The engine of a Swarm: its options, and the secrets by which its agents know this scheduler."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
+from pai_scheduler.security.secret_file import kept_secret
+
+if TYPE_CHECKING:
+    from pai_scheduler.engine.remote.certificates import Authority
+    from pai_scheduler.engine.swarm.engine import SwarmEngine
+
+_SECRET, _CREDENTIALS = "agents.key", "agents"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `--engine swarm`."""
+    parser.add_argument(
+        "--agent-port",
+        type=int,
+        default=AGENT_PORT,
+        metavar="N",
+        help="with --engine swarm: the port at which each node's agent listens (%(default)s)",
+    )
+    parser.add_argument(
+        "--encrypt-networks",
+        action="store_true",
+        help="with --engine swarm: encrypt what the tasks of a job send from node to node",
+    )
+    parser.add_argument(
+        "--node-patience",
+        type=float,
+        default=PATIENCE_SECONDS,
+        metavar="SECONDS",
+        help="with --engine swarm: after how long without an answer a node counts as lost, and its tasks are "
+        "tried again elsewhere (%(default)g)",
+    )
+
+
+def authority(data_dir: Path) -> Authority:
+    """Return who signs the certificates of this scheduler and its agents; StartError."""
+    from pai_scheduler.engine.remote.certificates import Authority
+
+    return Authority(kept_secret(data_dir / _SECRET))
+
+
+def make_engine(options: argparse.Namespace, data_dir: Path, definition: Definition) -> SwarmEngine:
+    """Return the engine; StartError, EngineError."""
+    # the other engines do not need these libraries
+    from pai_scheduler.engine.docker.engine import instance_mark
+    from pai_scheduler.engine.remote.certificates import scheduler_tls
+    from pai_scheduler.engine.swarm.engine import SwarmEngine
+
+    credentials = authority(data_dir).scheduler().write(data_dir / _CREDENTIALS)
+    return SwarmEngine(
+        data_dir,
+        scheduler_tls(credentials),
+        instance=instance_mark(data_dir),
+        agent_port=options.agent_port,
+        logs=definition.logs,
+        registries=definition.registries,
+        encrypted=options.encrypt_networks,
+        patience=options.node_patience,
+    )

@@ -1,0 +1,117 @@
+"""The engine for many hosts, over a real Swarm of three: what every engine promises, and what nodes add."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine.protocol import Launch
+from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.swarm.engine import SwarmEngine
+from tests.scheduler.engine.conformance import EngineConformance, Reopen
+from tests.scheduler.engine.lab import Lab, make_task
+from tests.testbed.swarm import Swarm
+
+INSTANCE = "0123456789abcdef"
+OpenSwarm = Callable[..., Awaitable[SwarmEngine]]
+
+
+@pytest.fixture
+async def open_swarm(three_nodes: Swarm, tmp_path: Path) -> AsyncIterator[OpenSwarm]:
+    """Open one engine after the other over the same state; the one before is let go first."""
+    engines: list[SwarmEngine] = []
+    tls = scheduler_tls(Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials"))
+
+    async def open_engine(**options: object) -> SwarmEngine:
+        if engines:
+            await engines[-1].close()
+        engine = SwarmEngine(
+            tmp_path / "data",
+            tls,
+            instance=INSTANCE,
+            host=three_nodes.manager.host,
+            agent_port=three_nodes.agent_port,
+            **options,  # type: ignore[arg-type]
+        )
+        await engine.start()
+        engines.append(engine)
+        return engine
+
+    yield open_engine
+    if engines:
+        await engines[-1].adopt({})
+        await engines[-1].close()
+
+
+class TestSwarmEngine(EngineConformance):
+    """The conformance suite."""
+
+    @pytest.fixture
+    def reopen(self, open_swarm: OpenSwarm) -> Reopen:
+        return open_swarm
+
+    @pytest.fixture
+    async def engine(self, open_swarm: OpenSwarm) -> SwarmEngine:
+        return await open_swarm()
+
+    @pytest.fixture
+    def image(self, debian_image: str) -> str:
+        return debian_image
+
+
+@pytest.fixture
+async def swarm_lab(open_swarm: OpenSwarm, debian_image: str) -> AsyncIterator[Lab]:
+    """Work on a Swarm."""
+    lab = await Lab.over(await open_swarm(), debian_image)
+    await lab.adopt([])
+    yield lab
+    await lab.clean()
+
+
+async def launch_across(lab: Lab, *commands: str) -> list[Launch]:
+    """Launch a gang with one task on each node."""
+    first = make_task()
+    nodes = [node.name for node in await lab.engine.nodes()]
+    launches = await lab.prepare(
+        *(
+            lab.make(command, task=first._replace(index=number), node=nodes[number])
+            for number, command in enumerate(commands)
+        )
+    )
+    for launch in launches:
+        await lab.engine.launch(replace(launch))
+    return launches
+
+
+async def test_the_nodes_are_those_of_the_swarm(swarm_lab: Lab) -> None:
+    nodes = await swarm_lab.engine.nodes()
+    assert [(node.name, node.healthy) for node in nodes] == [
+        ("node-a", True),
+        ("node-b", True),
+        ("node-c", True),
+    ]
+
+
+async def test_the_tasks_of_a_gang_reach_each_other_by_name_and_address_across_nodes(swarm_lab: Lab) -> None:
+    serve = "echo -n hello > greeting; exec python3 -m http.server 8000"
+    fetch = (
+        "python3 -c 'import time, urllib.request as u\n"
+        'for name in ("main-0", "{address}"):\n'
+        "    for _ in range(100):\n"
+        '        try: print(u.urlopen(f"http://{{name}}:8000/greeting").read().decode()); break\n'
+        "        except OSError: time.sleep(0.1)'"
+    )
+    first = make_task()
+    engine = swarm_lab.engine
+    launches = await swarm_lab.prepare(
+        swarm_lab.make(serve, task=first, node="node-b"),
+        swarm_lab.make("true", task=first._replace(index=1), node="node-c"),
+    )
+    for launch in launches:
+        command = fetch.format(address=launches[0].address) if launch.node == "node-c" else launch.command
+        await engine.launch(replace(launch, command=command))
+    assert (await swarm_lab.ended(launches[1].task)).exit_code == 0
+    assert swarm_lab.output(launches[1].task) == "hello\nhello\n"
