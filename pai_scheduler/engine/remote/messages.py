@@ -158,10 +158,12 @@ def read_event(document: tuple[str, dict[str, Any]]) -> EngineEvent:
 def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
-    raise NotImplementedError(f"a {type(value).__name__} is no part of the engine protocol")
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} is no part of the engine protocol")
 
 
 def _special(kind: type[Any], value: object) -> object:
     if kind is Path:
         return Path(str(value))
-    raise NotImplementedError(f"a {kind.__name__} is no part of the engine protocol")
+    raise TypeError(f"a {kind.__name__} is no part of the engine protocol")

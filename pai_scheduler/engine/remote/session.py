@@ -65,7 +65,8 @@ class AgentSession:
         """Begin to keep the session."""
         await self._connection.open()
         self._keeping = asyncio.create_task(self._keep())
-        self._note_break("it has not answered yet")
+        self.why = "it has not answered yet"
+        self._set_timers()
 
     async def close(self) -> None:
         """Let go of the agent; tasks run on."""
@@ -164,6 +165,9 @@ class AgentSession:
         if self._timers or self.is_lost:
             return
         _log.warning("the agent at %s does not answer: %s", self._connection.host, why)
+        self._set_timers()
+
+    def _set_timers(self) -> None:
         loop = asyncio.get_running_loop()
         self._timers = [
             loop.call_later(AWAY_SECONDS, self._on_health, False),
