@@ -18,6 +18,7 @@ import httpx
 from pai_scheduler.client.rest import UnreachableError
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.address import DEFAULT_URL
+from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 
 from .errors import FilesError, raise_for
 from .models import FileInfo, FolderPage, TreeSummary, file_info, folder_page, tree_summary
@@ -97,11 +98,12 @@ class FilesClient:
 
     async def home(self) -> str:
         """Return the path of the user's own tree."""
-        return str((await self._json("GET", "/", "GETHOMEDIRECTORY"))["Path"])
+        answer: PathAnswer = await self._json("GET", "/", "GETHOMEDIRECTORY")
+        return answer["Path"]
 
     async def status(self, path: str) -> FileInfo:
         """Describe a file or folder."""
-        answer = await self._json("GET", path, "GETFILESTATUS")
+        answer: StatusAnswer = await self._json("GET", path, "GETFILESTATUS")
         return file_info(path, answer["FileStatus"])
 
     async def find(self, path: str) -> FileInfo | None:
@@ -115,7 +117,9 @@ class FilesClient:
 
     async def list_page(self, path: str, after: str = "", limit: int = PAGE) -> FolderPage:
         """List a folder in the order of names: `limit` entries at most that come after the name `after`."""
-        answer = await self._json("GET", path, "LISTSTATUS_BATCH", startAfter=after, limit=limit)
+        answer: ListingAnswer = await self._json(
+            "GET", path, "LISTSTATUS_BATCH", startAfter=after, limit=limit
+        )
         return folder_page(path, answer["DirectoryListing"])
 
     async def iterate(self, path: str) -> AsyncGenerator[FileInfo, None]:
@@ -161,8 +165,10 @@ class FilesClient:
 
     async def delete(self, path: str, *, recursive: bool = False) -> bool:
         """Remove; False where there was nothing. A folder that is not empty needs `recursive`."""
-        answer = await self._json("DELETE", path, "DELETE", wait=_WORK, recursive=_flag(recursive))
-        return bool(answer["boolean"])
+        answer: BooleanAnswer = await self._json(
+            "DELETE", path, "DELETE", wait=_WORK, recursive=_flag(recursive)
+        )
+        return answer["boolean"]
 
     async def copy(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Copy a file within the storage; the copy has the same time of change."""
@@ -171,7 +177,7 @@ class FilesClient:
 
     async def summary(self, path: str) -> TreeSummary:
         """Count what is in a tree."""
-        answer = await self._json("GET", path, "GETCONTENTSUMMARY", wait=_WORK)
+        answer: SummaryAnswer = await self._json("GET", path, "GETCONTENTSUMMARY", wait=_WORK)
         return tree_summary(answer["ContentSummary"])
 
     async def set_times(self, path: str, modified: int) -> None:

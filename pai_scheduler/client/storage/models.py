@@ -1,10 +1,11 @@
-"""What WebHDFS answers, as types: files and folders, a page of a listing, what a tree holds."""
+"""What the storage's client gives of what WebHDFS answers: files and folders, a page of a listing, a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from pai_scheduler.rest.webhdfs import ContentSummary, DirectoryListing, FileStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +44,28 @@ class TreeSummary:
     length: int
 
 
-def file_info(path: str, status: Mapping[str, Any]) -> FileInfo:
+def file_info(path: str, status: FileStatus) -> FileInfo:
     """Read a FileStatus of what is at `path`."""
     return FileInfo(
         path=path,
         is_folder=status["type"] == "DIRECTORY",
-        length=int(status["length"]),
-        modified=int(status["modificationTime"]),
+        length=status["length"],
+        modified=status["modificationTime"],
         permission=int(status["permission"], 8) & 0o777,
-        owner=str(status["owner"]),
-        group=str(status["group"]),
+        owner=status["owner"],
+        group=status["group"],
     )
 
 
-def folder_page(path: str, listing: Mapping[str, Any]) -> FolderPage:
+def folder_page(path: str, listing: DirectoryListing) -> FolderPage:
     """Read a DirectoryListing of the folder at `path`; a file lists as itself."""
     entries = [
         file_info(f"{path.rstrip('/')}/{status['pathSuffix']}" if status["pathSuffix"] else path, status)
         for status in listing["partialListing"]["FileStatuses"]["FileStatus"]
     ]
-    return FolderPage(entries, int(listing["remainingEntries"]))
+    return FolderPage(entries, listing["remainingEntries"])
 
 
-def tree_summary(summary: Mapping[str, Any]) -> TreeSummary:
+def tree_summary(summary: ContentSummary) -> TreeSummary:
     """Read a ContentSummary."""
-    return TreeSummary(
-        files=int(summary["fileCount"]),
-        folders=int(summary["directoryCount"]),
-        length=int(summary["length"]),
-    )
+    return TreeSummary(summary["fileCount"], summary["directoryCount"], summary["length"])
