@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 from jupyter_server.serverapp import ServerApp
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Locator, Page, async_playwright, expect
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders
 from tornado.iostream import StreamClosedError
@@ -263,6 +263,15 @@ async def answers(url: str, process: asyncio.subprocess.Process) -> None:
     raise AssertionError("JupyterLab does not answer after a minute")
 
 
+def no_theme(page: Page) -> Locator:
+    """Find JupyterLab's dialog that its theme has not come in 1.5 seconds: too few on a busy machine."""
+    return page.locator(".jp-Dialog", has_text=re.compile("Error Loading Theme|加载主题"))
+
+
+async def press_ok(dialog: Locator) -> None:
+    await dialog.get_by_role("button").first.click()
+
+
 @pytest.fixture
 async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
     """The browser's page, with JupyterLab in it; what it showed last is kept as a picture."""
@@ -273,6 +282,7 @@ async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
         page = await browser.new_page(viewport={"width": 1280, "height": 800}, timezone_id="Asia/Tokyo")
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
+        await page.add_locator_handler(no_theme(page), press_ok)
         await page.goto(lab)
         await expect(page.locator(".jp-Launcher")).to_be_visible()
         yield page
