@@ -9,7 +9,7 @@ from pai_scheduler.rest.webhdfs import RemoteException
 
 
 class Refusal(TypedDict, total=False):
-    """Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter."""
+    """Why something was refused, and by whom: this server, the scheduler, its storage, Jupyter."""
 
     code: Annotated[str, about("For programs")]
     message: Annotated[str, about("For people")]

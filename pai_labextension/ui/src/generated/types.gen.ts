@@ -15,7 +15,7 @@ export type PublicKeys = Array<PublicKeyInfo>;
 export type Terminals = Array<TerminalInfo>;
 
 /**
- * Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter.
+ * Why something was refused, and by whom: this server, the scheduler, its storage, Jupyter.
  */
 export type Refusal = {
     /**

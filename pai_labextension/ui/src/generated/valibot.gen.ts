@@ -85,7 +85,7 @@ export const vRemoteException = v.object({
 });
 
 /**
- * Why something was refused, by whoever was asked: this server, the scheduler, its storage, Jupyter.
+ * Why something was refused, and by whom: this server, the scheduler, its storage, Jupyter.
  */
 export const vRefusal = v.object({
     code: v.optional(v.string()),
