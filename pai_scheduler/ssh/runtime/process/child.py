@@ -7,76 +7,37 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import signal
 import subprocess
 import termios
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from .task import LocalTask
 
-
-@dataclass(frozen=True, slots=True)
-class StartedProgram:
-    """A program, and our ends of what it reads and writes: of a terminal, one and the same."""
-
-    process: subprocess.Popen[bytes]
-    stdin: int
-    #: descriptor: False for what it prints, True for its errors
-    outputs: Mapping[int, bool]
+#: The protocol's signals; another has a name of OpenSSH's making.
+_SIGNALS = re.compile("ABRT|ALRM|FPE|HUP|ILL|INT|KILL|PIPE|QUIT|SEGV|TERM|USR1|USR2")
 
 
-def start_on_terminal(
-    task: LocalTask, argv: Sequence[str], env: Mapping[str, str], ours: int, theirs: int
-) -> StartedProgram:
-    """Start a program on a terminal, of which only `ours` stays open; OSError where that fails."""
-    try:
-        process = _start(task, argv, env, (theirs, theirs, theirs), terminal=True)
-    except BaseException:
-        os.close(ours)
-        raise
-    finally:
-        os.close(theirs)
-    return StartedProgram(process, ours, {ours: False})
-
-
-def start_on_pipes(task: LocalTask, argv: Sequence[str], env: Mapping[str, str]) -> StartedProgram:
-    """Start a program that reads and writes pipes; OSError where that fails."""
-    pairs = [os.pipe() for _ in range(3)]
-    (stdin, our_stdin), (our_stdout, stdout), (our_stderr, stderr) = pairs
-    try:
-        process = _start(task, argv, env, (stdin, stdout, stderr), terminal=False)
-    except BaseException:
-        for descriptor in (our_stdin, our_stdout, our_stderr):
-            os.close(descriptor)
-        raise
-    finally:
-        for descriptor in (stdin, stdout, stderr):
-            os.close(descriptor)
-    return StartedProgram(process, our_stdin, {our_stdout: False, our_stderr: True})
-
-
-def _start(
-    task: LocalTask,
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    streams: tuple[int, int, int],
-    *,
-    terminal: bool,
+def start(
+    task: LocalTask, argv: Sequence[str], env: Mapping[str, str], terminal: int | None = None
 ) -> subprocess.Popen[bytes]:
+    """Start a program on a terminal (its programs' side), else on pipes; OSError, ValueError."""
+    stream = subprocess.PIPE if terminal is None else terminal
+
     def become() -> None:
         task.group.join()
-        if terminal:
+        if terminal is not None:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
-    stdin, stdout, stderr = streams
     try:
         # between fork and exec nothing runs that could wait for what another thread had at the fork
         return subprocess.Popen(  # noqa: S603
             argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
+            bufsize=0,
+            stdin=stream,
+            stdout=stream,
+            stderr=stream,
             cwd=task.work,
             env={_bytes(name): _bytes(value) for name, value in env.items()},
             start_new_session=True,
@@ -94,22 +55,41 @@ def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
             os.killpg(process.pid, number)
 
 
+def signal_number(name: str) -> signal.Signals | None:
+    """Return the signal that the protocol calls `name`; None where there is none."""
+    found = getattr(signal, f"SIG{name}", None) if name.isalnum() else None
+    return found if isinstance(found, signal.Signals) else None
+
+
+def signal_name(number: int) -> str:
+    """Return what the protocol, or OpenSSH, calls a signal."""
+    try:
+        name = signal.Signals(number).name.removeprefix("SIG")
+    except ValueError:  # a real-time signal between those with names
+        name = f"RTMIN+{number - signal.SIGRTMIN}"
+    return name if _SIGNALS.fullmatch(name) else f"{name}@openssh.com"
+
+
 class Reaper:
-    """Reaps the programs that end, and keeps how each ended."""
+    """Reaps the programs that end, whether somebody still waits for them or not.
+
+    Not asyncio's own processes: those are killed with the server, where a program may be meant to stay.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[subprocess.Popen[bytes], Callable[[], None]] = {}
+        self._running: dict[subprocess.Popen[bytes], asyncio.Event] = {}
         asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._look)
 
-    def watch(self, process: subprocess.Popen[bytes], ended: Callable[[], None]) -> None:
-        """Call `ended` once the program has; its `returncode` is set by then."""
-        self._waiting[process] = ended
+    def watch(self, process: subprocess.Popen[bytes]) -> asyncio.Event:
+        """Return what is set once the program has ended; its `returncode` is known by then."""
+        ended = self._running[process] = asyncio.Event()
         self._look()
+        return ended
 
     def _look(self) -> None:
-        for process in list(self._waiting):
+        for process in list(self._running):
             if process.poll() is not None:
-                asyncio.get_running_loop().call_soon(self._waiting.pop(process))
+                self._running.pop(process).set()
 
 
 def _bytes(text: str) -> bytes:

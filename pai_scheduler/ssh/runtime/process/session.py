@@ -2,150 +2,159 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import subprocess
+import termios
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 import asyncssh
 
-from .child import Reaper, start_on_pipes, start_on_terminal
-from .relay import Relay
+from .child import Reaper, signal_group, signal_name, signal_number, start
 from .task import LocalTask
-from .terminal import open_terminal
+from .terminal import open_terminal, set_size
 
 #: What a client may tell of itself, where the task does not say it: names, or how they begin.
 _CLIENT_VARIABLES = ("LANG", "LC_", "COLORTERM")
 #: The version of SFTP that everybody speaks.
 _VERSION = 3
+_CHUNK = 32 * 1024
+#: Most that is still read of a terminal whose shell has ended, when something else goes on writing to it.
+_LAST_WORDS = 256 * 1024
 
 
 class SshSession(asyncssh.SSHServerProcess[bytes]):
-    """Starts what the client asks for; files (SFTP, scp) it serves itself."""
+    """Runs what the client asks for; files (SFTP, scp) are served by the library."""
 
     def __init__(self, task: LocalTask, reaper: Reaper) -> None:
-        super().__init__(_nothing, _files, _VERSION, allow_scp=True)
+        super().__init__(self._run, _files, _VERSION, allow_scp=True)
         self._task, self._reaper = task, reaper
-        self._channel: asyncssh.SSHServerChannel[bytes]
-        self._terminal = False
-        #: None: files are served
-        self._relay: Relay | None = None
-
-    def connection_made(self, chan: Any) -> None:
-        """Remember the channel."""
-        super().connection_made(chan)
-        self._channel = chan
-
-    def pty_requested(
-        self,
-        term_type: str,  # noqa: ARG002
-        term_size: tuple[int, int, int, int],  # noqa: ARG002
-        term_modes: Mapping[int, int],  # noqa: ARG002
-    ) -> bool:
-        """Accept every request for a terminal."""
-        self._terminal = True
-        return True
-
-    def shell_requested(self) -> bool:
-        """Accept every request for a shell."""
-        return True
+        self._program: subprocess.Popen[bytes] | None = None
+        #: our side of its terminal
+        self._terminal: int | None = None
+        self._running: asyncio.Task[None] | None = None
 
     def subsystem_requested(self, subsystem: str) -> bool:
         """Accept SFTP, and no other subsystem."""
         return subsystem == "sftp"
 
-    def exec_requested(self, command: str) -> bool:  # noqa: ARG002
-        """Accept every command."""
-        return True
-
-    def session_started(self) -> None:
-        """Start what was asked for."""
-        command = self._channel.get_command()
-        if self._channel.get_subsystem() or (command or "").startswith("scp "):
-            super().session_started()
+    async def _run(self, _process: asyncssh.SSHServerProcess[bytes]) -> None:
+        """Run what was asked for to its end, or until the client goes."""
+        if self.channel.is_closing():
             return
         shell = self._task.shell()
-        argv = [shell] if command is None else [shell, "-c", command]
+        argv = [shell] if self.command is None else [shell, "-c", self.command]
         try:
-            self._relay = self._start(argv, {**self._environment(), "SHELL": shell})
+            program = self._start(argv, {**self._environment(), "SHELL": shell})
         except (OSError, ValueError) as error:
-            self._channel.write_stderr(f"{shell}: {error}\n".encode(errors="backslashreplace"))
-            self._channel.exit(255)
+            self.stderr.write(f"{shell}: {error}\n".encode(errors="backslashreplace"))
+            self.exit(255)
+            return
+        self._program, self._running = program, asyncio.current_task()
+        ended = self._reaper.watch(program)
+        feeding = asyncio.create_task(self._feed(program))
+        try:
+            await (self._pass_pipes_on(program) if self._terminal is None else self._pass_terminal_on(ended))
+            await ended.wait()
+            if program.returncode < 0:
+                self.exit_with_signal(signal_name(-program.returncode))
+            else:
+                self.exit(program.returncode)
+        finally:
+            feeding.cancel()
+            self._hang_up(program)
 
-    def _start(self, argv: list[str], env: Mapping[str, str]) -> Relay:
-        channel = self._channel
-        if self._terminal:
-            ours, theirs = open_terminal(channel.get_terminal_size(), channel.get_terminal_modes())
-            more = {"TERM": channel.get_terminal_type() or "dumb", "SSH_TTY": os.ttyname(theirs)}
-            started = start_on_terminal(self._task, argv, {**env, **more}, ours, theirs)
-        else:
-            started = start_on_pipes(self._task, argv, env)
-        relay = Relay(channel, started, terminal=self._terminal)
-        self._reaper.watch(started.process, relay.ended)
-        return relay
+    def _start(self, argv: list[str], env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        if self.term_type is None:
+            return start(self._task, argv, env)
+        ours, theirs = open_terminal(self.term_size, self.term_modes)
+        try:
+            more = {"TERM": self.term_type or "dumb", "SSH_TTY": os.ttyname(theirs)}
+            program = start(self._task, argv, {**env, **more}, theirs)
+        except BaseException:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        self._terminal = ours
+        return program
 
     def _environment(self) -> dict[str, str]:
-        told = {
-            name: value
-            for name, value in self._channel.get_environment().items()
-            if name.startswith(_CLIENT_VARIABLES)
-        }
-        client, server = (self._channel.get_extra_info(name) or ("", 0) for name in ("peername", "sockname"))
+        told = {name: value for name, value in self.env.items() if name.startswith(_CLIENT_VARIABLES)}
+        client, server = (self.get_extra_info(name) or ("", 0) for name in ("peername", "sockname"))
         env = {
             **told,
             **self._task.env,
             "SSH_CLIENT": f"{client[0]} {client[1]} {server[1]}",
             "SSH_CONNECTION": f"{client[0]} {client[1]} {server[0]} {server[1]}",
         }
-        if agent := self._channel.get_agent_path():
+        if agent := self.channel.get_agent_path():
             env["SSH_AUTH_SOCK"] = agent
         return env
 
-    def data_received(self, data: bytes, datatype: int | None) -> None:
-        """Pass input to the program."""
-        if self._relay:
-            self._relay.feed(data)
-        else:
-            super().data_received(data, datatype)
+    async def _feed(self, program: subprocess.Popen[bytes]) -> None:
+        """Hand input on; while the program does not read, the client may send no more than a window."""
+        # a terminal has no end: only the pipe is closed with it
+        with program.stdin or os.fdopen(os.dup(cast("int", self._terminal)), "wb", buffering=0) as target:
+            os.set_blocking(target.fileno(), False)
+            with suppress(asyncssh.Error, OSError):  # the client has gone
+                while data := await self.stdin.read(_CHUNK):
+                    await _write(target.fileno(), data)
 
-    def eof_received(self) -> bool:
-        """End the input, not the session."""
-        if self._relay:
-            self._relay.end_input()
-        else:
-            super().eof_received()
-        return True
+    async def _pass_pipes_on(self, program: subprocess.Popen[bytes]) -> None:
+        """Hand output on to its end, as OpenSSH does: whoever still has the pipes may write."""
+        await self.redirect(stdout=program.stdout, stderr=program.stderr, send_eof=False)
+        await self.stdout.drain()
+        await self.stderr.drain()
+        self.stdout.write_eof()
+
+    async def _pass_terminal_on(self, ended: asyncio.Event) -> None:
+        """Hand output on until the shell has ended: what it leaves behind may keep the terminal open."""
+        terminal = cast("int", self._terminal)
+        await self.redirect_stdout(os.dup(terminal), send_eof=False)
+        await ended.wait()
+        with suppress(OSError):  # there is no more
+            left = _LAST_WORDS
+            while left > 0 and (data := os.read(terminal, _CHUNK)):
+                self.stdout.write(data)
+                left -= len(data)
+        await self.redirect_stdout(asyncssh.DEVNULL)
+
+    def _hang_up(self, program: subprocess.Popen[bytes]) -> None:
+        """Let go: the program and its group are told, as by a terminal that is closed."""
+        signal_group(program, signal.SIGHUP)
+        # one that is stopped hears it only when it goes on
+        signal_group(program, signal.SIGCONT)
+        if self._terminal is not None:
+            os.close(self._terminal)
+            self._terminal = None
 
     def terminal_size_changed(self, width: int, height: int, pixwidth: int, pixheight: int) -> None:
-        """Pass a size on."""
-        if self._relay:
-            self._relay.resize((width, height, pixwidth, pixheight))
+        """Resize the terminal, which signals its programs."""
+        if self._terminal is not None:
+            set_size(self._terminal, (width, height, pixwidth, pixheight))
 
     def signal_received(self, signal: str) -> None:
-        """Pass a signal on."""
-        if self._relay:
-            self._relay.signal(signal)
+        """Send a signal to the program and its group; one that there is not is left out."""
+        number = signal_number(signal)
+        if self._program and number:
+            signal_group(self._program, number)
 
     def break_received(self, msec: int) -> bool:  # noqa: ARG002
-        """Pass a break on."""
-        return self._relay is not None and self._relay.send_break()
-
-    def pause_writing(self) -> None:
-        """Wait: the client does not take more."""
-        super().pause_writing()
-        if self._relay:
-            self._relay.pause()
-
-    def resume_writing(self) -> None:
-        """Read again: the client takes more."""
-        super().resume_writing()
-        if self._relay:
-            self._relay.resume()
+        """Send a break, which only a terminal knows."""
+        if self._terminal is not None:
+            with suppress(termios.error):
+                termios.tcsendbreak(self._terminal, 0)
+        return self._terminal is not None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Hang up the program: the client is gone."""
+        """Hang up."""
         super().connection_lost(exc)
-        if self._relay:
-            self._relay.hang_up()
+        if self._running:
+            self._running.cancel()
 
 
 class _Files(asyncssh.SFTPServer):
@@ -160,6 +169,18 @@ def _files(channel: Any) -> asyncssh.SFTPServer:
     return _Files(channel)
 
 
-def _nothing(process: asyncssh.SSHServerProcess[bytes]) -> None:
-    """Take no session: what is no transfer of files is started here."""
-    raise NotImplementedError
+async def _write(descriptor: int, data: bytes) -> None:
+    """Write all of it, as fast as it is read; what nobody reads any more is dropped."""
+    loop = asyncio.get_running_loop()
+    while data:
+        try:
+            data = data[os.write(descriptor, data) :]
+        except BlockingIOError:
+            ready = asyncio.Event()
+            loop.add_writer(descriptor, ready.set)
+            try:
+                await ready.wait()
+            finally:
+                loop.remove_writer(descriptor)
+        except OSError:
+            return

@@ -9,6 +9,7 @@ import os
 import signal
 from pathlib import Path
 
+import asyncssh
 import paramiko
 import pytest
 
@@ -16,7 +17,7 @@ from pai_scheduler.engine.process import procfs
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.process.task_folder import COOKIE, TaskFolder
 from tests.scheduler.engine.lab import Lab, eventually, processes_running, processes_with
-from tests.scheduler.ssh.runtime.process.conftest import Enter, Entered
+from tests.scheduler.ssh.runtime.process.conftest import PATIENCE, Enter, Entered
 
 #: bytes; SSH's window, the buffers of sockets and pipes and ours are a few MB
 _MORE_THAN_BUFFERS = 50_000_000
@@ -137,6 +138,77 @@ async def test_a_folder_that_the_task_removed_is_named(entered: Entered) -> None
     assert b"No such file" in done.stderr
 
 
+async def test_input_that_arrives_while_the_last_is_written_is_not_lost(entered: Entered) -> None:
+    done = await entered.ssh("sleep 0.2; cat | wc -c", input=b"x" * 5_000_000)
+    assert int(done.stdout) == 5_000_000
+
+
+async def test_a_program_that_does_not_read_to_the_end_is_no_trouble(entered: Entered) -> None:
+    command = "head -c 1; exec 0<&-; until [ -e go ]; do sleep 0.05; done; echo ' done'; exit 3"
+    async with await entered.connect() as connection:
+        process = await connection.create_process(command, encoding=None)
+        for _ in range(50):
+            # the rest is dropped, so there is always room
+            process.stdin.write(b"x" * 200_000)
+            await asyncio.wait_for(process.stdin.drain(), PATIENCE)
+        (entered.work / "go").touch()
+        done = await process.wait()
+        assert (done.stdout, done.exit_status) == (b"x done\n", 3)
+
+
+async def test_what_waited_for_a_slow_client_arrives_whole_from_both_outputs(entered: Entered) -> None:
+    size = 20_000_000
+    command = f"head -c {size} /dev/zero & head -c {size} /dev/zero >&2; wait; exit 6"
+    async with await entered.connect() as connection:
+        process = await connection.create_process(command, encoding=None, window=65536)
+        got = {1: 0, 2: 0}
+
+        async def read(number: int, stream: asyncssh.SSHReader[bytes]) -> None:
+            while data := await stream.read(100_000):
+                got[number] += len(data)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(read(1, process.stdout), read(2, process.stderr))
+        assert got == {1: size, 2: size}
+        assert (await process.wait()).exit_status == 6
+
+
+async def test_outputs_that_are_closed_before_the_end_are_told_as_that(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        process = await connection.create_process("exec 1>&- 2>&-; read line; exit 4")
+        assert await asyncio.wait_for(process.stdout.read(), PATIENCE) == ""
+        assert process.exit_status is None
+        process.stdin.write("\n")
+        assert (await process.wait()).exit_status == 4
+
+
+async def test_the_end_is_told_after_what_a_child_still_writes(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        process = await connection.create_process("mkfifo fifo; (read line; echo late) <fifo & exit 5")
+        await eventually((entered.work / "fifo").exists, "it runs")
+        await asyncio.to_thread((entered.work / "fifo").write_text, "go\n")
+        done = await process.wait()
+        assert (done.stdout, done.exit_status) == ("late\n", 5)
+
+
+async def test_a_signal_or_break_that_there_is_not_is_left_out(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        process = await connection.create_process("read line; exit 7")
+        for name in ("NONE", "", "_DFL", "15"):
+            process.send_signal(name)
+        process.send_break(100)
+        process.change_terminal_size(66, 55)
+        process.stdin.write("\n")
+        assert (await process.wait()).exit_status == 7
+
+
+async def test_a_program_that_does_not_start_on_a_terminal_is_told_too(entered: Entered) -> None:
+    entered.work.rmdir()
+    done = await entered.ssh("true", options=("-tt",))
+    assert done.returncode == 255
+    assert b"No such file" in done.stdout + done.stderr
+
+
 # terminals
 
 
@@ -210,6 +282,26 @@ async def test_a_shell_ends_although_it_leaves_something_behind_on_its_terminal(
         assert (await process.wait()).exit_status == 2
 
 
+async def test_a_terminals_last_words_arrive_before_its_end(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        for _ in range(5):
+            process = await connection.create_process("seq 3000; exit 8", term_type="vt100", encoding=None)
+            done = await process.wait()
+            assert done.exit_status == 8
+            assert isinstance(done.stdout, bytes)
+            assert done.stdout.split() == [str(number).encode() for number in range(1, 3001)]
+
+
+async def test_a_size_that_cannot_be_ends_no_terminal(entered: Entered) -> None:
+    async with await entered.connect() as connection:
+        process = await connection.create_process(
+            "read line; stty size", term_type="vt100", term_size=(2**32 - 1, 7)
+        )
+        process.change_terminal_size(2**31, 9)
+        process.stdin.write("\n")
+        assert "9 65535" in str((await process.wait()).stdout)
+
+
 # what is started is the task's
 
 
@@ -264,7 +356,8 @@ async def test_a_client_whose_connection_is_cut_leaves_no_process(
 
 async def test_what_is_to_stay_stays_and_is_the_tasks(entered: Entered, marker: str) -> None:
     await entered.ssh(f"nohup setsid sleep 1{marker} < /dev/null > /dev/null 2>&1 & echo")
-    assert len(processes_with(f"1{marker}")) == 1
+    # while it becomes one program after the other it has no command line
+    await eventually(lambda: len(processes_with(f"1{marker}")) == 1, "it stays")
     await entered.lab.engine.kill(entered.task, 0)
     await entered.lab.ended(entered.task)
     assert not processes_with(marker)
@@ -276,6 +369,25 @@ async def test_no_zombies_are_left(entered: Entered) -> None:
     server = entered.server()
     await eventually(lambda: not _zombies(server), "all are waited for")
     await eventually(lambda: not _zombies(_parent(server)), "the supervisor waits for the others")
+
+
+async def test_after_sessions_nothing_of_them_is_open(entered: Entered, marker: str) -> None:
+    await entered.ssh("true")
+    server = entered.server()
+    before = _open_files(server)
+    await entered.ssh("cat", input=b"x" * 500_000)
+    await entered.ssh(f"(trap '' HUP; sleep 1{marker}) & exit 2", options=("-tt",))
+    for term_type in ("vt100", None):
+        connection = await entered.connect()
+        # one whose input waits, and that does not hear the hang-up
+        process = await connection.create_process(
+            "trap '' HUP; echo on; sleep 1000", term_type=term_type, encoding=None
+        )
+        assert (await process.stdout.readline()).startswith(b"on")
+        process.stdin.write(b"x" * 1_000_000)
+        connection.abort()
+        await process.wait_closed()
+    await eventually(lambda: _open_files(server) <= before, "all is closed")
 
 
 async def test_paramiko_runs_commands_and_gets_their_exit_codes(entered: Entered) -> None:
@@ -313,6 +425,10 @@ def _parent(pid: int) -> int:
     found = procfs.process(pid)
     assert found is not None
     return found.parent
+
+
+def _open_files(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def _zombies(parent: int) -> list[int]:
