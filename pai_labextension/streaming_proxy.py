@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator
 from typing import ClassVar, Protocol
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from tornado import web
 from tornado.iostream import StreamClosedError
 
+#: Seconds in which a piece of a body must have been taken.
+PATIENCE = 30.0
 
-class BodyPipe:
-    """A request's body on its way: one piece at a time, so that a slow server slows the sender down."""
 
-    def __init__(self) -> None:
+class BodyPipe(aiohttp.Payload):
+    """A request's body on its way: one piece at a time, so that a slow server slows the sender down.
+
+    A server that takes nothing of it for `patience` seconds is given up: asking it raises TimeoutError.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        super().__init__(None)
+        self._patience = patience
         self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue(maxsize=1)
         self._dropped = False
         self._taken = False
@@ -26,7 +34,7 @@ class BodyPipe:
             await self._pieces.put(piece)
 
     async def end(self) -> None:
-        """Mark the body as complete."""
+        """End the body."""
         if not self._dropped:
             await self._pieces.put(None)
 
@@ -36,16 +44,23 @@ class BodyPipe:
         while not self._pieces.empty():
             self._pieces.get_nowait()
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the pieces as they come; ConnectionError to a client that would send the rest again."""
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002
+        """Refuse: the body is never here as a whole."""
+        raise TypeError("a body on its way has no text")
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        """Write the pieces as they come; ConnectionError to a client that would send the rest again."""
         if self._taken:
             raise ConnectionError("a body is sent once")
         self._taken = True
-        return self._all()
-
-    async def _all(self) -> AsyncIterator[bytes]:
         while (piece := await self._pieces.get()) is not None:
-            yield piece
+            try:
+                async with asyncio.timeout(self._patience):
+                    await writer.write(piece)
+                    # else the last of it would wait behind the end, where nothing bounds it
+                    await writer.drain()
+            except TimeoutError:
+                raise TimeoutError(f"took nothing of what was sent for {self._patience:g} s") from None
 
 
 class Rewriter(Protocol):
@@ -68,6 +83,8 @@ class StreamingProxy(web.RequestHandler):
 
     #: What a connection raises that breaks off.
     broken: ClassVar[tuple[type[Exception], ...]] = (aiohttp.ClientError, OSError)
+    #: Seconds in which a piece of the request's body must have been taken.
+    patience: ClassVar[float] = PATIENCE
     _body: BodyPipe | None = None
     _exchange: asyncio.Task[None] | None = None
 
@@ -83,7 +100,7 @@ class StreamingProxy(web.RequestHandler):
         """Begin to hand the request on."""
         headers = self.request.headers
         if "Transfer-Encoding" in headers or headers.get("Content-Length", "0") != "0":
-            self._body = BodyPipe()
+            self._body = BodyPipe(self.patience)
         self._received = asyncio.Event()
         self._exchange = asyncio.create_task(self._pass_on())
 
