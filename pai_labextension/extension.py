@@ -53,6 +53,7 @@ class PAIExtension(ExtensionApp):
         Behind a Hub jupyter_server starts login shells, and on Debian those have a PATH without what a job's
         environment has there: `pai`, the `ssh` that knows the job's tasks, what the image brings.
         """
+        # jupyter_server calls this hook by this name, before it makes its terminals; later ones are too late
         super()._link_jupyter_server_extension(serverapp)
         shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
         ours = {"shell_command": [shell]}

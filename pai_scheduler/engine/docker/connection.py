@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import aiodocker
 import aiohttp
+from aiodocker.containers import DockerContainer
 
 from pai_scheduler.engine.protocol import EngineError, RegistryLogin
 from pai_scheduler.job.messages import Message, msg
@@ -154,11 +155,10 @@ class DockerApi:
             elif error.status != 404:
                 raise
 
-    async def containers(self, label: str, status: str | None = None) -> list[dict[str, Any]]:
+    async def containers(self, label: str, status: str | None = None) -> list[DockerContainer]:
         """List the containers with a label (`key=value`), of all states or of one. Waits for the daemon."""
         filters = json.dumps({"label": [label]} | ({"status": [status]} if status else {}))
-        found = await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
-        return [container._container for container in found]
+        return await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
 
     async def put_archive(self, container: str, archive: Callable[[], AsyncIterator[bytes]]) -> None:
         """Unpack a tar archive at the root of a container; DockerError. Waits for the daemon.

@@ -16,6 +16,7 @@ from typing import Any
 
 import aiodocker
 import aiohttp
+from aiodocker.containers import DockerContainer
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Node
@@ -457,7 +458,7 @@ class DockerEngine:
             self._queue.put_nowait(NodesChanged(time.time_ns() // 10**6, (self._node(),)))
 
 
-def _name(container: Mapping[str, Any]) -> str:
+def _name(container: DockerContainer) -> str:
     return str(container["Names"][0]).removeprefix("/")
 
 
