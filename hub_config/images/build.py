@@ -1,6 +1,6 @@
-"""Builds the image of notebook servers on this machine's Docker Engine, when something in it has changed.
+"""Builds the image of notebook servers, or that of a Swarm's agents, when something in it has changed.
 
-    python -m hub_config.images.build [--base IMAGE] [--package NAME]…
+    python -m hub_config.images.build [--image notebook|agent] [--base IMAGE] [--package NAME]…
 
 The base image (`PAI_BASE_IMAGE`) may be any Debian or Ubuntu with Python 3.11 or newer. pip's settings of
 this machine (index, proxy, certificates) are used for the build and left out of the image.
@@ -13,6 +13,7 @@ import configparser
 import hashlib
 import io
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -34,37 +35,48 @@ from pai_scheduler.engine.docker.build import (
 from pai_scheduler.engine.protocol import EngineError
 
 REPOSITORY = Path(__file__).parents[2]
-RECIPE = Path(__file__).parent / "notebook"
-IMAGE = "pai/notebook"
+#: each has a folder of its own here
+IMAGES = ("notebook", "agent")
 #: What pip can do in the container with this machine's settings; paths of this machine are of no use there.
 _PIP_OPTIONS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout", "retries")
 _PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension", "jupyter-config")
+#: the packages that the agent imports
+_AGENT = ("aiodocker", "aiohttp", "babel", "cryptography", "docker", "msgspec", "nvidia-ml-py", "tornado")
 _NOT_SHIPPED = ("__pycache__", "ui")
 TUTORIALS = REPOSITORY / "notebooks"
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What an image is made of. `packages`: more for pip to install, for the notebooks' users."""
+    """What an image is made of. `image`: one of `IMAGES`; `packages`: more for pip to install."""
 
     base: str = DEFAULT_BASE
     packages: tuple[str, ...] = ()
+    image: str = "notebook"
+
+    @property
+    def folder(self) -> Path:
+        """Return where the Dockerfile is."""
+        return Path(__file__).parent / self.image
 
     @property
     def requirements(self) -> list[str]:
-        """List what pip installs beside the project itself: no library that only the scheduler needs.
+        """List what pip installs beside the project itself: in notebooks no library of the scheduler.
 
         JupyterHub is among it for `jupyterhub-singleuser`, which a Hub starts.
         """
         project = _project()
         extras = project["optional-dependencies"]
+        if self.image == "agent":
+            known = {_name(line): line for line in (*project["dependencies"], *extras["scheduler"])}
+            return [*(known[name] for name in _AGENT), *self.packages]
         hub = [line for line in extras["hub"] if line.startswith("jupyterhub")]
         return [*project["dependencies"], *hub, *extras["tutorials"], *self.packages]
 
     def fingerprint(self, base_id: str) -> str:
         """Sum up everything that decides what is in the image."""
         digest = hashlib.sha256(repr((base_id, self.requirements)).encode())
-        for path in sorted(_sources()):
+        for path in sorted(_sources(self)):
             digest.update(f"\0{path.relative_to(REPOSITORY)}\0".encode())
             digest.update(path.read_bytes())
         return digest.hexdigest()
@@ -72,7 +84,8 @@ class Recipe:
 
 def build(recipe: Recipe, docker_host: str | None = None) -> str:
     """Build the image unless it is there as it would be; return its name. BuildError, EngineError."""
-    plan = Plan(IMAGE, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
+    name = f"pai/{recipe.image}"
+    plan = Plan(name, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
     return build_image(plan, docker_host)
 
 
@@ -98,9 +111,9 @@ def _context(recipe: Recipe) -> bytes:
     with tarfile.open(fileobj=archive, mode="w") as tar, tempfile.TemporaryDirectory() as folder:
         wheels = Path(folder) / "wheels"
         _make_wheel(wheels)
-        tar.add(RECIPE / "Dockerfile", "Dockerfile")
+        tar.add(recipe.folder / "Dockerfile", "Dockerfile")
         tar.add(wheels, "wheels")
-        for notebook in _tutorials():
+        for notebook in _tutorials() if recipe.image == "notebook" else ():
             tar.add(notebook, f"tutorials/{notebook.name}")
         add_text(tar, "requirements.txt", "\n".join(recipe.requirements) + "\n")
         for name, text in pip_settings(_pip_config(), os.environ).items():
@@ -148,9 +161,14 @@ def _tutorials() -> list[Path]:
     return sorted(TUTORIALS.glob("*.ipynb"))
 
 
-def _sources() -> list[Path]:
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0]
+
+
+def _sources(recipe: Recipe) -> list[Path]:
     """List the files of the project that come into the image."""
-    found = [RECIPE / "Dockerfile", REPOSITORY / "pyproject.toml", *_tutorials()]
+    found = [recipe.folder / "Dockerfile", REPOSITORY / "pyproject.toml"]
+    found += _tutorials() if recipe.image == "notebook" else []
     for package in _PACKAGES:
         for folder, folders, files in os.walk(REPOSITORY / package):
             folders[:] = [name for name in folders if name not in _NOT_SHIPPED]
@@ -160,14 +178,15 @@ def _sources() -> list[Path]:
 
 def main() -> None:
     """Build the image and print its name."""
-    parser = argparse.ArgumentParser(description="Build the image of notebook servers.")
+    parser = argparse.ArgumentParser(description="Build an image on this machine.")
+    parser.add_argument("--image", choices=IMAGES, default="notebook", help="which one (%(default)s)")
     parser.add_argument("--base", default=base_image(), help="base image (%(default)s)")
     parser.add_argument(
         "--package", action="append", default=[], metavar="NAME", help="install this too; may be repeated"
     )
     options = parser.parse_args()
     try:
-        print(build(Recipe(options.base, tuple(options.package))))
+        print(build(Recipe(options.base, tuple(options.package), options.image)))
     except (BuildError, EngineError) as error:
         sys.exit(str(error))
 

@@ -27,6 +27,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --engine swarm: the port at which each node's agent listens (%(default)s)",
     )
     parser.add_argument(
+        "--agent-image",
+        metavar="IMAGE",
+        help="with --engine swarm: bring the agent to every node, by this image of your registry (default: "
+        "the agents are started in another way)",
+    )
+    parser.add_argument(
+        "--runtime-image",
+        metavar="IMAGE",
+        help="with --engine swarm: what tasks' SSH servers come from, in your registry (default: pai/runtime "
+        "of this version, on every node)",
+    )
+    parser.add_argument(
         "--encrypt-networks",
         action="store_true",
         help="with --engine swarm: encrypt what the tasks of a job send from node to node",
@@ -55,7 +67,14 @@ def make_engine(options: argparse.Namespace, data_dir: Path, definition: Definit
     from pai_scheduler.engine.remote.certificates import scheduler_tls
     from pai_scheduler.engine.swarm.engine import SwarmEngine
 
-    credentials = authority(data_dir).scheduler().write(data_dir / _CREDENTIALS)
+    own = authority(data_dir)
+    if options.agent_image is not None:
+        from pai_scheduler.engine.docker.runtime import image_of_this_version
+        from pai_scheduler.engine.swarm.agent_service import AgentPlan, deploy
+
+        runtime = options.runtime_image or image_of_this_version()
+        deploy(AgentPlan(options.agent_image, runtime, options.agent_port), own)
+    credentials = own.scheduler().write(data_dir / _CREDENTIALS)
     return SwarmEngine(
         data_dir,
         scheduler_tls(credentials),

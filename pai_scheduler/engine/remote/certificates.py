@@ -59,6 +59,11 @@ class Authority:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITY_NAME)])
 
+    @property
+    def fingerprint(self) -> str:
+        """Return what tells this authority from others: 64 hexadecimal digits."""
+        return hashlib.sha256(self._key.public_key().public_bytes_raw()).hexdigest()
+
     def agent(self) -> Credentials:
         """Return new credentials for agents."""
         return self._sign(AGENT_NAME, ExtendedKeyUsageOID.SERVER_AUTH)

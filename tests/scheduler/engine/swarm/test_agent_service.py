@@ -1,0 +1,146 @@
+"""How the agent comes to each node of a real Swarm, and that only its scheduler is heard."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from hub_config.images.build import Recipe, build
+from pai_scheduler.engine.protocol import Ended
+from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
+from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
+from pai_scheduler.engine.swarm.engine import SwarmEngine
+from tests.scheduler.engine.lab import Lab
+from tests.testbed.docker import client
+from tests.testbed.machine import locked
+from tests.testbed.swarm import Node, Swarm
+
+PORT = 7950
+#: Nobody answers there, at once: Swarm then takes what each node has.
+NAME = "127.0.0.1:9/pai/agent"
+
+
+@pytest.fixture(scope="module")
+def plan(three_nodes: Swarm, docker_host: str, debian_image: str, runtime_image: str) -> AgentPlan:
+    """Give each node the agent's image, as a registry would."""
+    with locked("agent-image"):
+        image = build(Recipe(debian_image, image="agent"), docker_host)
+    three_nodes.load(docker_host, image)
+    for node in three_nodes.nodes:
+        with client(node.host) as engine:
+            engine.images.get(image).tag(NAME, tag="test")
+    folder = f"{three_nodes.folder}/{{{{.Node.Hostname}}}}"
+    return AgentPlan(
+        f"{NAME}:test", runtime_image, PORT, f"{folder}/service", docker_socket=f"{folder}/docker.sock"
+    )
+
+
+@pytest.fixture
+def authority(three_nodes: Swarm) -> Iterator[Authority]:
+    """Remove from the Swarm what a test has brought."""
+    yield Authority(three_nodes.secret)
+    with client(three_nodes.manager.host) as manager:
+        for service in manager.services.list(filters={"name": SERVICE}):
+            service.remove()
+        for node in three_nodes.nodes:
+            with client(node.host) as engine:
+                for container in engine.containers.list(all=True):
+                    container.remove(force=True)
+        for secret in manager.secrets.list():
+            secret.remove()
+
+
+def agent_of(node: Node) -> str:
+    """Return the id of the agent's container; empty where there is none."""
+    with client(node.host) as engine:
+        try:
+            return str(engine.containers.get("pai-agent").id)
+        except docker.errors.NotFound:
+            return ""
+
+
+async def wait_for(node: Node, *, other_than: str = "") -> str:
+    """Wait until a node has an agent; return its container's id."""
+    async with asyncio.timeout(90):
+        while (found := await asyncio.to_thread(agent_of, node)) in ("", other_than):  # noqa: ASYNC110
+            await asyncio.sleep(0.2)
+    return found
+
+
+async def test_the_agent_comes_to_every_node_and_stays_when_its_node_is_drained(
+    three_nodes: Swarm, plan: AgentPlan, authority: Authority, tmp_path: Path, debian_image: str
+) -> None:
+    await asyncio.to_thread(deploy, plan, authority, three_nodes.manager.host)
+    agents = [await wait_for(node) for node in three_nodes.nodes]
+    tls = scheduler_tls(authority.scheduler().write(tmp_path / "credentials"))
+    engine = SwarmEngine(
+        tmp_path / "data",
+        tls,
+        instance="fedcba9876543210",
+        host=three_nodes.manager.host,
+        agent_port=PORT,
+    )
+    await engine.start()
+    lab = await Lab.over(engine, debian_image)
+    await lab.adopt([])
+    try:
+        task, ended = await lab.run("echo by an agent", node="node-c")
+        assert isinstance(ended, Ended)
+        assert (ended.exit_code, lab.output(task)) == (0, "by an agent\n")
+
+        # the same again changes nothing
+        await asyncio.to_thread(deploy, plan, authority, three_nodes.manager.host)
+        with client(three_nodes.manager.host) as manager:
+            (drained,) = (
+                each for each in manager.nodes.list() if each.attrs["Description"]["Hostname"] == "node-c"
+            )
+            spec = drained.attrs["Spec"]
+            drained.update({**spec, "Availability": "drain"})
+            try:
+                await asyncio.sleep(3)
+                assert [await wait_for(node) for node in three_nodes.nodes] == agents
+            finally:
+                drained.reload()
+                drained.update({**spec, "Availability": "active"})
+    finally:
+        await lab.clean()
+        await engine.close()
+
+
+async def test_an_agent_hears_nobody_but_its_scheduler(three_nodes: Swarm, tmp_path: Path) -> None:
+    node = three_nodes.nodes[1]
+    own, other = Authority(three_nodes.secret), Authority(b"somebody else's secret, 32 bytes")
+    strangers: list[ssl.SSLContext] = [
+        scheduler_tls(other.scheduler().write(tmp_path / "other")),
+        # an agent's own certificate, such as that of a node that was broken into
+        scheduler_tls(own.agent().write(tmp_path / "agent")),
+        _nobody(own, tmp_path / "nobody"),
+    ]
+    for tls in strangers:
+        connection = AgentConnection(node.address, three_nodes.agent_port, tls)
+        await connection.open()
+        try:
+            with pytest.raises(AgentUnreachableError):
+                await connection.call("usage", ("a", 0, "b", 0), object, "no session")
+        finally:
+            await connection.close()
+    known = AgentConnection(
+        node.address, three_nodes.agent_port, scheduler_tls(own.scheduler().write(tmp_path / "own"))
+    )
+    await known.open()
+    with pytest.raises(AgentRefusedError, match="there is no call"):
+        await known.call("nothing", None, object, "no session")
+    await known.close()
+
+
+def _nobody(authority: Authority, folder: Path) -> ssl.SSLContext:
+    """Return who shows no certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(authority.agent().write(folder))
+    return context
