@@ -45,6 +45,7 @@ def make_app(host: EngineHost, folders: Folders) -> Application:
         [
             (r"/v1/folders/([0-9a-f]{64})/([^/]+)", FolderHandler, context),
             (r"/v1/tasks/([^/]+)/connect/([0-9]{1,5})", ConnectHandler, context),
+            (r"/v1/callers/([0-9a-f]{32})", CallerHandler, context),
             (r"/v1/([a-z_]+)", CallHandler, context),
         ],
         log_function=lambda _: None,
@@ -178,15 +179,34 @@ class ConnectHandler(AgentHandler):
         except OSError as error:
             self.refuse(502, str(error))
             return
-        stream = self.detach()
+        await _hand_over(self.detach(), reader, writer)
+
+
+class CallerHandler(AgentHandler):
+    """Hands a connection of a container over, after the answer 101."""
+
+    async def post(self, caller: str) -> None:
+        """Take the connection."""
         try:
-            await stream.write(
-                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n"
-            )
-            await _splice(stream, reader, writer)
-        finally:
-            stream.close()
-            writer.close()
+            streams = self.host.take_caller(self.session, caller)
+        except SessionError:
+            self.refuse(409, "the session is over")
+            return
+        if streams is None:
+            self.refuse(404, "it waits no more")
+            return
+        await _hand_over(self.detach(), *streams)
+
+
+async def _hand_over(stream: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        await stream.write(_SWITCHING)
+        await _splice(stream, reader, writer)
+    except StreamClosedError:
+        _log.info("a connection was given up by the scheduler")
+    finally:
+        stream.close()
+        writer.close()
 
 
 async def _splice(stream: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -15,6 +15,8 @@ from pai_scheduler.engine.remote.messages import POLL_SECONDS, Heard, Listen, Op
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
+from .front_door import FrontDoor, Streams
+
 #: events in one answer
 _MOST_EVENTS = 1000
 
@@ -52,6 +54,8 @@ class EngineHost:
         self._events: deque[EngineEvent] = deque()
         self._first = 1
         self._output: set[TaskRef] = set()
+        self._door: FrontDoor | None = None
+        self._callers: list[str] = []
         self._news = asyncio.Event()
 
     def engine_of(self, session: str) -> LocalEngine:
@@ -69,6 +73,11 @@ class EngineHost:
             await self._end()
             engine = self._make(asked, self._note_output)
             await engine.start()
+            try:
+                await self._open_door(asked, engine)
+            except EngineError:
+                await engine.close()
+                raise
             self._events.clear()
             self._first = 1
             self._output.clear()
@@ -88,7 +97,7 @@ class EngineHost:
         while self._events and self._first <= listen.after:
             self._events.popleft()
             self._first += 1
-        if not self._events and not self._output:
+        if not self._events and not self._output and not self._callers:
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
@@ -96,12 +105,28 @@ class EngineHost:
         self.engine_of(session)
         events = [event for event, _ in zip(self._events, range(_MOST_EVENTS), strict=False)]
         output, self._output = tuple(self._output), set()
+        callers, self._callers = tuple(self._callers), []
         last = max(listen.after, self._first + len(events) - 1)
-        return Heard(last, tuple(map(event_document, events)), output)
+        return Heard(last, tuple(map(event_document, events)), output, callers)
+
+    def take_caller(self, session: str, caller: str) -> Streams | None:
+        """Return a connection of a container that waits; None where it does no more; SessionError."""
+        self.engine_of(session)
+        return self._door.take(caller) if self._door is not None else None
+
+    async def _open_door(self, asked: Open, engine: LocalEngine) -> None:
+        if asked.front_door is None or engine.bridge_address is None:
+            return
+        self._door = FrontDoor(engine.bridge_address, asked.front_door, self._note_caller)
+        await self._door.open()
 
     async def _end(self) -> None:
         self._session = ""
         self._news.set()
+        if self._door is not None:
+            self._door.close()
+            self._door = None
+        self._callers.clear()
         if self._hearing is not None:
             self._hearing.cancel()
             await asyncio.gather(self._hearing, return_exceptions=True)
@@ -113,6 +138,10 @@ class EngineHost:
         async for event in engine.events():
             self._events.append(event)
             self._news.set()
+
+    def _note_caller(self, caller: str) -> None:
+        self._callers.append(caller)
+        self._news.set()
 
     def _note_output(self, task: TaskRef) -> None:
         self._output.add(task)

@@ -308,7 +308,7 @@ def _engine(
     if options.engine == "swarm":
         from . import swarm_nodes
 
-        return swarm_nodes.make_engine(options, data_dir, definition)
+        return swarm_nodes.make_engine(options, data_dir, definition, front_door)
     from pai_scheduler.engine.process.engine import ProcessEngine
 
     return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)

@@ -60,8 +60,10 @@ def authority(data_dir: Path) -> Authority:
     return Authority(kept_secret(data_dir / _SECRET))
 
 
-def make_engine(options: argparse.Namespace, data_dir: Path, definition: Definition) -> SwarmEngine:
-    """Return the engine; StartError, EngineError."""
+def make_engine(
+    options: argparse.Namespace, data_dir: Path, definition: Definition, front_door: int | None
+) -> SwarmEngine:
+    """Return the engine; StartError, EngineError. `front_door`: as for `SwarmEngine`."""
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.remote.certificates import scheduler_tls
@@ -84,4 +86,5 @@ def make_engine(options: argparse.Namespace, data_dir: Path, definition: Definit
         registries=definition.registries,
         encrypted=options.encrypt_networks,
         patience=options.node_patience,
+        front_door=front_door,
     )

@@ -20,8 +20,8 @@ from .logs import log_config
 from .runtime import START as START_SSH
 from .runtime import TMPFS, runtime_mount
 
-#: By which name containers reach the storage. No task has it: theirs end in a number.
-STORAGE_HOST = "pai-storage"
+#: By which names containers reach the storage and the Hub. No task has one: theirs end in a number.
+STORAGE_HOST, HUB_HOST = "pai-storage", "pai-hub"
 #: Where a task's command starts: made by the engine, writable by the image's user.
 WORK_DIR = "/pai"
 PIDS_LIMIT = 4096
@@ -92,7 +92,11 @@ def container_config(
         "LogConfig": log_config(log_bytes),
         "ExtraHosts": [
             *(f"{name}:{address}" for name, address in launch.hosts.items() if name != task.hostname),
-            *([f"{STORAGE_HOST}:{storage_address}"] if storage_address is not None else ()),
+            *(
+                [f"{name}:{storage_address}" for name in (STORAGE_HOST, HUB_HOST)]
+                if storage_address is not None
+                else ()
+            ),
         ],
     }
     devices = [gpu.uuid or str(gpu.index) for gpu in launch.gpus if not gpu.simulated]

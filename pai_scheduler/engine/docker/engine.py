@@ -62,7 +62,8 @@ class DockerEngine:
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
     the gangs' networks are cut from. `front_door`: a port on loopback that containers may reach, at
     `front_door_url`; with `proxy_needed` it is an error where they cannot.
-    `reached_at`: without a proxy, the host at which containers reach this service (None: they do not).
+    `reached_at`: without a proxy, the host at which containers reach this service (None: they do not);
+    `reached_at_bridge`: at the address of Docker's bridge, where somebody else lets them in.
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
     may come from (None: every public one). `instance`: the mark by which its containers are known among those
@@ -82,6 +83,7 @@ class DockerEngine:
         front_door: int | None = None,
         proxy_needed: bool = True,
         reached_at: str | None = None,
+        reached_at_bridge: bool = False,
         logs: LogKeeping | None = None,
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
@@ -93,6 +95,7 @@ class DockerEngine:
         self._data_dir, self._node_name = data_dir, node_name
         self._publish_ssh = publish_ssh
         self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
+        self._reached_at_bridge = reached_at_bridge
         self._storage_address: str | None = None
         self._proxy: LoopbackProxy | None = None
         self._bridge_address: str | None = None
@@ -190,6 +193,8 @@ class DockerEngine:
         """Find the address that the storage's own name has in containers."""
         if self._proxy is not None:
             return self._proxy.address
+        if self._reached_at_bridge:
+            return self._bridge_address
         if self._reached_at is None:
             return None
         try:

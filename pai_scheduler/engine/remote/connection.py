@@ -87,6 +87,16 @@ class AgentConnection:
         self, task: TaskRef, port: int, session: str
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to a port of a task; AgentUnreachableError where that is impossible."""
+        return await self._switch(f"/v1/tasks/{quote(task.name)}/connect/{port}", session)
+
+    async def take_caller(
+        self, caller: str, session: str
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Take a connection of a container that waits at the agent; AgentUnreachableError."""
+        return await self._switch(f"/v1/callers/{caller}", session)
+
+    async def _switch(self, path: str, session: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Ask for a connection that carries bytes both ways."""
         writer: asyncio.StreamWriter | None = None
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
@@ -96,7 +106,6 @@ class AgentConnection:
                     ssl=self._tls,
                     server_hostname=AGENT_NAME if self._tls is not None else None,
                 )
-                path = f"/v1/tasks/{quote(task.name)}/connect/{port}"
                 head = f"POST {path} HTTP/1.1\r\nHost: {AGENT_NAME}\r\n{SESSION}: {session}\r\n"
                 writer.write(f"{head}Content-Length: 0\r\n\r\n".encode())
                 status = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1]
@@ -107,7 +116,7 @@ class AgentConnection:
             reason = str(error)
         if writer is not None:
             writer.close()
-        raise AgentUnreachableError(f"{task.name} at port {port}: {reason}")
+        raise AgentUnreachableError(f"{path}: {reason}")
 
     async def _request(self, method: str, path: str, session: str, data: Any, seconds: float) -> bytes:
         if self._session is None:

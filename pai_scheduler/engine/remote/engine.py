@@ -46,7 +46,7 @@ from .connection import AgentConnection, AgentRefusedError, AgentUnreachableErro
 from .defaults import PATIENCE_SECONDS
 from .messages import Address, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, lost_node
-from .tunnels import Streams, Tunnels
+from .tunnels import Streams, Tunnels, splice
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
 #: logs that are copied at once
@@ -77,7 +77,8 @@ class RemoteEngine:
     `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
     `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
     that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
-    comes back. `generation`: as in `Open`.
+    comes back. `generation`, `front_door`: as in `Open`; the latter is a port of this machine's loopback
+    address too.
     """
 
     name = "docker"
@@ -96,6 +97,7 @@ class RemoteEngine:
         registries: Registries | None = None,
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
+        front_door: int | None = None,
         node_name: str | None = None,
     ) -> None:
         self._data_dir, self._node_name, self._connection = data_dir, node_name, connection
@@ -103,6 +105,7 @@ class RemoteEngine:
         self._folders: dict[tuple[str, int], dict[str, Path]] = {}
         self._sending: dict[str, asyncio.Lock] = {}
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._front_door = front_door
         self._adopted = False
         self._healthy = True
         self._copies = asyncio.Semaphore(_COPIES)
@@ -110,11 +113,18 @@ class RemoteEngine:
         self._tunnels = Tunnels(self._connect)
         self._session = AgentSession(
             connection,
-            Open(instance, logs or LogKeeping(), tuple((registries or Registries()).patterns), generation),
+            Open(
+                instance,
+                logs or LogKeeping(),
+                tuple((registries or Registries()).patterns),
+                generation,
+                front_door,
+            ),
             patience=patience,
             begun=self._take_up,
             on_heard=self._hear,
             on_output=self._note_output,
+            on_caller=self._note_caller,
             on_health=self._set_health,
             on_lost=self._lose,
         )
@@ -380,6 +390,26 @@ class RemoteEngine:
 
     async def _connect(self, task: TaskRef, port: int) -> Streams:
         return await self._session.once(lambda session: self._connection.connect(task, port, session))
+
+    def _note_caller(self, caller: str) -> None:
+        self._begin(self._let_in(caller))
+
+    async def _let_in(self, caller: str) -> None:
+        """Take a connection of a container to the Hub, or the scheduler, on this machine."""
+        try:
+            near = await asyncio.open_connection("127.0.0.1", self._front_door)
+        except OSError as error:
+            _log.warning("a container cannot be let in: %s", error)
+            return
+        try:
+            far = await self._session.once(lambda session: self._connection.take_caller(caller, session))
+        except AgentUnreachableError as error:
+            _log.info("a container's connection waits no more: %s", error)
+            near[1].close()
+            return
+        await splice(near, far)
+        for _, writer in (near, far):
+            writer.close()
 
     # ── what is copied
 

@@ -50,13 +50,15 @@ class Open:
 
     `instance`: the scheduler's mark on its containers. `registries`: the patterns of those that images may
     come from. `generation` grows with each scheduler that takes the lead: one
-    that was overtaken without knowing it gets no session any more.
+    that was overtaken without knowing it gets no session any more. `front_door`: the port at which containers
+    reach the Hub and the storage, through the scheduler; None: they reach them in another way.
     """
 
     instance: str
     logs: LogKeeping
     registries: tuple[str, ...] = (PUBLIC,)
     generation: int = 0
+    front_door: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,14 @@ class Listen:
 class Heard:
     """What happened: `events` are documents (`read_event`), the last of which has the number `last`.
 
-    `output`: tasks whose logs have grown since they were last asked for.
+    `output`: tasks whose logs have grown since they were last asked for. `callers`: connections of containers
+    that wait to be taken to the scheduler's machine.
     """
 
     last: int
     events: tuple[Any, ...]
     output: tuple[TaskRef, ...]
+    callers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,9 @@ class NodeLostError(Exception):
 class AgentSession:
     """Keeps a session. `begun` is called when a new one has begun, before anybody else may use it.
 
-    `on_heard` gets what happened; `on_health` whether the node answers; `on_lost` is called once when it has
-    been away for `patience` seconds. When it comes back after that, its session is a new one.
+    `on_heard` gets what happened, `on_output` which logs have grown, `on_caller` which connections wait,
+    `on_health` whether the node answers; `on_lost` is called once when it has been away for `patience`
+    seconds. When it comes back after that, its session is a new one.
     """
 
     def __init__(
@@ -45,12 +46,13 @@ class AgentSession:
         begun: Callable[[], Awaitable[None]],
         on_heard: Callable[[EngineEvent], None],
         on_output: Callable[[TaskRef], None],
+        on_caller: Callable[[str], None],
         on_health: Callable[[bool], None],
         on_lost: Callable[[], None],
     ) -> None:
         self._connection, self._asked, self._patience = connection, asked, patience
         self._begun, self._on_heard, self._on_output = begun, on_heard, on_output
-        self._on_health, self._on_lost = on_health, on_lost
+        self._on_caller, self._on_health, self._on_lost = on_caller, on_health, on_lost
         self._session = ""
         self._last = 0
         self.nodes: tuple[Node, ...] = ()
@@ -150,6 +152,8 @@ class AgentSession:
             self._on_heard(read_event(document))
         for task in heard.output:
             self._on_output(task)
+        for caller in heard.callers:
+            self._on_caller(caller)
 
     def _note_answer(self) -> None:
         self.why = ""

@@ -22,7 +22,14 @@ from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.container import PRIVATE_DIR, WORK_DIR, code_dir, network_name
+from pai_scheduler.engine.docker.container import (
+    HUB_HOST,
+    PRIVATE_DIR,
+    STORAGE_HOST,
+    WORK_DIR,
+    code_dir,
+    network_name,
+)
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
@@ -60,13 +67,12 @@ class SwarmEngine:
 
     `tls`: how to speak to the agents; None in tests only. `instance`: this scheduler's mark on what is its
     own. `encrypted`: what goes between nodes in the gangs' networks is. `patience`: seconds after which a
-    node that does not answer counts as lost. `generation`: as in `remote.messages.Open`.
+    node that does not answer counts as lost. `generation`, `front_door`: as in
+    `remote.messages.Open`.
     """
 
     name = "swarm"
     shares_host_ports = False
-    front_door_url: str | None = None
-    storage_host: str | None = None
     bridge_address: str | None = None
 
     def __init__(
@@ -83,10 +89,11 @@ class SwarmEngine:
         encrypted: bool = False,
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
+        front_door: int | None = None,
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
-        self._patience, self._generation = patience, generation
+        self._patience, self._generation, self._front_door = patience, generation, front_door
         self._api = DockerApi(host)
         self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
@@ -98,6 +105,16 @@ class SwarmEngine:
         self._expected: dict[TaskRef, str] | None = None
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._working: list[asyncio.Task[None]] = []
+
+    @property
+    def front_door_url(self) -> str | None:
+        """Return the address at which tasks reach the Hub; None where it is the one of browsers."""
+        return f"http://{HUB_HOST}:{self._front_door}" if self._front_door is not None else None
+
+    @property
+    def storage_host(self) -> str | None:
+        """Return the name by which tasks reach the storage; None where they do not reach us so."""
+        return STORAGE_HOST if self._front_door is not None else None
 
     async def start(self) -> None:
         """Connect to the Swarm's manager and to the agents that answer; EngineError."""
@@ -281,6 +298,7 @@ class SwarmEngine:
             registries=self._registries,
             patience=self._patience,
             generation=self._generation,
+            front_door=self._front_door,
             node_name=member.name,
         )
         self._engines[member.name] = engine

@@ -14,6 +14,7 @@ from pai_scheduler.agent.app import make_app
 from pai_scheduler.agent.folders import Folders
 from pai_scheduler.agent.host import EngineHost
 from pai_scheduler.core.events import NodesChanged
+from pai_scheduler.engine.docker.container import HUB_HOST, STORAGE_HOST
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, EngineError, Started
 from pai_scheduler.engine.remote.connection import AgentConnection
@@ -53,6 +54,7 @@ class Agent:
             host=self._docker_host,
             logs=asked.logs,
             instance=asked.instance,
+            reached_at_bridge=asked.front_door is not None,
             on_output=on_output,
             runtime_image=self._runtime_image,
             registries=REGISTRIES,
@@ -202,3 +204,33 @@ async def test_a_folder_is_sent_once_for_all_tasks_of_a_gang_and_removed_with_it
     assert len(list(folders.iterdir())) == 1
     await lab.engine.release(lab.gangs[0])
     assert list(folders.iterdir()) == []
+
+
+async def test_containers_reach_the_hub_through_their_agent_and_the_scheduler(
+    open_remote: Callable[..., Awaitable[RemoteEngine]], debian_image: str
+) -> None:
+    sizes: list[int] = []
+
+    async def hub(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        sizes.append(len(await reader.readexactly(length)))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\nfrom here")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(hub, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    lab = await Lab.over(await open_remote(front_door=port), debian_image)
+    await lab.adopt([])
+    ask = (
+        "import urllib.request as u; print(u.urlopen('http://{}:%d', data=bytes(3000000)).read().decode())"
+        % port
+    )
+    tasks = [await lab.start(f'python3 -c "{ask.format(host)}"') for host in (HUB_HOST, STORAGE_HOST)]
+    for task in tasks:
+        assert (await lab.ended(task)).exit_code == 0, lab.output(task)
+        assert lab.output(task) == "from here\n"
+    assert sizes == [3000000, 3000000]
+    await lab.clean()
+    server.close()
