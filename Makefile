@@ -1,5 +1,5 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
-#             (ENGINE=docker, CLUSTER=file, PORT=n, PASSWORD=text,
+#             (ENGINE=docker or swarm, CLUSTER=file, PORT=n, PASSWORD=text,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
@@ -43,10 +43,10 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run check test test-all coverage lint docs lock clean image runtime
+.PHONY: password run check test test-all coverage lint docs lock clean image agent runtime
 
 # before anything is fetched or built, so it comes first
-run: password build/installed build/proxy/installed $(if $(filter docker,$(ENGINE)),image runtime)
+run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
@@ -157,6 +157,10 @@ build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lo
 # builds only what has changed; PAI_BASE_IMAGE names the image to begin from
 image: build/installed
 	@$(bin)/python -m hub_config.images.build
+
+# the same for the agents that run the tasks of a Swarm's nodes
+agent: build/installed
+	@$(bin)/python -m hub_config.images.build --image agent
 
 # the same for the runtime that tasks have under /opt/pai
 runtime: build/installed

@@ -103,9 +103,9 @@ if storage_user:
     scheduler_command += ["--storage-user", storage_user]
 if metrics_token_file:
     scheduler_command += ["--metrics-token-file", metrics_token_file]
-if engine == "docker":
+if engine != "process":
     # Containers cannot reach this machine's loopback address. The scheduler forwards for them from Docker's
-    # bridge address to the Hub's public port.
+    # bridge address to the Hub's public port; on other nodes of a Swarm their agents do so through it.
     scheduler_command += ["--front-door-port", str(public_port)]
 scheduler_command += shlex.split(scheduler_options)
 
@@ -166,7 +166,7 @@ c.JupyterHub.cleanup_servers = False
 # A server that started while the Hub was away is found without delaying the Hub's own start.
 c.JupyterHub.init_spawners_timeout = 5
 
-if engine == "docker" or os.geteuid() == 0:
+if engine != "process" or os.geteuid() == 0:
     # Jupyter refuses to run as root unless told to: in a container, or when the Hub itself runs as root.
     c.PAISpawner.args = ["--allow-root"]
 if engine == "process":

@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _settings(arguments: Sequence[str] | None) -> Settings:
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
-    parser.add_argument("--engine", choices=("process", "docker"), default="process", help="how tasks run")
+    parser.add_argument(
+        "--engine", choices=("process", "docker", "swarm"), default="process", help="how tasks run"
+    )
     parser.add_argument("--cluster", type=Path, help="file that declares nodes; without it: this machine")
     parser.add_argument(
         "--storage", default="", help="users' files: a folder, or an HDFS (http://namenode:9870)"
@@ -202,7 +204,7 @@ def _environment(settings: Settings) -> dict[str, str]:
 
 
 def _check_engine(settings: Settings) -> None:
-    if settings.engine != "docker":
+    if settings.engine == "process":
         return
     # only then: it takes a moment to load
     from pai_scheduler.engine.docker.client import check_docker
@@ -212,7 +214,7 @@ def _check_engine(settings: Settings) -> None:
         check_docker()
     except EngineError as error:
         raise CannotStart(
-            f"ENGINE=docker needs a Docker Engine (Debian: apt-get install docker.io). {error}"
+            f"ENGINE={settings.engine} needs a Docker Engine (Debian: apt-get install docker.io). {error}"
         ) from None
 
 

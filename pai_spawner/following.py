@@ -28,6 +28,8 @@ ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 _LOOK_EVERY = 2.0
 #: Seconds between two attempts to reach a server that does not listen yet, or a scheduler that is away.
 _KNOCK_EVERY = 0.2
+#: seconds within which a tunnel hangs up where nobody is at its other end
+_HANG_UP = 0.5
 _LOG_TAIL_BYTES = 4000
 _LOG_TAIL_LINES = 12
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -38,10 +40,11 @@ QUEUED, PLACED, PULLED, RUNNING, LISTENING = 5, 15, 60, 70, 95
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the Hub's proxy reaches a server."""
+    """Where the Hub's proxy reaches a server. `tunnel`: something listens there on the server's behalf."""
 
     ip: str
     port: int
+    tunnel: bool = False
 
 
 class ServerFailed(Exception):
@@ -63,6 +66,12 @@ def address_of(detail: JobDetail) -> Address | None:
     task = role["taskStatuses"][0]
     port = task["containerPorts"].get("http", "").partition(",")[0]
     return Address(task["containerIp"], int(port)) if task["containerIp"] and port else None
+
+
+async def reach(client: Client, user: str, job: str, address: Address) -> Address:
+    """Return where this machine reaches a server whose own address may be another machine's; ApiError."""
+    found = await client.task_port(user, job, ROLE, 0, address.port)
+    return address if found["host"] is None else Address(found["host"], found["port"], tunnel=True)
 
 
 def exit_code_if_over(detail: JobDetail) -> int | None:
@@ -222,9 +231,22 @@ async def _report_events(client: Client, user: str, job: str, tell: Tell, news: 
 async def _listens(address: Address) -> bool:
     try:
         async with asyncio.timeout(_LOOK_EVERY):
-            _, writer = await asyncio.open_connection(address.ip, address.port)
+            reader, writer = await asyncio.open_connection(address.ip, address.port)
     except (OSError, TimeoutError):
         return False
+    if address.tunnel:
+        # it accepts in any case, and hangs up where nobody is at its other end
+        try:
+            async with asyncio.timeout(_HANG_UP):
+                await reader.read(1)
+            return False
+        except TimeoutError:
+            pass
+        except OSError:
+            return False
+        finally:
+            writer.close()
+        return True
     writer.close()
     with contextlib.suppress(OSError):
         await writer.wait_closed()

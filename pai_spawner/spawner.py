@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
@@ -26,6 +27,7 @@ from .following import (
     address_of,
     exit_code_if_over,
     patiently,
+    reach,
     wait_until_ended,
     wait_until_listening,
     wait_until_running,
@@ -172,6 +174,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         client = self._client()
         user, job = self.user.name, self.job_name
         address = await wait_until_running(client, user, job, self._tell, patience=self.launch_patience)
+        address = await reach(client, user, job, address)
         self._tell(msg("The server runs; waiting for its first answer."), RUNNING)
         await wait_until_listening(client, user, job, address, patience=self.answer_patience)
         self._tell(msg("The server answers."), LISTENING)
@@ -232,21 +235,27 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             return None
         if (exit_code := exit_code_if_over(detail)) is not None:
             return exit_code
-        self._take_address(detail)
+        await self._take_address(detail)
         return None
 
-    def _take_address(self, detail: JobDetail) -> None:
+    async def _take_address(self, detail: JobDetail) -> None:
         """Follow a server that the platform started again elsewhere; the Hub renews its route itself."""
         if detail["jobStatus"]["subState"] != "RUNNING" or not self.server or self._starting:
             return
         address = address_of(detail)
+        if address is not None:
+            with contextlib.suppress(UnreachableError, ApiError):
+                address = await reach(self._client(), self.user.name, self.job_name, address)
         if address is not None and (self.server.ip, self.server.port) != (address.ip, address.port):
             self.server.ip, self.server.port = address.ip, address.port
 
     async def get_url(self) -> str:
         """Return the server's address as the scheduler knows it, for a Hub that was away during the start."""
         try:
-            address = address_of(await self._client().job(self.user.name, self.job_name))
+            client = self._client()
+            address = address_of(await client.job(self.user.name, self.job_name))
+            if address is not None:
+                address = await reach(client, self.user.name, self.job_name, address)
         except (UnreachableError, ApiError):
             address = None
         if address is None:

@@ -19,7 +19,7 @@ Model = Any
 
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 #: What may stand in a part of an address; anything else that is one part.
-_PATTERNS = {"index": "[0-9]{1,9}", "stream": "stdout|stderr|all"}
+_PATTERNS = {"index": "[0-9]{1,9}", "port": "[0-9]{1,5}", "stream": "stdout|stderr|all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,7 @@ PARTS = {
             Annotated[int, Meta(ge=0, le=999_999_999)],
             "Number of the task in its role, from 0",
         ),
+        Parameter("port", "path", Annotated[int, Meta(ge=0, le=99_999)], "Number of the port"),
         Parameter(
             "stream", "path", Literal["stdout", "stderr", "all"], "`all`: both, in the order of arrival"
         ),

@@ -13,6 +13,7 @@ from . import (
     public_keys,
     queue,
     ssh_access,
+    task_ports,
 )
 from .base_handlers import Route
 
@@ -23,6 +24,7 @@ ROUTES: tuple[Route, ...] = tuple(
         openapi_handlers,
         jobs,
         ssh_access,
+        task_ports,
         public_keys,
         queue,
         events,

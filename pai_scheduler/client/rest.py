@@ -27,6 +27,7 @@ from pai_scheduler.rest.models import (
     ServiceInfo,
     SshInfo,
     TaskMetrics,
+    TaskPort,
     UserInfo,
     Validation,
     VirtualClusterInfo,
@@ -292,6 +293,10 @@ class Client:
             async for line in response.aiter_lines():
                 if line.startswith("data:"):
                     yield self._as(JobEvent, line.removeprefix("data:"))
+
+    async def task_port(self, user: str, job: str, role: str, index: int, port: int) -> TaskPort:
+        """Return where the scheduler's machine reaches a port of a task."""
+        return await self._read(TaskPort, "GET", f"{_task(user, job, role, index)}/ports/{port}")
 
     async def ssh(self, user: str, name: str, task: str | None = None) -> SshInfo:
         """Return how to reach the running tasks of a job by SSH; `task`: only the one called so."""

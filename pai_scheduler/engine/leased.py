@@ -131,6 +131,10 @@ class LeasedEngine:
         """See `Engine.usage`."""
         return await self._engine.usage(task)
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:
+        """See `Engine.reach`."""
+        return await self._engine.reach(task, port)
+
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """See `Engine.ssh_endpoint`."""
         return await self._engine.ssh_endpoint(task)

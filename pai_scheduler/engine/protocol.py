@@ -270,5 +270,8 @@ class Engine(Protocol):
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task; None where it does not run."""
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:
+        """Return host and port at which this machine reaches a port of a task; None: its own address."""
+
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where a running task's SSH server listens, started if need be; or NoSshEndpointError."""

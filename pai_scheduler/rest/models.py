@@ -393,6 +393,13 @@ class SshInfo(TypedDict):
     gateway: SshGateway | None
 
 
+class TaskPort(TypedDict):
+    """Where the scheduler's machine reaches a port of a task."""
+
+    host: Annotated[str | None, about("null: the task's own address")]
+    port: int
+
+
 # ── queues, machines, virtual clusters ──────────────────────────────────────────────────────────────────────
 
 

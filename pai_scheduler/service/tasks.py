@@ -56,6 +56,10 @@ class Tasks:
             return False
         return job.attempt.number != task.attempt or job.attempt.tasks[task.role, task.index].state.ended
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:
+        """Return where this machine reaches a port of a task; None: at the task's own address."""
+        return await self._engine.reach(task, port)
+
     def log(self, task: TaskRef) -> TaskLog:
         """Return the log of a task."""
         return self._engine.log(task)

@@ -310,6 +310,10 @@ class DockerEngine:
         """Return the place of a job's code, as seen from inside the containers."""
         return code_dir(code)
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:  # noqa: ARG002
+        """Return None: this machine reaches the task's own address."""
+        return None
+
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where a task's SSH server listens; NoSshEndpointError says why there is none."""
         return await self._ways_in.find(task)

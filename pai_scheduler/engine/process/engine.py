@@ -285,6 +285,10 @@ class ProcessEngine:
         for folders in (self._folders, self._ended_folders):
             await self._in_thread(shutil.rmtree, folders / task.name, ignore_errors=True)
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:  # noqa: ARG002
+        """Return None: this machine reaches the task's own address."""
+        return None
+
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where a running task's SSH server listens, started if need be; or NoSshEndpointError."""
         known = self._tasks.get(task)

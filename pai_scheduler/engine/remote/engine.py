@@ -311,9 +311,9 @@ class RemoteEngine:
         port = await self._tunnels.open(task, way.port)
         return SshEndpoint("127.0.0.1", port, way.published, way.isolated, way.signals)
 
-    async def local_port(self, task: TaskRef, port: int) -> int:
-        """Return the port on this machine's loopback address that leads to a port of a task."""
-        return await self._tunnels.open(task, port)
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int]:
+        """Return a port of this machine's loopback address that leads to a port of a task."""
+        return "127.0.0.1", await self._tunnels.open(task, port)
 
     # ── the session
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import zlib
 from collections.abc import Awaitable, Callable
 
 from pai_scheduler.job.task import TaskRef
@@ -12,6 +13,8 @@ from pai_scheduler.job.task import TaskRef
 from .connection import AgentUnreachableError
 
 _PIECE = 2**16
+#: the first port on loopback that is chosen, and how many there are: below those that Linux gives out
+_PORTS = 22000, 10000
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +44,7 @@ class Tunnels:
                     self._open.add(passing)
                     passing.add_done_callback(self._open.discard)
 
-                self._servers[task, port] = await asyncio.start_server(accept, "127.0.0.1", 0)
+                self._servers[task, port] = await _listen(accept, task, port)
             return int(self._servers[task, port].sockets[0].getsockname()[1])
 
     def forget(self, task: TaskRef) -> None:
@@ -70,6 +73,18 @@ class Tunnels:
         finally:
             for _, writer in (near, far):
                 writer.close()
+
+
+async def _listen(
+    accept: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]], task: TaskRef, port: int
+) -> asyncio.Server:
+    """Listen at a port that is the same after a restart, unless somebody else has it."""
+    first, count = _PORTS
+    likely = first + zlib.crc32(f"{task.name}:{port}".encode()) % count
+    try:
+        return await asyncio.start_server(accept, "127.0.0.1", likely)
+    except OSError:
+        return await asyncio.start_server(accept, "127.0.0.1", 0)
 
 
 async def splice(near: Streams, far: Streams) -> None:

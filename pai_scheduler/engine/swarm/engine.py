@@ -252,6 +252,11 @@ class SwarmEngine:
         engine = self._engines.get(self._places.get(task, ""))
         return None if engine is None else await engine.usage(task)
 
+    async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:
+        """Return a port of this machine's loopback address that leads to a port of a task."""
+        engine = self._engines.get(self._places.get(task, ""))
+        return None if engine is None else await engine.reach(task, port)
+
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where this machine reaches a task's SSH server; NoSshEndpointError where it does not."""
         engine = self._engines.get(self._places.get(task, ""))

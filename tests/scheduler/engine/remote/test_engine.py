@@ -223,11 +223,9 @@ async def test_containers_reach_the_hub_through_their_agent_and_the_scheduler(
     port = server.sockets[0].getsockname()[1]
     lab = await Lab.over(await open_remote(front_door=port), debian_image)
     await lab.adopt([])
-    ask = (
-        "import urllib.request as u; print(u.urlopen('http://{}:%d', data=bytes(3000000)).read().decode())"
-        % port
-    )
-    tasks = [await lab.start(f'python3 -c "{ask.format(host)}"') for host in (HUB_HOST, STORAGE_HOST)]
+    ask = "import urllib.request as u; print(u.urlopen('{}', data=bytes(3000000)).read().decode())"
+    urls = [f"http://{host}:{port}" for host in (HUB_HOST, STORAGE_HOST)]
+    tasks = [await lab.start(f'python3 -c "{ask.format(url)}"') for url in urls]
     for task in tasks:
         assert (await lab.ended(task)).exit_code == 0, lab.output(task)
         assert lab.output(task) == "from here\n"
