@@ -116,6 +116,10 @@ class Node:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
         self._processes.clear()
+        for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
+            place = line.split()[1]
+            if place.startswith(f"{self.folder}/"):
+                _run("umount", "--lazy", place, check=False)
 
     def _start(self, program: str, *command: str) -> None:
         enter = ("nsenter", f"--net=/var/run/netns/{self.namespace}")
