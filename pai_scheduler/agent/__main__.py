@@ -56,6 +56,7 @@ async def _serve(options: argparse.Namespace) -> None:
             logs=asked.logs,
             instance=asked.instance,
             reached_at_bridge=asked.front_door is not None,
+            homes=asked.homes,
             on_output=on_output,
             runtime_image=options.runtime_image,
             registries=Registries(asked.registries),

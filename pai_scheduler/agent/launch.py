@@ -91,7 +91,7 @@ def _options(own: Container, settings: Mapping[str, str], *, has_gpus: bool) -> 
         "restart_policy": {"Name": "unless-stopped"},
         "log_config": LogConfig(type="local", config={"max-size": "16m", "max-file": "4"}),
         # the folder has one path on both sides: containers of tasks get parts of it by the node's path
-        "volumes": [f"{folder}:{folder}"],
+        "volumes": [f"{path}:{path}" for path in (folder, settings.get("PAI_AGENT_HOMES")) if path],
         "mounts": [Mount(_SOCKET, docker_socket, type="bind")],
     }
     if has_gpus:

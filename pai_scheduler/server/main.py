@@ -304,6 +304,7 @@ def _engine(
             logs=definition.logs,
             publish_ssh=options.publish_ssh,
             registries=definition.registries,
+            homes=options.homes,
         )
     if options.engine == "swarm":
         from . import swarm_nodes

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
+from pai_scheduler.job.messages import msg
 from pai_scheduler.security.secret_file import kept_secret
 
 if TYPE_CHECKING:
@@ -39,6 +41,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "of this version, on every node)",
     )
     parser.add_argument(
+        "--homes",
+        type=Path,
+        metavar="FOLDER",
+        help="with --engine docker and swarm: a folder in which users' homes are; in a Swarm one that every "
+        "node has at this path (NFS, CephFS …). Default: a volume of Docker's, on one node",
+    )
+    parser.add_argument(
         "--encrypt-networks",
         action="store_true",
         help="with --engine swarm: encrypt what the tasks of a job send from node to node",
@@ -64,6 +73,10 @@ def make_engine(
     options: argparse.Namespace, data_dir: Path, definition: Definition, front_door: int | None
 ) -> SwarmEngine:
     """Return the engine; StartError, EngineError. `front_door`: as for `SwarmEngine`."""
+    if options.homes is not None and not options.homes.is_absolute():
+        raise StartError(
+            msg("The folder of the homes must be a path from / on (--homes {folder}).", folder=options.homes)
+        )
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.remote.certificates import scheduler_tls
@@ -75,7 +88,9 @@ def make_engine(
         from pai_scheduler.engine.swarm.agent_service import AgentPlan, deploy
 
         runtime = options.runtime_image or image_of_this_version()
-        deploy(AgentPlan(options.agent_image, runtime, options.agent_port), own)
+        deploy(
+            AgentPlan(options.agent_image, runtime, options.agent_port, homes=str(options.homes or "")), own
+        )
     credentials = own.scheduler().write(data_dir / _CREDENTIALS)
     return SwarmEngine(
         data_dir,
@@ -87,4 +102,5 @@ def make_engine(
         encrypted=options.encrypt_networks,
         patience=options.node_patience,
         front_door=front_door,
+        homes=options.homes,
     )

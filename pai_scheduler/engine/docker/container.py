@@ -65,6 +65,7 @@ def container_config(
     runtime: str | None = None,
     publish_ssh: str | None = None,
     storage_address: str | None = None,
+    homes: Path | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
@@ -75,7 +76,7 @@ def container_config(
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
     `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
     address of this host at which that is to be reached from outside. `storage_address`: what
-    `STORAGE_HOST` means.
+    `STORAGE_HOST` means. `homes`: a folder in which each user's home is; None: each is a volume.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -112,7 +113,12 @@ def container_config(
     ]
     if launch.home:
         owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
-        host["Mounts"].append(home_mount(home_volume(instance, launch.user), launch.home, owner))
+        volume = home_volume(instance, launch.user)
+        host["Mounts"].append(
+            home_mount(volume, launch.home, owner)
+            if homes is None
+            else _bind(homes / volume, launch.home, read_only=False)
+        )
     entry = RUN if hold is None else HOLD_ENTRY
     environment = _environment(launch, devices)
     dotted = [f"{name}={value}" for name, value in environment.items() if not _SHELL_NAME.fullmatch(name)]

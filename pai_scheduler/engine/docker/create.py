@@ -25,6 +25,7 @@ from .container import (
     container_config,
     find_too_long,
 )
+from .home import home_volume
 
 #: How long after it answers again a daemon may take to come to what it was asked before it hung.
 _LATE_SECONDS = 2.0
@@ -44,8 +45,8 @@ class ContainerCreator:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
     `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
-    much is kept of a container's log. `publish_ssh`, `storage_address`: as for `container_config`. `root`:
-    the user id on the host of containers' root.
+    much is kept of a container's log. `publish_ssh`, `storage_address`, `homes`: as for `container_config`.
+    `root`: the user id on the host of containers' root.
     """
 
     def __init__(
@@ -59,10 +60,11 @@ class ContainerCreator:
         publish_ssh: str | None = None,
         storage_address: str | None = None,
         root: int = 0,
+        homes: Path | None = None,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
-        self._storage_address, self._root = storage_address, root
+        self._storage_address, self._root, self._homes = storage_address, root, homes
 
     async def make(
         self,
@@ -77,6 +79,8 @@ class ContainerCreator:
         """
         if too_long := find_too_long(launch):
             raise ContainerNotCreatedError(EndCause.REFUSED, too_long)
+        if launch.home and self._homes is not None:
+            await asyncio.to_thread(_make_home, self._homes / home_volume(self._instance, launch.user))
         name = launch.task.name
         give_up = time.monotonic() + _BREAKING_OFF_SECONDS
         while True:
@@ -162,6 +166,7 @@ class ContainerCreator:
             runtime=runtime,
             publish_ssh=self._publish_ssh,
             storage_address=self._storage_address,
+            homes=self._homes,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))
@@ -182,6 +187,16 @@ class ContainerCreator:
         if found is None:
             raise _removed()
         return found
+
+
+def _make_home(folder: Path) -> None:
+    """Make a user's home for whatever user an image runs as; ContainerNotCreatedError."""
+    try:
+        folder.mkdir(exist_ok=True)
+        if folder.stat().st_mode & 0o777 != 0o777:
+            folder.chmod(0o777)
+    except OSError as error:
+        raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
 
 
 def has_run(found: dict[str, Any]) -> bool:

@@ -66,8 +66,9 @@ class DockerEngine:
     `reached_at_bridge`: at the address of Docker's bridge, where somebody else lets them in.
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
-    may come from (None: every public one). `instance`: the mark by which its containers are known among those
-    of others (None: one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
+    may come from (None: every public one). `homes`: a folder in which users' homes are (None: each is a
+    volume of Docker's). `instance`: the mark by which its containers are known among those of others (None:
+    one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
     """
 
     name = "docker"
@@ -88,6 +89,7 @@ class DockerEngine:
         publish_ssh: str | None = None,
         runtime_image: str | None = None,
         registries: Registries | None = None,
+        homes: Path | None = None,
         instance: str | None = None,
         on_output: Callable[[TaskRef], None] | None = None,
     ) -> None:
@@ -95,7 +97,7 @@ class DockerEngine:
         self._data_dir, self._node_name = data_dir, node_name
         self._publish_ssh = publish_ssh
         self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
-        self._reached_at_bridge = reached_at_bridge
+        self._reached_at_bridge, self._homes = reached_at_bridge, homes
         self._storage_address: str | None = None
         self._proxy: LoopbackProxy | None = None
         self._bridge_address: str | None = None
@@ -173,6 +175,7 @@ class DockerEngine:
                 publish_ssh=self._publish_ssh,
                 storage_address=self._storage_address,
                 root=root,
+                homes=self._homes,
             ),
             runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),

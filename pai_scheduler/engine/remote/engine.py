@@ -77,8 +77,8 @@ class RemoteEngine:
     `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
     `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
     that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
-    comes back. `generation`, `front_door`: as in `Open`; the latter is a port of this machine's loopback
-    address too.
+    comes back. `generation`, `front_door`, `homes`: as in `Open`; the door is a port of this machine's
+    loopback address too.
     """
 
     name = "docker"
@@ -98,6 +98,7 @@ class RemoteEngine:
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
         front_door: int | None = None,
+        homes: Path | None = None,
         node_name: str | None = None,
     ) -> None:
         self._data_dir, self._node_name, self._connection = data_dir, node_name, connection
@@ -119,6 +120,7 @@ class RemoteEngine:
                 tuple((registries or Registries()).patterns),
                 generation,
                 front_door,
+                homes,
             ),
             patience=patience,
             begun=self._take_up,

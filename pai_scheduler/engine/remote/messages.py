@@ -51,7 +51,8 @@ class Open:
     `instance`: the scheduler's mark on its containers. `registries`: the patterns of those that images may
     come from. `generation` grows with each scheduler that takes the lead: one
     that was overtaken without knowing it gets no session any more. `front_door`: the port at which containers
-    reach the Hub and the storage, through the scheduler; None: they reach them in another way.
+    reach the Hub and the storage, through the scheduler; None: they reach them in another way. `homes`: as
+    for `DockerEngine`.
     """
 
     instance: str
@@ -59,6 +60,7 @@ class Open:
     registries: tuple[str, ...] = (PUBLIC,)
     generation: int = 0
     front_door: int | None = None
+    homes: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class AgentPlan:
     port: int = AGENT_PORT
     folder: str = "/var/lib/pai-agent"
     docker_socket: str = "/var/run/docker.sock"
+    #: a folder that all nodes share, with users' homes in it; empty: none
+    homes: str = ""
 
 
 def deploy(plan: AgentPlan, authority: Authority, host: str | None = None) -> None:
@@ -101,6 +103,7 @@ def _spec(plan: AgentPlan, secret: Secret, fingerprint: str) -> dict[str, Any]:
             f"PAI_AGENT_PORT={plan.port}",
             f"PAI_AGENT_FOLDER={plan.folder}",
             f"PAI_RUNTIME_IMAGE={plan.runtime_image}",
+            f"PAI_AGENT_HOMES={plan.homes}",
         ],
         "labels": {_PLAN: fingerprint},
         "mode": ServiceMode("global"),

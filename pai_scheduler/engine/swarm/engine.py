@@ -21,6 +21,7 @@ from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
+from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.docker.container import (
     HUB_HOST,
@@ -30,6 +31,7 @@ from pai_scheduler.engine.docker.container import (
     code_dir,
     network_name,
 )
+from pai_scheduler.engine.docker.home import home_volume
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
@@ -90,10 +92,12 @@ class SwarmEngine:
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
         front_door: int | None = None,
+        homes: Path | None = None,
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
         self._patience, self._generation, self._front_door = patience, generation, front_door
+        self._homes = homes
         self._api = DockerApi(host)
         self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
@@ -186,6 +190,15 @@ class SwarmEngine:
 
     async def launch(self, launch: Launch) -> None:
         """Start a task on its node, unless it runs, has run, or was killed."""
+        if launch.home and self._homes is None and (place := await self._home_elsewhere(launch)) is not None:
+            reason = msg(
+                "Your home is on the node {home} only, and this was to run on {node}. Start it again, or ask "
+                "an administrator for a folder that all nodes share (--homes).",
+                home=place,
+                node=launch.node,
+            )
+            self._queue.put_nowait(Ended(launch.task, _now(), EndCause.REFUSED, None, reason))
+            return
         await self._engine(launch.node).launch(launch)
 
     async def kill(self, task: TaskRef, grace_seconds: float) -> None:
@@ -304,6 +317,7 @@ class SwarmEngine:
             patience=self._patience,
             generation=self._generation,
             front_door=self._front_door,
+            homes=self._homes,
             node_name=member.name,
         )
         self._engines[member.name] = engine
@@ -339,6 +353,20 @@ class SwarmEngine:
         if engine is None:
             raise lost_node(node, str(msg("it has left the Swarm")))
         return engine
+
+    async def _home_elsewhere(self, launch: Launch) -> str | None:
+        """Return the node that has a user's home, where it is another one; the first that is asked has it."""
+        kept = self._data_dir / "homes" / home_volume(self._instance, launch.user)
+
+        def look() -> str | None:
+            if kept.exists():
+                place = kept.read_text()
+                return None if place == launch.node else place
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(kept, launch.node.encode())
+            return None
+
+        return await asyncio.to_thread(look)
 
     def _expected_on(self, node: str) -> list[TaskRef]:
         return [task for task, place in (self._expected or {}).items() if place == node]

@@ -129,5 +129,5 @@ def test_lengths_are_measured_in_bytes() -> None:
 def test_the_storage_has_a_name_of_its_own_in_a_container() -> None:
     launch = replace(LAUNCH, hosts={"worker-0": "10.0.0.2", "worker-1": "10.0.0.3"})
     hosts = config(launch, storage_address="172.17.0.1")["HostConfig"]["ExtraHosts"]
-    assert hosts == ["worker-0:10.0.0.2", "pai-storage:172.17.0.1"]
+    assert hosts == ["worker-0:10.0.0.2", "pai-storage:172.17.0.1", "pai-hub:172.17.0.1"]
     assert config(launch)["HostConfig"]["ExtraHosts"] == ["worker-0:10.0.0.2"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.protocol import Launch
+from pai_scheduler.engine.protocol import EndCause, Launch
 from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from tests.scheduler.engine.conformance import EngineConformance, Reopen
@@ -115,3 +115,27 @@ async def test_the_tasks_of_a_gang_reach_each_other_by_name_and_address_across_n
         await engine.launch(replace(launch, command=command))
     assert (await swarm_lab.ended(launches[1].task)).exit_code == 0
     assert swarm_lab.output(launches[1].task) == "hello\nhello\n"
+
+
+async def test_a_home_in_a_shared_folder_is_the_same_on_every_node(
+    open_swarm: OpenSwarm, debian_image: str, tmp_path: Path
+) -> None:
+    homes = tmp_path / "homes"
+    homes.mkdir()
+    lab = await Lab.over(await open_swarm(homes=homes), debian_image)
+    await lab.adopt([])
+    await lab.run("echo mine > /home/me/file", home="/home/me", node="node-a")
+    task, ended = await lab.run("cat /home/me/file", home="/home/me", node="node-b")
+    assert (ended.exit_code, lab.output(task)) == (0, "mine\n")
+    other, ended = await lab.run("ls -A /home/me", home="/home/me", node="node-b", user="bob")
+    assert (ended.exit_code, lab.output(other)) == (0, "")
+    await lab.clean()
+
+
+async def test_a_home_that_is_on_another_node_is_refused_and_not_begun_anew(swarm_lab: Lab) -> None:
+    await swarm_lab.run("echo mine > /home/me/file", home="/home/me", node="node-b", user="carol")
+    _, refused = await swarm_lab.run("cat /home/me/file", home="/home/me", node="node-c", user="carol")
+    assert refused.cause is EndCause.REFUSED
+    assert "Your home is on the node node-b only" in str(refused.reason)
+    again, ended = await swarm_lab.run("cat /home/me/file", home="/home/me", node="node-b", user="carol")
+    assert (ended.exit_code, swarm_lab.output(again)) == (0, "mine\n")
