@@ -2,6 +2,7 @@
 #             (ENGINE=docker or swarm, CLUSTER=file, PORT=n, PASSWORD=text,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
+#             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
 # make check  style, types, and the tests that start no daemon: some minutes
 # make test   what one needs to trust a change: the tests, with all they need (the drills in a short form)
@@ -21,6 +22,7 @@ CLUSTER ?=
 STORAGE ?=
 STORAGE_USER ?=
 SCHEDULER_OPTIONS ?=
+REGISTRY ?=
 LOCK ?= constraints.txt
 
 bin := .venv/bin
@@ -43,11 +45,13 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run check test test-all coverage lint docs lock clean image agent runtime
+.PHONY: password run check test test-all coverage lint docs lock clean image agent runtime push
 
 # before anything is fetched or built, so it comes first
-run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime)
+run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime) \
+		$(if $(and $(filter swarm,$(ENGINE)),$(REGISTRY)),push)
 	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
+		$(if $(REGISTRY),--registry '$(REGISTRY)') \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
@@ -161,6 +165,10 @@ image: build/installed
 # the same for the agents that run the tasks of a Swarm's nodes
 agent: build/installed
 	@$(bin)/python -m hub_config.images.build --image agent
+
+# REGISTRY=registry.lab:5000: brings all three to a registry that every machine of a Swarm reaches
+push: image agent runtime
+	@$(bin)/python -m hub_config.images.push '$(REGISTRY)'
 
 # the same for the runtime that tasks have under /opt/pai
 runtime: build/installed

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TextIO
 
 from .leftovers import end_leftovers
@@ -61,6 +62,9 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument(
         "--scheduler-options", default="", help="more options for pai-scheduler, as a shell has them"
     )
+    parser.add_argument(
+        "--registry", default="", help="with --engine swarm: where every node gets the project's images from"
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -74,6 +78,14 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     if storage and "://" not in storage:
         # the Hub works in a folder of its own
         storage = str(Path(storage).expanduser().resolve())
+    scheduler_options, notebook_image = given.scheduler_options, ""
+    if given.registry:
+        # only then: it takes a moment to load
+        from hub_config.images.push import AGENT, NOTEBOOK, RUNTIME, name_in
+
+        agent, runtime = name_in(given.registry, AGENT), name_in(given.registry, RUNTIME)
+        scheduler_options += f" --agent-image {quote(agent)} --runtime-image {quote(runtime)}"
+        notebook_image = name_in(given.registry, NOTEBOOK)
     return Settings(
         folder,
         given.engine,
@@ -82,7 +94,8 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         new_password(),
         storage,
         given.storage_user,
-        given.scheduler_options,
+        scheduler_options,
+        notebook_image,
     )
 
 

@@ -43,6 +43,8 @@ class Settings:
     storage_user: str = ""
     #: more of the scheduler's options, as a shell has them
     scheduler_options: str = ""
+    #: the image of notebook servers; empty: the one built on this machine
+    notebook_image: str = ""
 
     @property
     def url(self) -> str:
@@ -63,6 +65,7 @@ class Settings:
             "PAI_STORAGE": self.storage,
             "PAI_STORAGE_USER": self.storage_user,
             "PAI_SCHEDULER_OPTIONS": self.scheduler_options,
+            **({"PAI_NOTEBOOK_IMAGE": self.notebook_image} if self.notebook_image else {}),
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
             "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),

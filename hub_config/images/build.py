@@ -85,8 +85,13 @@ class Recipe:
 def build(recipe: Recipe, docker_host: str | None = None) -> str:
     """Build the image unless it is there as it would be; return its name. BuildError, EngineError."""
     name = f"pai/{recipe.image}"
-    plan = Plan(name, str(_project()["version"]), recipe.base, recipe.fingerprint, lambda: _context(recipe))
+    plan = Plan(name, version(), recipe.base, recipe.fingerprint, lambda: _context(recipe))
     return build_image(plan, docker_host)
+
+
+def version() -> str:
+    """Return the project's version, which is the tag of its images."""
+    return str(_project()["version"])
 
 
 def _make_wheel(folder: Path) -> None:
