@@ -109,13 +109,13 @@ def running_on(
     running.close()
 
 
-def job(outside: Processes | Containers, name: str, command: str) -> dict[str, object]:
+def job(outside: Processes | Containers, name: str, command: str, **role: object) -> dict[str, object]:
     say = (
         f"echo $PAI_JOB_NAME $PAI_CONTAINER_ID >> {outside.ran_file}; "
         if isinstance(outside, Processes)
         else ""
     )
-    return {"jobName": name, "image": TINY, "taskRoles": [{"name": "main", "command": say + command}]}
+    return {"jobName": name, "image": TINY, "taskRoles": [{"name": "main", "command": say + command, **role}]}
 
 
 async def outcome(alice: Client, name: str) -> tuple[str, int | None]:
@@ -139,7 +139,9 @@ async def submit_until_refused(alice: Client, outside: Processes | Containers, p
     for number in range(_MOST_SUBMISSIONS):
         try:
             # (it waits for ever, or what it writes down would take the room of the next)
-            await alice.submit({**job(outside, f"{prefix}-{number}", "exit 0"), "gpuType": "none"})
+            await alice.submit(
+                job(outside, f"{prefix}-{number}", "exit 0", gpuNumber=1) | {"gpuType": "none"}
+            )
         except ApiError as error:
             if (error.status, error.code) != (507, "InsufficientStorageError"):
                 raise

@@ -56,12 +56,18 @@ VALUES = {
     "job": "train",
     "role": "worker",
     "index": "0",
+    "port": "8888",
     "stream": "all",
     "virtualCluster": "vision",
     "fingerprint": "SHA256:" + "a" * 43,
 }
-#: what a page needs no answer of: passwords, and the notebook server's own address
-KEPT_BACK = {"GET /healthz", "GET ", "POST /token"}
+#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port
+KEPT_BACK = {
+    "GET /healthz",
+    "GET ",
+    "POST /token",
+    "GET /user/{user}/jobs/{job}/taskRoles/{role}/tasks/{index}/ports/{port}",
+}
 #: what a page has no use for: a link that is good without a token
 UNUSED = {"expires", "signature", "timestamps"}
 
