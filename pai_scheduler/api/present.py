@@ -51,7 +51,7 @@ class Presenter:
         return {
             "name": job.name,
             "jobStatus": self._status(job, waiting_reason, queue_place),
-            "taskRoles": self._task_roles(job, job.attempt, with_node=False),
+            "taskRoles": self._task_roles(job, job.attempt),
         }
 
     def attempt(self, job: Job, attempt: Attempt) -> models.AttemptInfo:
@@ -67,7 +67,7 @@ class Presenter:
             "exitSpec": _exit_spec(verdict.exit_row) if verdict else None,
             "trigger": _trigger(verdict.trigger) if verdict else None,
             "reason": self._words(verdict.reason) if verdict else "",
-            "taskRoles": self._task_roles(job, attempt, with_node=True),
+            "taskRoles": self._task_roles(job, attempt),
         }
 
     def event(self, stored: StoredJobEvent, *, with_job: bool) -> models.JobEvent:
@@ -220,9 +220,7 @@ class Presenter:
             "queuePlace": queue_place,
         }
 
-    def _task_roles(
-        self, job: Job, attempt: Attempt | None, *, with_node: bool
-    ) -> dict[str, models.TaskRoleStatus]:
+    def _task_roles(self, job: Job, attempt: Attempt | None) -> dict[str, models.TaskRoleStatus]:
         return {
             role.name: {
                 "taskRoleStatus": {"name": role.name},
@@ -232,7 +230,6 @@ class Presenter:
                         role.name,
                         index,
                         attempt.tasks.get((role.name, index)) if attempt else None,
-                        with_node=with_node,
                     )
                     for index in range(role.task_number)
                 ],
@@ -240,9 +237,7 @@ class Presenter:
             for role in job.spec.task_roles
         }
 
-    def _task(
-        self, job: Job, role: str, index: int, task: Task | None, *, with_node: bool
-    ) -> models.TaskStatus:
+    def _task(self, job: Job, role: str, index: int, task: Task | None) -> models.TaskStatus:
         attempt = f"?attempt={task.ref.attempt}" if task else ""
         log = f"{self._job_url(job)}/taskRoles/{quote(role, safe='')}/tasks/{index}/logs/all{attempt}"
         if task is None:
@@ -256,6 +251,7 @@ class Presenter:
                 "containerGpus": 0,
                 "containerLog": log,
                 "containerExitCode": None,
+                "node": "",
             }
         else:
             status = {
@@ -269,9 +265,8 @@ class Presenter:
                 "containerGpus": sum(1 << gpu for gpu in task.assignment.gpus),
                 "containerLog": log,
                 "containerExitCode": task.exit_code,
+                "node": task.assignment.node,
             }
-        if with_node:
-            status["node"] = task.assignment.node if task else ""
         return status
 
     def _job_url(self, job: Job) -> str:

@@ -23,7 +23,8 @@ class EndCause(StrEnum):
     LAUNCH_FAILED = "launch-failed"  # it never ran, another try may work; `reason` says why
     PORT_CONFLICT = "port-conflict"  # it never ran: one of its ports is taken by another program
     REFUSED = "refused"  # it never ran and never will unless the user changes the job (no such image …)
-    LOST = "lost"  # it ran, and how it ended cannot be known (node gone, supervisor killed)
+    LOST = "lost"  # it ran, and how it ended cannot be known (its supervisor was killed …)
+    NODE_LOST = "node-lost"  # its node is gone, or has not answered for too long; it may have run or not
 
 
 @dataclass(frozen=True, slots=True)

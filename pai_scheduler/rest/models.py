@@ -243,7 +243,7 @@ class TaskStatus(TypedDict):
     containerGpus: Annotated[Count, about("Bit map of the GPUs' numbers")]
     containerLog: Annotated[str, about("Address of the log")]
     containerExitCode: int | None
-    node: NotRequired[Annotated[str, about("Only in attempts")]]
+    node: Annotated[str, about("Where it runs or ran; empty before it was placed")]
 
 
 class TaskRoleName(TypedDict):

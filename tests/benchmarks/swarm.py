@@ -2,9 +2,9 @@
 
 On three real Docker Engines in one Swarm, turn and turn about in one run: a container by the node's own API
 (what `docker run` does), a Swarm service of one task pinned to the node, and a task of the scheduler's engine
-through the node's agent. Then a gang of three, one task on each node, in an overlay network of its own: by the
-engine, and by three services. Measured from the request to the first instruction, by the machine's one clock.
-What it prints is for people to compare; nothing is asserted.
+through the node's agent. Then a gang of three, one task on each node, in an overlay network of its own: by
+the engine, and by three services. Measured from the request to the first instruction, by the machine's one
+clock. What it prints is for people to compare; nothing is asserted.
 """
 
 from __future__ import annotations

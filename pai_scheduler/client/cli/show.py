@@ -72,7 +72,15 @@ def show_job(detail: JobDetail, locale: str) -> str:
         for role, tasks in detail["taskRoles"].items()
         for task in tasks["taskStatuses"]
     ]
-    header = [msg("TASK"), msg("STATE"), msg("ADDRESS"), msg("PORTS"), msg("GPU NUMBERS"), msg("EXIT")]
+    header = [
+        msg("TASK"),
+        msg("STATE"),
+        msg("NODE"),
+        msg("ADDRESS"),
+        msg("PORTS"),
+        msg("GPU NUMBERS"),
+        msg("EXIT"),
+    ]
     block = pairs([(name.in_locale(locale), value) for name, value in about])
     return f"{block}\n\n{table(_words(header, locale), tasks)}"
 
@@ -137,6 +145,7 @@ def _task_row(name: str, task: TaskStatus) -> list[str]:
     return [
         name,
         task["taskState"],
+        task["node"] or "-",
         task["containerIp"] or "-",
         " ".join(ports) or "-",
         ",".join(gpus) or "-",

@@ -382,9 +382,8 @@ class RemoteEngine:
         if task.ended:
             return
         task.ended, task.launch = True, None
-        cause = EndCause.LOST if task.started else EndCause.LAUNCH_FAILED
-        if not task.started and task.kill_by is not None:
-            cause = EndCause.KILLED
+        never_ran = not task.started and task.kill_by is not None
+        cause = EndCause.KILLED if never_ran else EndCause.NODE_LOST
         self._queue.put_nowait(Ended(ref, time.time_ns() // 10**6, cause, None, self._lost().message))
 
     def _lost(self) -> EngineError:

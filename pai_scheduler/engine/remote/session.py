@@ -184,6 +184,7 @@ class AgentSession:
         # what happens there now is of no use any more: it is looked at anew when it comes back
         self._session = ""
         self._decided.set()
+        self._on_health(False)  # first, or what is tried again would come to this node again
         self._on_lost()
 
     def _stop_timers(self) -> None:

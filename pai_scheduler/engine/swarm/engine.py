@@ -373,7 +373,7 @@ class SwarmEngine:
 
     def _lose(self, task: TaskRef, node: str) -> None:
         reason = lost_node(node, str(msg("it has left the Swarm"))).message
-        self._queue.put_nowait(Ended(task, _now(), EndCause.LOST, None, reason))
+        self._queue.put_nowait(Ended(task, _now(), EndCause.NODE_LOST, None, reason))
 
     async def _remove_network(self, name: str) -> None:
         try:

@@ -24,6 +24,7 @@ REF = TaskRef("j", 0, "main", 0)
         (EndCause.PORT_CONFLICT, None, -7103, -7103),
         (EndCause.REFUSED, None, -7300, -7300),
         (EndCause.LOST, None, 154, 154),
+        (EndCause.NODE_LOST, None, -7111, -7111),
         (EndCause.KILLED, None, 154, 154),
         (EndCause.KILLED, 143, 143, 143),
     ],

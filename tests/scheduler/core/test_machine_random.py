@@ -94,6 +94,7 @@ ENDS = st.sampled_from(
         (EndCause.PORT_CONFLICT, None),
         (EndCause.REFUSED, None),
         (EndCause.LOST, None),
+        (EndCause.NODE_LOST, None),
         (EndCause.KILLED, None),
     ]
 )

@@ -62,6 +62,7 @@ def test_success_ends_a_job_that_has_retries_left() -> None:
         (EndCause.EXITED, 137),
         (EndCause.EXITED, 143),
         (EndCause.LOST, None),
+        (EndCause.NODE_LOST, None),
         (EndCause.LAUNCH_FAILED, None),
         (EndCause.PORT_CONFLICT, None),
     ],

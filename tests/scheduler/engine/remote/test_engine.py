@@ -147,7 +147,7 @@ async def test_the_tasks_of_a_node_that_stays_away_are_lost_and_ended_when_it_co
     await lab.printed(task, "ready")
     await agent.stop()
     ended = await lab.ended(task)
-    assert ended.cause is EndCause.LOST
+    assert ended.cause is EndCause.NODE_LOST
     assert "does not answer" in str(ended.reason)
     assert processes_running(command), "nobody can end it yet"
     with pytest.raises(EngineError, match="does not answer"):

@@ -1,0 +1,212 @@
+"""Bad days of a Swarm: a real scheduler on three real nodes, one of which dies, is cut off, or is drained."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.scheduler.engine.lab import processes_running
+from tests.testbed.docker import client
+from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.swarm import Node, Swarm
+
+CLUSTER = """
+virtualClusters:
+  default: {capacity: 100}
+registries: ["*"]
+"""
+PATIENCE = 90.0
+
+
+@pytest.fixture
+def scheduler(
+    three_nodes: Swarm,
+    own_scheduler: Callable[..., RunningScheduler],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> RunningScheduler:
+    """Start a scheduler on the Swarm's manager for which a node is lost after four seconds."""
+    monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "agents.key").write_bytes(three_nodes.secret)
+    (data / "agents.key").chmod(0o600)
+    running = own_scheduler("--engine", "swarm", "--node-patience", "4", cluster=CLUSTER)
+    api = Api(running)
+    api.wait_for(lambda: api.states() == dict.fromkeys(("node-a", "node-b", "node-c"), "READY"))
+    return running
+
+
+@pytest.fixture
+def api(scheduler: RunningScheduler) -> Api:
+    """Ask the scheduler as alice."""
+    return Api(scheduler)
+
+
+class Api:
+    """What alice asks a scheduler."""
+
+    def __init__(self, scheduler: RunningScheduler) -> None:
+        self._scheduler = scheduler
+
+    def get(self, path: str) -> Any:
+        """Return an answer."""
+        headers = {"Authorization": "Bearer token-of-alice"}
+        url = f"{self._scheduler.url}/api/v1{path}"
+        response = httpx.get(url, headers=headers, trust_env=False, timeout=30)
+        response.raise_for_status()
+        return response.json() if "json" in response.headers["Content-Type"] else response.text
+
+    def submit(self, job: dict[str, object]) -> None:
+        """Submit a job."""
+        headers = {"Authorization": "Bearer token-of-alice"}
+        url = f"{self._scheduler.url}/api/v1/jobs"
+        response = httpx.post(url, json=job, headers=headers, trust_env=False, timeout=30)
+        assert response.status_code == 202, response.text
+
+    def states(self) -> dict[str, str]:
+        """Return the state of each node."""
+        return {node["name"]: node["state"] for node in self.get("/nodes")}
+
+    def job(self, name: str) -> Any:
+        """Return a job as it is."""
+        return self.get(f"/user/alice/jobs/{name}")
+
+    def log(self, name: str, task: int) -> str:
+        """Return what a worker has written."""
+        return str(self.get(f"/user/alice/jobs/{name}/taskRoles/worker/tasks/{task}/logs/all"))
+
+    def places(self, name: str) -> list[str]:
+        """Return the node of each worker."""
+        tasks = self.job(name)["taskRoles"]["worker"]["taskStatuses"]
+        return [task["node"] for task in tasks]
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        give_up = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < give_up, self.states()
+            time.sleep(0.1)
+
+    def runs(self, name: str) -> bool:
+        """Return whether all of a job runs."""
+        return bool(self.job(name)["jobStatus"]["subState"] == "RUNNING")
+
+    def has_ended(self, name: str) -> bool:
+        """Return whether a job is over."""
+        return bool(self.job(name)["jobStatus"]["subState"] == "ENDED")
+
+
+def workers(name: str, command: str, count: int = 2) -> dict[str, object]:
+    """Return a job whose workers are on a node each: every one takes all cores of its node."""
+    role = {"name": "worker", "taskNumber": count, "cpuNumber": 2, "memoryMB": 256, "command": command}
+    return {"jobName": name, "image": "local/debian:bookworm", "taskRoles": [role]}
+
+
+def other_than_the_manager(swarm: Swarm, names: list[str]) -> Node:
+    """Return a node of these that does not manage the Swarm."""
+    return swarm.node(next(name for name in names if name != swarm.manager.name))
+
+
+def test_the_tasks_of_a_node_that_dies_are_lost_and_tried_again_at_once_elsewhere(
+    three_nodes: Swarm, api: Api
+) -> None:
+    first = "case $PAI_CONTAINER_ID in *-0-worker-*) echo first; exec sleep 100000;; esac; echo next"
+    api.submit(workers("pair", first))
+    api.wait_for(lambda: api.runs("pair") and "first" in api.log("pair", 0) + api.log("pair", 1))
+    node = other_than_the_manager(three_nodes, api.places("pair"))
+    node.power_off()
+    try:
+        api.wait_for(lambda: api.has_ended("pair"))
+        job = api.job("pair")
+        assert job["jobStatus"]["state"] == "SUCCEEDED"
+        assert job["jobStatus"]["retries"] == 1
+        attempts = api.get("/user/alice/jobs/pair/attempts")
+        assert attempts[0]["exitCode"] == -7111
+        assert node.name not in api.places("pair")
+        assert api.states()[node.name] == "LOST"
+    finally:
+        node.power_on()
+    api.wait_for(lambda: api.states()[node.name] == "READY")
+
+
+def test_a_node_that_was_cut_off_for_a_moment_has_lost_nothing(three_nodes: Swarm, api: Api) -> None:
+    count = "n=0; while [ $n -lt 60 ]; do n=$((n + 1)); echo line $n; sleep 0.1; done"
+    api.submit(workers("count", count))
+    api.wait_for(lambda: api.runs("count") and "line 3\n" in api.log("count", 1))
+    node = other_than_the_manager(three_nodes, api.places("count"))
+    node.cut_off()
+    time.sleep(2)
+    node.heal()
+    api.wait_for(lambda: api.has_ended("count"))
+    assert api.job("count")["jobStatus"]["state"] == "SUCCEEDED"
+    assert api.job("count")["jobStatus"]["retries"] == 0
+    for task in range(2):
+        assert api.log("count", task) == "".join(f"line {number}\n" for number in range(1, 61))
+
+
+def test_what_runs_on_a_node_that_was_cut_off_for_long_is_ended_when_it_is_back(
+    three_nodes: Swarm, api: Api
+) -> None:
+    sleep = "sleep 100000.4711"
+    first = f"case $PAI_CONTAINER_ID in *-0-worker-*) echo first; exec {sleep};; esac; sleep 4"
+    api.submit(workers("long", first))
+    api.wait_for(lambda: api.runs("long") and len(processes_running(sleep)) == 2)
+    node = other_than_the_manager(three_nodes, api.places("long"))
+    node.cut_off()
+    try:
+        api.wait_for(lambda: api.job("long")["jobStatus"]["retries"] == 1)
+        api.wait_for(lambda: len(processes_running(sleep)) == 1)  # nobody can end this one yet
+    finally:
+        node.heal()
+    api.wait_for(lambda: not processes_running(sleep))
+    api.wait_for(lambda: api.has_ended("long"))
+    assert api.job("long")["jobStatus"]["state"] == "SUCCEEDED"
+
+
+def test_nothing_new_comes_to_a_node_that_is_paused_or_drained_and_what_runs_goes_on(
+    three_nodes: Swarm, api: Api
+) -> None:
+    api.submit(workers("stays", "echo here; sleep 6", 1))
+    api.wait_for(lambda: api.runs("stays"))
+    (place,) = api.places("stays")
+    for availability in ("pause", "drain"):
+        _set_availability(three_nodes, place, availability)
+        try:
+            api.wait_for(lambda: api.states()[place] != "READY")
+            api.submit(workers(f"other-{availability}", "true", 1))
+            api.wait_for(lambda name=f"other-{availability}": api.has_ended(name))  # type: ignore[misc]
+            assert api.places(f"other-{availability}") != [place]
+        finally:
+            _set_availability(three_nodes, place, "active")
+    api.wait_for(lambda: api.states()[place] == "READY")
+    api.wait_for(lambda: api.has_ended("stays"))
+    assert api.job("stays")["jobStatus"]["state"] == "SUCCEEDED"
+    assert api.job("stays")["jobStatus"]["retries"] == 0
+
+
+def test_a_scheduler_that_was_killed_takes_up_the_tasks_of_every_node(
+    scheduler: RunningScheduler, api: Api
+) -> None:
+    count = "n=0; while [ $n -lt 60 ]; do n=$((n + 1)); echo line $n; sleep 0.1; done"
+    api.submit(workers("goes-on", count, 3))
+    api.wait_for(lambda: api.runs("goes-on") and "line 3\n" in api.log("goes-on", 2))
+    scheduler.kill()
+    time.sleep(1)
+    scheduler.start()
+    api.wait_for(lambda: api.has_ended("goes-on"))
+    assert api.job("goes-on")["jobStatus"]["state"] == "SUCCEEDED"
+    assert api.job("goes-on")["jobStatus"]["retries"] == 0
+    for task in range(3):
+        assert api.log("goes-on", task) == "".join(f"line {number}\n" for number in range(1, 61))
+
+
+def _set_availability(swarm: Swarm, name: str, availability: str) -> None:
+    with client(swarm.manager.host) as manager:
+        nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
+        nodes[name].update({**nodes[name].attrs["Spec"], "Availability": availability})
