@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from pai_scheduler.job.exit_words import meaning_of_exit
-from pai_scheduler.job.exits import spec_of_user_exit
+from pai_scheduler.job.exits import (
+    CONTAINER_START_FAILED,
+    NODE_LOST,
+    OUT_OF_DISK,
+    OUT_OF_MEMORY,
+    PREEMPTED,
+    STOPPED_BY_USER,
+    STOPPED_ON_COMPLETION,
+    spec_of_user_exit,
+)
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 
 from .events import EndCause, Ended
 from .model import Attempt, State, Task, Verdict
 
-#: rows of the exit table for what the platform itself finds
-EXIT_CODE_LOST = 154
-START_FAILED = 193
-OOM = 196
-DISK = 198
-PORT_CONFLICT = -7103
-NODE_LOST = -7111
+#: Row of an end of which nothing is known, and of a port that another program has.
+EXIT_CODE_LOST, PORT_CONFLICT = 154, -7103
 REFUSED = -7300
-PREEMPTED = -7120
-STOPPED_BY_USER = -7351
-STOPPED_ON_COMPLETION = -7400
 
 _PLATFORM_ROWS = {
-    EndCause.LAUNCH_FAILED: START_FAILED,
+    EndCause.LAUNCH_FAILED: CONTAINER_START_FAILED,
     EndCause.PORT_CONFLICT: PORT_CONFLICT,
     EndCause.REFUSED: REFUSED,
     EndCause.LOST: EXIT_CODE_LOST,
     EndCause.NODE_LOST: NODE_LOST,
-    EndCause.OOM: OOM,
-    EndCause.DISK: DISK,
+    EndCause.OOM: OUT_OF_MEMORY,
+    EndCause.DISK: OUT_OF_DISK,
 }
 
 

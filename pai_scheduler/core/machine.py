@@ -20,6 +20,7 @@ from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB, gang_of, role_demand
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.queue import Queue
 from pai_scheduler.cluster.state import Shape
+from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
@@ -480,7 +481,7 @@ class Core:
             attempt.created,
             preemptible=job.spec.preemptible,
             ending=attempt.verdict is not None,
-            preempted=attempt.verdict is not None and attempt.verdict.exit_row == completion.PREEMPTED,
+            preempted=attempt.verdict is not None and attempt.verdict.exit_row == PREEMPTED,
         )
         for task in attempt.tasks.values():
             if not task.state.ended and task.killing:

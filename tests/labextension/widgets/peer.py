@@ -88,7 +88,7 @@ class Job:
     def ended(self) -> bool:
         return self.state in ("SUCCEEDED", "FAILED", "STOPPED")
 
-    def roles(self, *, with_node: bool) -> dict[str, TaskRoleStatus]:
+    def roles(self) -> dict[str, TaskRoleStatus]:
         result: dict[str, TaskRoleStatus] = {}
         for role in self.config["taskRoles"]:
             result[role["name"]] = {"taskRoleStatus": {"name": role["name"]}, "taskStatuses": []}
@@ -102,9 +102,8 @@ class Job:
                     "containerGpus": 0,
                     "containerLog": "",
                     "containerExitCode": self.exit_code,
+                    "node": "" if self.state == "WAITING" else "node-a",
                 }
-                if with_node:
-                    status["node"] = "" if self.state == "WAITING" else "node-a"
                 result[role["name"]]["taskStatuses"].append(status)
         return result
 
@@ -171,7 +170,7 @@ class Job:
                 "priority": self.priority,
                 "queuePlace": self.queue_place,
             },
-            "taskRoles": self.roles(with_node=False),
+            "taskRoles": self.roles(),
         }
 
     def attempts(self) -> list[AttemptInfo]:
@@ -188,7 +187,7 @@ class Job:
                 if self.trigger
                 else None,
                 "reason": "",
-                "taskRoles": self.roles(with_node=True),
+                "taskRoles": self.roles(),
                 **self.attempt_facts.get(number, {}),  # type: ignore[typeddict-item]
             }
             for number in range(self.attempt + 1)

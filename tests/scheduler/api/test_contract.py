@@ -410,7 +410,7 @@ appExitMessages appExitTriggerMessage appExitTriggerTaskRoleName appExitTriggerT
 waitingReason
 """
 TASK_FIELDS = """
-taskIndex taskState containerId containerIp containerPorts containerGpus containerLog containerExitCode
+taskIndex taskState containerId containerIp containerPorts containerGpus containerLog containerExitCode node
 """
 
 
