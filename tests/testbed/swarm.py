@@ -30,6 +30,8 @@ from tests.testbed.machine import CannotError, apt_install
 _PREFIX = "paitest"
 _POOL = IPv4Network("10.199.0.0/16")
 _START_SECONDS, _STOP_SECONDS = 60.0, 15.0
+#: (Swarm asks a registry for each service's image again, unless dockerd is told that what it has will do)
+_ENVIRON = {"http_proxy": "", "https_proxy": "", "DOCKER_SERVICE_PREFER_OFFLINE_IMAGE": "1"}
 _NAMES = ("node-a", "node-b", "node-c")
 
 
@@ -151,7 +153,7 @@ class Node:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, "http_proxy": "", "https_proxy": ""},
+                env={**os.environ, **_ENVIRON},
                 start_new_session=True,
             )
 
