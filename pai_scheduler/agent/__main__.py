@@ -62,7 +62,7 @@ async def _serve(options: argparse.Namespace) -> None:
             registries=Registries(asked.registries),
         )
 
-    host = EngineHost(make)
+    host = EngineHost(make, options.folder)
     server = HTTPServer(
         make_app(host, Folders(options.folder / "folders")),
         ssl_options=agent_tls(options.credentials),

@@ -8,8 +8,10 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent
 from pai_scheduler.engine.remote.messages import POLL_SECONDS, Heard, Listen, Open, Opened, event_document
 from pai_scheduler.job.messages import msg
@@ -42,12 +44,15 @@ class MakeEngine(Protocol):
 
 
 class EngineHost:
-    """Has one engine at a time: a session begins with a fresh one, over what the one before left running."""
+    """Has one engine at a time: a session begins with a fresh one, over what the one before left running.
 
-    def __init__(self, make: MakeEngine) -> None:
-        self._make = make
+    `folder` keeps which scheduler has led last.
+    """
+
+    def __init__(self, make: MakeEngine, folder: Path) -> None:
+        self._make, self._folder = make, folder
         self._changing = asyncio.Lock()
-        self._session, self._generation = "", 0
+        self._session = ""
         self._engine: LocalEngine | None = None
         self._hearing: asyncio.Task[None] | None = None
         #: what the scheduler has not confirmed yet, with the number of the first of them
@@ -67,9 +72,7 @@ class EngineHost:
     async def open(self, asked: Open) -> Opened:
         """Begin a session, and end the one before; EngineError where the engine cannot work."""
         async with self._changing:
-            if asked.generation < self._generation:
-                raise EngineError(msg("Another scheduler has taken the lead."))
-            self._generation = asked.generation
+            await asyncio.to_thread(self._check_generation, asked)
             await self._end()
             engine = self._make(asked, self._note_output)
             await engine.start()
@@ -113,6 +116,16 @@ class EngineHost:
         """Return a connection of a container that waits; None where it does no more; SessionError."""
         self.engine_of(session)
         return self._door.take(caller) if self._door is not None else None
+
+    def _check_generation(self, asked: Open) -> None:
+        """EngineError where a scheduler that took the lead later has been here, before our start too."""
+        kept = self._folder / asked.instance / "generation"
+        latest = int(kept.read_text()) if kept.exists() else 0
+        if asked.generation < latest:
+            raise EngineError(msg("Another scheduler has taken the lead."))
+        if asked.generation > latest:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(kept, str(asked.generation).encode())
 
     async def _open_door(self, asked: Open, engine: LocalEngine) -> None:
         if asked.front_door is None or engine.bridge_address is None:

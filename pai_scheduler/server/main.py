@@ -112,7 +112,7 @@ async def _run(options: argparse.Namespace) -> None:
         proxied_port = options.front_door_port or (port if is_loopback(host) else None)
         stopping = _on_signals()
 
-        async def lead(make_engine: Callable[[Engine], Engine], store: Store) -> None:
+        async def lead(make_engine: Callable[[Engine], Engine], store: Store, term: int) -> None:
             try:
                 check_kept_files(data_dir, store, new_keys=options.new_keys)
             except StoreError as error:
@@ -120,7 +120,7 @@ async def _run(options: argparse.Namespace) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_gateway.open_gateway(options, keys, address) as gateway:
                 reached_at = None if is_loopback(host) else _reachable(host)
-                engine = make_engine(_engine(options, data_dir, definition, proxied_port, reached_at))
+                engine = make_engine(_engine(options, data_dir, definition, proxied_port, reached_at, term))
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(
@@ -178,7 +178,7 @@ async def _run(options: argparse.Namespace) -> None:
             await service.close()
 
         if url is None:
-            await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty))
+            await lead(lambda engine: engine, open_store(data_dir, start_empty=options.start_empty), 0)
             return
         try:
             lease = Lease(url, f"{address} ({socket.gethostname()})", _stop_overtaken)
@@ -188,7 +188,7 @@ async def _run(options: argparse.Namespace) -> None:
                 store = await asyncio.to_thread(
                     open_store, data_dir, url, lease, start_empty=options.start_empty
                 )
-                await lead(lambda own: LeasedEngine(own, lambda: lease.assured), store)
+                await lead(lambda own: LeasedEngine(own, lambda: lease.assured), store, lease.epoch)
             lease.close()
         except StoreError as error:
             raise no_database(url, error) from error
@@ -287,6 +287,7 @@ def _engine(
     definition: Definition,
     front_door: int | None,
     reached_at: str | None,
+    term: int,
 ) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
@@ -309,7 +310,7 @@ def _engine(
     if options.engine == "swarm":
         from . import swarm_nodes
 
-        return swarm_nodes.make_engine(options, data_dir, definition, front_door)
+        return swarm_nodes.make_engine(options, data_dir, definition, front_door, term)
     from pai_scheduler.engine.process.engine import ProcessEngine
 
     return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)

@@ -70,9 +70,12 @@ def authority(data_dir: Path) -> Authority:
 
 
 def make_engine(
-    options: argparse.Namespace, data_dir: Path, definition: Definition, front_door: int | None
+    options: argparse.Namespace, data_dir: Path, definition: Definition, front_door: int | None, term: int
 ) -> SwarmEngine:
-    """Return the engine; StartError, EngineError. `front_door`: as for `SwarmEngine`."""
+    """Return the engine; StartError, EngineError.
+
+    `front_door`: as for `SwarmEngine`. `term`: the one in which this scheduler leads (`Lease.epoch`), or 0.
+    """
     if options.homes is not None and not options.homes.is_absolute():
         raise StartError(
             msg("The folder of the homes must be a path from / on (--homes {folder}).", folder=options.homes)
@@ -101,6 +104,7 @@ def make_engine(
         registries=definition.registries,
         encrypted=options.encrypt_networks,
         patience=options.node_patience,
+        generation=term,
         front_door=front_door,
         homes=options.homes,
     )

@@ -117,6 +117,8 @@ class Lease:
     def take(self, seen: LeaseObservation) -> bool:
         """Lead from now on, unless something has happened since `seen` was. True: we lead."""
         begin = now()
+        # nodes refuse an older epoch: it has to grow also where an older database was put back
+        epoch = max(seen.epoch + 1, int(time.time()))
         with self._connected() as connection:
             if not seen.vacant:
                 # frozen in the middle of a transaction, it would keep the row locked
@@ -126,11 +128,11 @@ class Lease:
             taken = connection.execute(
                 _leader.update()
                 .where(_leader.c.epoch == seen.epoch, _leader.c.client == seen.client, still)
-                .values(epoch=seen.epoch + 1, client=self.client, address=self.address)
+                .values(epoch=epoch, client=self.client, address=self.address)
             )
             if taken.rowcount == 0:
                 return False
-        self._epoch = seen.epoch + 1
+        self._epoch = epoch
         self._assured_until = begin + ASSURED_SECONDS
         return True
 
@@ -155,6 +157,11 @@ class Lease:
     def assured(self) -> bool:
         """Return whether nobody else can lead at this moment."""
         return not self._over and now() < self._assured_until
+
+    @property
+    def epoch(self) -> int:
+        """Return the number of the term in which we lead; it grows with every term. -1: we never led."""
+        return self._epoch
 
     # -- the leader's transactions --------------------------------------------------------------------------
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from tests.scheduler.engine.lab import processes_running
 from tests.testbed.docker import client
+from tests.testbed.postgres import with_passfile
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.swarm import Node, Swarm
 
@@ -20,25 +22,31 @@ virtualClusters:
   default: {capacity: 100}
 registries: ["*"]
 """
+OPTIONS = ("--engine", "swarm", "--node-patience", "4")
 PATIENCE = 90.0
+
+
+@pytest.fixture
+def data_dir(three_nodes: Swarm, tmp_path: Path) -> Path:
+    """Return the data folder of a scheduler that the agents know."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    (data / "agents.key").write_bytes(three_nodes.secret)
+    (data / "agents.key").chmod(0o600)
+    return data
 
 
 @pytest.fixture
 def scheduler(
     three_nodes: Swarm,
+    data_dir: Path,
     own_scheduler: Callable[..., RunningScheduler],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
 ) -> RunningScheduler:
     """Start a scheduler on the Swarm's manager for which a node is lost after four seconds."""
     monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
-    data = tmp_path / "data"
-    data.mkdir(mode=0o700)
-    (data / "agents.key").write_bytes(three_nodes.secret)
-    (data / "agents.key").chmod(0o600)
-    running = own_scheduler("--engine", "swarm", "--node-patience", "4", cluster=CLUSTER)
-    api = Api(running)
-    api.wait_for(lambda: api.states() == dict.fromkeys(("node-a", "node-b", "node-c"), "READY"))
+    running = own_scheduler(*OPTIONS, cluster=CLUSTER, data_dir=data_dir)
+    Api(running).wait_until_all_are_ready()
     return running
 
 
@@ -59,6 +67,8 @@ class Api:
         headers = {"Authorization": "Bearer token-of-alice"}
         url = f"{self._scheduler.url}/api/v1{path}"
         response = httpx.get(url, headers=headers, trust_env=False, timeout=30)
+        if response.status_code == 503:  # a standby that does not lead yet
+            return None
         response.raise_for_status()
         return response.json() if "json" in response.headers["Content-Type"] else response.text
 
@@ -71,7 +81,7 @@ class Api:
 
     def states(self) -> dict[str, str]:
         """Return the state of each node."""
-        return {node["name"]: node["state"] for node in self.get("/nodes")}
+        return {node["name"]: node["state"] for node in self.get("/nodes") or ()}
 
     def job(self, name: str) -> Any:
         """Return a job as it is."""
@@ -93,13 +103,18 @@ class Api:
             assert time.monotonic() < give_up, self.states()
             time.sleep(0.1)
 
+    def wait_until_all_are_ready(self) -> None:
+        """Wait until every node may get something."""
+        self.wait_for(lambda: self.states() == dict.fromkeys(("node-a", "node-b", "node-c"), "READY"))
+
     def runs(self, name: str) -> bool:
         """Return whether all of a job runs."""
         return bool(self.job(name)["jobStatus"]["subState"] == "RUNNING")
 
     def has_ended(self, name: str) -> bool:
-        """Return whether a job is over."""
-        return bool(self.job(name)["jobStatus"]["subState"] == "ENDED")
+        """Return whether a job is over, and somebody there who knows."""
+        job = self.job(name)
+        return job is not None and bool(job["jobStatus"]["subState"] == "ENDED")
 
 
 def workers(name: str, command: str, count: int = 2) -> dict[str, object]:
@@ -206,7 +221,57 @@ def test_a_scheduler_that_was_killed_takes_up_the_tasks_of_every_node(
         assert api.log("goes-on", task) == "".join(f"line {number}\n" for number in range(1, 61))
 
 
+@pytest.fixture
+def three_managers(three_nodes: Swarm) -> Iterator[Swarm]:
+    """Make every node a manager; in the end one is left, the one that was."""
+    for name in ("node-b", "node-c"):
+        _set(three_nodes, name, Role="manager")
+    yield three_nodes
+    for name in ("node-c", "node-b"):
+        _set(three_nodes, name, Role="worker")
+
+
+@pytest.mark.long
+def test_a_standby_on_another_machine_takes_over_when_the_leaders_machine_dies(
+    three_managers: Swarm, data_dir: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = (*OPTIONS, "--database", with_passfile(postgres_url, tmp_path))
+    with contextlib.ExitStack() as stack:
+        schedulers = []
+        for node in three_managers.nodes[:2]:
+            monkeypatch.setenv("DOCKER_HOST", node.host)
+            (folder := tmp_path / node.name).mkdir()
+            schedulers.append(RunningScheduler(folder, *options, cluster=CLUSTER, data_dir=data_dir))
+            stack.callback(schedulers[-1].terminate)
+        leader, standby = schedulers
+        api = Api(leader)
+        api.wait_until_all_are_ready()
+        count = "n=0; while [ $n -lt 150 ]; do n=$((n + 1)); echo line $n; sleep 0.1; done"
+        names = ("first", "second", "third")
+        for name in names:
+            api.submit(workers(name, count, 1))
+        api.wait_for(lambda: all(api.runs(name) and "line 3\n" in api.log(name, 0) for name in names))
+        places = {name: api.places(name)[0] for name in names}
+        leader.kill()
+        three_managers.manager.power_off()
+        try:
+            leads = Api(standby)
+            leads.wait_for(lambda: all(leads.has_ended(name) for name in names))
+            for name in names:
+                status = leads.job(name)["jobStatus"]
+                lost = places[name] == three_managers.manager.name
+                assert (status["state"], status["retries"]) == ("SUCCEEDED", int(lost))
+                assert leads.log(name, 0) == "".join(f"line {number}\n" for number in range(1, 151))
+        finally:
+            three_managers.manager.power_on()
+        leader.start()  # it is the standby now
+
+
 def _set_availability(swarm: Swarm, name: str, availability: str) -> None:
+    _set(swarm, name, Availability=availability)
+
+
+def _set(swarm: Swarm, name: str, **spec: str) -> None:
     with client(swarm.manager.host) as manager:
         nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
-        nodes[name].update({**nodes[name].attrs["Spec"], "Availability": availability})
+        nodes[name].update({**nodes[name].attrs["Spec"], **spec})

@@ -12,13 +12,12 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from tests.testbed.postgres import Postgres
+from tests.testbed.postgres import Postgres, with_passfile
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 OVERTAKEN = 3
@@ -32,11 +31,7 @@ class Lab:
         self.ran = folder / "ran"
         self.ran.touch()
         self.gate = folder / "gate"
-        place = urlsplit(postgres_url)
-        passfile = folder / "pgpass"
-        passfile.write_text(f"*:*:*:*:{place.password}")
-        passfile.chmod(0o600)
-        self._database = f"postgresql://pai@127.0.0.1:{place.port}{place.path}?passfile={passfile}"
+        self._database = with_passfile(postgres_url, folder)
         self.schedulers: list[RunningScheduler] = []
 
     async def start(self) -> RunningScheduler:

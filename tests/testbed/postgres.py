@@ -12,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
@@ -147,6 +148,15 @@ class Postgres:
 
     def _last_line(self) -> str:
         return " ".join((self._folder / "log").read_text(errors="replace").strip().splitlines()[-1:])
+
+
+def with_passfile(url: str, folder: Path) -> str:
+    """Return a database's address with the password in a file of `folder`, as a command line wants it."""
+    place = urlsplit(url)
+    passfile = folder / "pgpass"
+    passfile.write_text(f"*:*:*:*:{place.password}")
+    passfile.chmod(0o600)
+    return f"postgresql://{place.username}@{place.hostname}:{place.port}{place.path}?passfile={passfile}"
 
 
 def _programs() -> Path:
