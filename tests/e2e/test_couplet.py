@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.testbed.fixtures import provide
+from tests.testbed.hdfs import ACCOUNT
 from tests.testbed.images import couplet_image
 from tests.testbed.scheduler import RunningScheduler, clean_environ
 
@@ -113,20 +114,39 @@ SETTINGS = """
     }
 """
 
+#: machines elsewhere, with the GPU that the documents' job asks for
+GPUS_OF_THE_NODES = """
+nodes:
+  - {name: node-b, gpus: {TITANX: 1}}
+  - {name: node-c, gpus: {TITANX: 1}}
+registries: ["*"]
+"""
+
 Pai = Callable[..., str]
 
 
-@pytest.fixture(params=["process", "docker"])
+@pytest.fixture(params=["process", "docker", "swarm"])
 def scheduler(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    own_scheduler: Callable[..., RunningScheduler],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[RunningScheduler]:
+    if request.param == "process":
+        yield own_scheduler("--engine", "process")
+        return
+    host = request.getfixturevalue("docker_host")
+    image = provide(couplet_image, host)
     if request.param == "docker":
-        host = request.getfixturevalue("docker_host")
-        provide(couplet_image, host)
         monkeypatch.setenv("DOCKER_HOST", host)
-    running = RunningScheduler(tmp_path, "--engine", request.param)
-    yield running
-    running.close()
+        yield own_scheduler("--engine", "docker")
+        return
+    nodes = request.getfixturevalue("three_nodes")
+    nodes.load(host, image)
+    hdfs = request.getfixturevalue("hdfs")
+    with nodes.without_manager():
+        yield request.getfixturevalue("swarm_scheduler")(
+            *("--storage", hdfs.url, "--storage-user", ACCOUNT), cluster=GPUS_OF_THE_NODES
+        )
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ Everything is real: the service, Docker, the runtime, Open MPI, PyTorch, OpenSSH
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
@@ -58,20 +59,41 @@ dist.destroy_process_group()
 """
 
 
-@pytest.fixture(scope="module")
-def training(docker_host: str) -> str:
-    return provide(training_image, docker_host)
+MakeJob = Callable[..., dict[str, Any]]
+#: three nodes get an image of 1.6 GB for it, which takes a minute
+TRAINING_ENGINES = pytest.mark.parametrize(
+    "engine", ["docker", pytest.param("swarm", marks=pytest.mark.long)], indirect=True
+)
+
+
+@pytest.fixture(params=["docker", "swarm"])
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def training(docker_host: str, engine: str, request: pytest.FixtureRequest) -> str:
+    image = provide(training_image, docker_host)
+    if engine == "swarm":
+        request.getfixturevalue("three_nodes").load(docker_host, image)
+    return image
 
 
 @pytest.fixture
 def scheduler(
-    docker_host: str, runtime_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RunningScheduler]:
+    engine: str,
+    request: pytest.FixtureRequest,
+    docker_host: str,
+    runtime_image: str,
+    own_scheduler: Callable[..., RunningScheduler],
+    monkeypatch: pytest.MonkeyPatch,
+) -> RunningScheduler:
     del runtime_image  # its name is the one of this version
+    if engine == "swarm":
+        start: Callable[..., RunningScheduler] = request.getfixturevalue("swarm_scheduler")
+        return start(cluster="registries: ['*']\n")
     monkeypatch.setenv("DOCKER_HOST", docker_host)
-    scheduler = RunningScheduler(tmp_path, "--engine", "docker", "--publish-ssh", "127.0.0.1")
-    yield scheduler
-    scheduler.close()
+    return own_scheduler("--engine", "docker", "--publish-ssh", "127.0.0.1")
 
 
 @pytest.fixture
@@ -80,12 +102,19 @@ async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
         yield client
 
 
-def job(name: str, image: str, *commands: str, **fields: Any) -> dict[str, Any]:
-    """Make a job of two workers with a command each."""
-    first, second = commands
-    command = f'if [ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ]; then\n{first}\nelse\n{second}\nfi'
-    worker = {"name": "worker", "taskNumber": 2, "command": command, "memoryMB": 2048}
-    return {"jobName": name, "image": image, "taskRoles": [worker], **fields}
+@pytest.fixture
+def job(engine: str) -> MakeJob:
+    """Make a job of two workers with a command each; in a Swarm each is on a node of its own."""
+
+    def make(name: str, image: str, *commands: str, **fields: Any) -> dict[str, Any]:
+        first, second = commands
+        command = f'if [ "$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX" = 0 ]; then\n{first}\nelse\n{second}\nfi'
+        worker = {"name": "worker", "taskNumber": 2, "command": command, "memoryMB": 2048}
+        if engine == "swarm":
+            worker["cpuNumber"] = os.cpu_count()
+        return {"jobName": name, "image": image, "taskRoles": [worker], **fields}
+
+    return make
 
 
 async def happened(client: Client, name: str, what: str) -> None:
@@ -102,12 +131,15 @@ async def outcome(client: Client, config: dict[str, Any]) -> list[str]:
     await client.submit(config)
     await happened(client, name, "ended")
     printed = [(await client.log("alice", name, "worker", index)).decode() for index in range(2)]
-    assert (await client.job("alice", name))["jobStatus"]["state"] == "SUCCEEDED", printed
+    found = await client.job("alice", name)
+    assert found["jobStatus"]["state"] == "SUCCEEDED", printed
+    if config["taskRoles"][0].get("cpuNumber") is not None:
+        assert len({status["node"] for status in found["taskRoles"]["worker"]["taskStatuses"]}) == 2
     return printed
 
 
 async def test_tasks_reach_each_other_at_once_and_find_the_environment_of_the_other(
-    alice: Client, debian_image: str
+    alice: Client, debian_image: str, job: MakeJob
 ) -> None:
     ask = 'echo "$(hostname) as task $PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX of $PAI_USER_NAME: $GREETING"'
     # the first command of each, whichever is there first; who is asked later is still there
@@ -121,7 +153,8 @@ async def test_tasks_reach_each_other_at_once_and_find_the_environment_of_the_ot
     ]
 
 
-async def test_mpirun_starts_its_processes_in_all_tasks(alice: Client, training: str) -> None:
+@TRAINING_ENGINES
+async def test_mpirun_starts_its_processes_in_all_tasks(alice: Client, training: str, job: MakeJob) -> None:
     run = (
         "! [ -e /usr/bin/ssh ] || exit 9\n"
         "mpirun --allow-run-as-root --oversubscribe -H worker-0:2,worker-1:2 -x PAI_JOB_NAME "
@@ -138,8 +171,9 @@ async def test_mpirun_starts_its_processes_in_all_tasks(alice: Client, training:
     ]
 
 
+@TRAINING_ENGINES
 async def test_pytorch_trains_in_two_tasks_that_one_of_them_starts_by_ssh(
-    alice: Client, training: str
+    alice: Client, training: str, job: MakeJob
 ) -> None:
     start = (
         "MASTER_ADDR=$PAI_HOST_IP_worker_0 MASTER_PORT=$PAI_PORT_LIST_worker_0_ddp WORLD_SIZE=2 "
@@ -160,8 +194,9 @@ async def test_pytorch_trains_in_two_tasks_that_one_of_them_starts_by_ssh(
     ]
 
 
+@pytest.mark.parametrize("engine", ["docker"], indirect=True)  # (the others publish nothing)
 async def test_the_documents_line_logs_into_a_task_with_the_downloaded_key(
-    alice: Client, debian_image: str, tmp_path: Path
+    alice: Client, debian_image: str, tmp_path: Path, job: MakeJob
 ) -> None:
     apt_install({"ssh": "openssh-client"})
     await alice.submit(job("train", debian_image, "sleep 100000", "sleep 100000"))

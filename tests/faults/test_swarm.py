@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from tests.scheduler.engine.lab import processes_running
-from tests.testbed.docker import client
 from tests.testbed.postgres import with_passfile
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.swarm import Node, Swarm
@@ -22,30 +21,14 @@ virtualClusters:
   default: {capacity: 100}
 registries: ["*"]
 """
-OPTIONS = ("--engine", "swarm", "--node-patience", "4")
+OPTIONS = ("--node-patience", "4")
 PATIENCE = 90.0
 
 
 @pytest.fixture
-def data_dir(three_nodes: Swarm, tmp_path: Path) -> Path:
-    """Return the data folder of a scheduler that the agents know."""
-    data = tmp_path / "data"
-    data.mkdir(mode=0o700)
-    (data / "agents.key").write_bytes(three_nodes.secret)
-    (data / "agents.key").chmod(0o600)
-    return data
-
-
-@pytest.fixture
-def scheduler(
-    three_nodes: Swarm,
-    data_dir: Path,
-    own_scheduler: Callable[..., RunningScheduler],
-    monkeypatch: pytest.MonkeyPatch,
-) -> RunningScheduler:
+def scheduler(swarm_scheduler: Callable[..., RunningScheduler]) -> RunningScheduler:
     """Start a scheduler on the Swarm's manager for which a node is lost after four seconds."""
-    monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
-    running = own_scheduler(*OPTIONS, cluster=CLUSTER, data_dir=data_dir)
+    running = swarm_scheduler(*OPTIONS, cluster=CLUSTER)
     Api(running).wait_until_all_are_ready()
     return running
 
@@ -191,14 +174,14 @@ def test_nothing_new_comes_to_a_node_that_is_paused_or_drained_and_what_runs_goe
     api.wait_for(lambda: api.runs("stays"))
     (place,) = api.places("stays")
     for availability in ("pause", "drain"):
-        _set_availability(three_nodes, place, availability)
+        three_nodes.set(place, Availability=availability)
         try:
             api.wait_for(lambda: api.states()[place] != "READY")
             api.submit(workers(f"other-{availability}", "true", 1))
             api.wait_for(lambda name=f"other-{availability}": api.has_ended(name))  # type: ignore[misc]
             assert api.places(f"other-{availability}") != [place]
         finally:
-            _set_availability(three_nodes, place, "active")
+            three_nodes.set(place, Availability="active")
     api.wait_for(lambda: api.states()[place] == "READY")
     api.wait_for(lambda: api.has_ended("stays"))
     assert api.job("stays")["jobStatus"]["state"] == "SUCCEEDED"
@@ -225,17 +208,18 @@ def test_a_scheduler_that_was_killed_takes_up_the_tasks_of_every_node(
 def three_managers(three_nodes: Swarm) -> Iterator[Swarm]:
     """Make every node a manager; in the end one is left, the one that was."""
     for name in ("node-b", "node-c"):
-        _set(three_nodes, name, Role="manager")
+        three_nodes.set(name, Role="manager")
     yield three_nodes
     for name in ("node-c", "node-b"):
-        _set(three_nodes, name, Role="worker")
+        three_nodes.set(name, Role="worker")
 
 
 @pytest.mark.long
 def test_a_standby_on_another_machine_takes_over_when_the_leaders_machine_dies(
-    three_managers: Swarm, data_dir: Path, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+    three_managers: Swarm, tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = (*OPTIONS, "--database", with_passfile(postgres_url, tmp_path))
+    data_dir = three_managers.give_key(tmp_path / "data")
+    options = ("--engine", "swarm", *OPTIONS, "--database", with_passfile(postgres_url, tmp_path))
     with contextlib.ExitStack() as stack:
         schedulers = []
         for node in three_managers.nodes[:2]:
@@ -265,13 +249,3 @@ def test_a_standby_on_another_machine_takes_over_when_the_leaders_machine_dies(
         finally:
             three_managers.manager.power_on()
         leader.start()  # it is the standby now
-
-
-def _set_availability(swarm: Swarm, name: str, availability: str) -> None:
-    _set(swarm, name, Availability=availability)
-
-
-def _set(swarm: Swarm, name: str, **spec: str) -> None:
-    with client(swarm.manager.host) as manager:
-        nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
-        nodes[name].update({**nodes[name].attrs["Spec"], **spec})

@@ -111,6 +111,23 @@ def three_nodes(
         yield provide(lambda: stack.enter_context(swarm(folder, docker_host, images)))
 
 
+@pytest.fixture
+def swarm_scheduler(
+    three_nodes: Swarm,
+    own_scheduler: Callable[..., RunningScheduler],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., RunningScheduler]:
+    """Start a scheduler on the Swarm's manager, with further options."""
+    monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
+    data_dir = three_nodes.give_key(tmp_path / "data")
+
+    def start(*options: str, **more: Any) -> RunningScheduler:
+        return own_scheduler("--engine", "swarm", *options, data_dir=data_dir, **more)
+
+    return start
+
+
 @pytest.fixture(scope="session")
 def debian_image(docker_host: str) -> str:
     """Return the name of a small image with bash and Python."""

@@ -21,7 +21,7 @@ DAEMON_TYPES = re.compile(
 #: Parts that take long to start, or that tests stop and start: the tests with one are one worker's.
 ONE_OF_A_KIND = ("hdfs", "postgres", "house", "boxes", "three_nodes")
 #: What a parametrised fixture or test asks for by name while it is set up.
-BY_PARAMETER = {"docker": "docker_host", "apache": "hdfs", "postgresql": "postgres"}
+BY_PARAMETER = {"docker": "docker_host", "swarm": "three_nodes", "apache": "hdfs", "postgresql": "postgres"}
 
 
 @pytest.hookimpl(tryfirst=True)

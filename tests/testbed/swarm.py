@@ -168,6 +168,7 @@ class Swarm:
         self.switch = f"{self.mark}-switch"
         self.network = _free_network()
         self.secret = secrets.token_bytes(32)
+        self._loaded: set[str] = set()
         self.agent_credentials = Authority(self.secret).agent().write(folder / "agent-credentials")
         self._link = f"{_PREFIX[:2]}{os.getpid()}.h"
         self.nodes = [
@@ -178,6 +179,29 @@ class Swarm:
     def manager(self) -> Node:
         """Return the node that manages the Swarm."""
         return self.nodes[0]
+
+    def give_key(self, data_dir: Path) -> Path:
+        """Make the data folder of a scheduler that the agents will hear; return it."""
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        key = data_dir / "agents.key"
+        key.write_bytes(self.secret)
+        key.chmod(0o600)
+        return data_dir
+
+    @contextmanager
+    def without_manager(self) -> Iterator[None]:
+        """Have nothing new placed on the manager, so that all of it is on machines elsewhere."""
+        self.set(self.manager.name, Availability="pause")
+        try:
+            yield
+        finally:
+            self.set(self.manager.name, Availability="active")
+
+    def set(self, name: str, **spec: str) -> None:
+        """Change what Swarm's specification says of a node: Availability or Role."""
+        with client(self.manager.host) as manager:
+            nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
+            nodes[name].update({**nodes[name].attrs["Spec"], **spec})
 
     def node(self, name: str) -> Node:
         """Return a node by its name."""
@@ -206,7 +230,10 @@ class Swarm:
                 engine.swarm.join([f"{self.manager.address}:2377"], token)
 
     def load(self, docker_host: str, image: str) -> None:
-        """Give each node an image of another Docker Engine."""
+        """Give each node an image of another Docker Engine, unless it has it."""
+        if image in self._loaded:
+            return
+        self._loaded.add(image)
         archive = self.folder / "image.tar"
         with client(docker_host) as engine, archive.open("wb") as file:
             for part in engine.api.get_image(image):

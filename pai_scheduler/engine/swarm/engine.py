@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 import aiodocker
@@ -57,6 +58,21 @@ from .membership import SwarmNode, check_manager, list_nodes
 
 #: The gangs' networks across nodes; each node cuts those of its own from another pool.
 OVERLAY_POOL = "10.202.0.0/16"
+#: In an overlay network a container has a second interface, for the rest of the world, by which its peers are
+#: not reached: MPI (Open MPI 4 and 5, MPICH, Intel's), NCCL, Gloo and TensorPipe are told to use the first.
+_INTERFACE = dict.fromkeys(
+    (
+        "OMPI_MCA_btl_tcp_if_include",
+        "OMPI_MCA_oob_tcp_if_include",
+        "PRTE_MCA_oob_tcp_if_include",
+        "HYDRA_IFACE",
+        "I_MPI_HYDRA_IFACE",
+        "NCCL_SOCKET_IFNAME",
+        "GLOO_SOCKET_IFNAME",
+        "TP_SOCKET_IFNAME",
+    ),
+    "eth0",
+)
 _LOOK_SECONDS = 2.0
 #: How long a start waits for the agents of the nodes that are ready.
 _FIRST_SECONDS = 15.0
@@ -97,7 +113,7 @@ class SwarmEngine:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
         self._patience, self._generation, self._front_door = patience, generation, front_door
-        self._homes = homes
+        self._homes, self._overlay = homes, IPv4Network(subnet_pool)
         self._api = DockerApi(host)
         self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
@@ -199,6 +215,8 @@ class SwarmEngine:
             )
             self._queue.put_nowait(Ended(launch.task, _now(), EndCause.REFUSED, None, reason))
             return
+        if launch.address and IPv4Address(launch.address) in self._overlay:
+            launch = replace(launch, env={**_INTERFACE, **launch.env})
         await self._engine(launch.node).launch(launch)
 
     async def kill(self, task: TaskRef, grace_seconds: float) -> None:
