@@ -55,7 +55,7 @@ async def _serve(options: argparse.Namespace) -> None:
             host=options.docker,
             logs=asked.logs,
             instance=asked.instance,
-            reached_at_bridge=asked.front_door is not None,
+            reached_at_bridge=bool(asked.front_door_ports),
             homes=asked.homes,
             on_output=on_output,
             runtime_image=options.runtime_image,

@@ -1,4 +1,4 @@
-"""The Hub and the storage as this node's containers reach them: a port on the node's own bridge.
+"""The Hub, the storage and the SSH gateway as this node's containers reach them: ports on its own bridge.
 
 The scheduler connects to its agents, never the other way round. So a connection from a container waits here
 until the scheduler, told of it with the other news, comes and takes it.
@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.engine.remote.messages import Caller
 from pai_scheduler.job.messages import msg
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -23,32 +25,35 @@ _log = logging.getLogger(__name__)
 
 
 class FrontDoor:
-    """Listens at `address`:`port`. `on_caller` is called with the name of each connection that waits."""
+    """Listens at `ports` of `address`. `on_caller` is called with each connection that waits."""
 
-    def __init__(self, address: str, port: int, on_caller: Callable[[str], None]) -> None:
-        self._address, self._port, self._on_caller = address, port, on_caller
-        self._server: asyncio.Server | None = None
+    def __init__(self, address: str, ports: Sequence[int], on_caller: Callable[[Caller], None]) -> None:
+        self._address, self._ports, self._on_caller = address, ports, on_caller
+        self._servers: list[asyncio.Server] = []
         self._waiting: dict[str, Streams] = {}
 
     async def open(self) -> None:
         """Begin to listen; EngineError where something else does."""
-        try:
-            self._server = await asyncio.start_server(self._receive, self._address, self._port)
-        except OSError as error:
-            raise EngineError(
-                msg(
-                    "Containers cannot be let in at {address}:{port}: {why}. "
-                    "Choose another port for the Hub, or for the scheduler.",
-                    address=self._address,
-                    port=self._port,
-                    why=str(error),
-                )
-            ) from error
+        for port in self._ports:
+            try:
+                server = await asyncio.start_server(partial(self._receive, port), self._address, port)
+            except OSError as error:
+                self.close()
+                raise EngineError(
+                    msg(
+                        "Containers cannot be let in at {address}:{port}: {why}. "
+                        "Choose another port for the Hub, the scheduler or its SSH gateway.",
+                        address=self._address,
+                        port=port,
+                        why=str(error),
+                    )
+                ) from error
+            self._servers.append(server)
 
     def close(self) -> None:
         """Listen no more; nobody who still waits is let in."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         for _, writer in self._waiting.values():
             writer.transport.abort()
         self._waiting.clear()
@@ -57,14 +62,14 @@ class FrontDoor:
         """Return the connection of this name; None where it waits no more."""
         return self._waiting.pop(caller, None)
 
-    def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _receive(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             _log.warning("more than %d connections of containers wait, one is refused", _MOST_WAITING)
             writer.transport.abort()
             return
-        caller = secrets.token_hex(16)
-        self._waiting[caller] = reader, writer
-        asyncio.get_running_loop().call_later(_WAIT_SECONDS, self._give_up, caller)
+        caller = Caller(secrets.token_hex(16), port)
+        self._waiting[caller.name] = reader, writer
+        asyncio.get_running_loop().call_later(_WAIT_SECONDS, self._give_up, caller.name)
         self._on_caller(caller)
 
     def _give_up(self, caller: str) -> None:

@@ -13,7 +13,15 @@ from typing import Protocol
 
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent
-from pai_scheduler.engine.remote.messages import POLL_SECONDS, Heard, Listen, Open, Opened, event_document
+from pai_scheduler.engine.remote.messages import (
+    POLL_SECONDS,
+    Caller,
+    Heard,
+    Listen,
+    Open,
+    Opened,
+    event_document,
+)
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
@@ -60,7 +68,7 @@ class EngineHost:
         self._first = 1
         self._output: set[TaskRef] = set()
         self._door: FrontDoor | None = None
-        self._callers: list[str] = []
+        self._callers: list[Caller] = []
         self._news = asyncio.Event()
 
     def engine_of(self, session: str) -> LocalEngine:
@@ -128,9 +136,9 @@ class EngineHost:
             write_durably(kept, str(asked.generation).encode())
 
     async def _open_door(self, asked: Open, engine: LocalEngine) -> None:
-        if asked.front_door is None or engine.bridge_address is None:
+        if not asked.front_door_ports or engine.bridge_address is None:
             return
-        self._door = FrontDoor(engine.bridge_address, asked.front_door, self._note_caller)
+        self._door = FrontDoor(engine.bridge_address, asked.front_door_ports, self._note_caller)
         await self._door.open()
 
     async def _end(self) -> None:
@@ -152,7 +160,7 @@ class EngineHost:
             self._events.append(event)
             self._news.set()
 
-    def _note_caller(self, caller: str) -> None:
+    def _note_caller(self, caller: Caller) -> None:
         self._callers.append(caller)
         self._news.set()
 

@@ -120,7 +120,10 @@ async def _run(options: argparse.Namespace) -> None:
             keys = JobKeys.in_folder(data_dir)
             async with ssh_gateway.open_gateway(options, keys, address) as gateway:
                 reached_at = None if is_loopback(host) else _reachable(host)
-                engine = make_engine(_engine(options, data_dir, definition, proxied_port, reached_at, term))
+                ssh_port = gateway.where["port"] if gateway is not None else None
+                engine = make_engine(
+                    _engine(options, data_dir, definition, proxied_port, reached_at, ssh_port, term)
+                )
                 await serve_with(engine, store, keys, gateway)
 
         async def serve_with(
@@ -287,6 +290,7 @@ def _engine(
     definition: Definition,
     front_door: int | None,
     reached_at: str | None,
+    ssh_port: int | None,
     term: int,
 ) -> Engine:
     # each engine brings libraries that the other does not need
@@ -310,7 +314,7 @@ def _engine(
     if options.engine == "swarm":
         from . import swarm_nodes
 
-        return swarm_nodes.make_engine(options, data_dir, definition, front_door, term)
+        return swarm_nodes.make_engine(options, data_dir, definition, front_door, ssh_port, term)
     from pai_scheduler.engine.process.engine import ProcessEngine
 
     return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)

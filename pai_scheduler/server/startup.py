@@ -63,6 +63,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def near(host: str) -> str:
+    """Return where this machine itself reaches what listens at an address, which may stand for all."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+
+
 def check_range(option: str, value: int | None, least: int, most: int) -> None:
     """Refuse the value of an option that lies outside; StartError. None: none was given."""
     if value is not None and not least <= value <= most:

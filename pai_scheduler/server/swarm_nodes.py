@@ -12,6 +12,8 @@ from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
 from pai_scheduler.job.messages import msg
 from pai_scheduler.security.secret_file import kept_secret
 
+from .startup import near
+
 if TYPE_CHECKING:
     from pai_scheduler.engine.remote.certificates import Authority
     from pai_scheduler.engine.swarm.engine import SwarmEngine
@@ -70,11 +72,17 @@ def authority(data_dir: Path) -> Authority:
 
 
 def make_engine(
-    options: argparse.Namespace, data_dir: Path, definition: Definition, front_door: int | None, term: int
+    options: argparse.Namespace,
+    data_dir: Path,
+    definition: Definition,
+    front_door: int | None,
+    ssh_port: int | None,
+    term: int,
 ) -> SwarmEngine:
     """Return the engine; StartError, EngineError.
 
-    `front_door`: as for `SwarmEngine`. `term`: the one in which this scheduler leads (`Lease.epoch`), or 0.
+    `front_door`: as for `SwarmEngine`. `ssh_port`: of the gateway. `term`: the one in which this scheduler
+    leads (`Lease.epoch`), or 0.
     """
     if options.homes is not None and not options.homes.is_absolute():
         raise StartError(
@@ -106,5 +114,6 @@ def make_engine(
         patience=options.node_patience,
         generation=term,
         front_door=front_door,
+        ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
         homes=options.homes,
     )

@@ -143,7 +143,7 @@ def scheduler(
     nodes = request.getfixturevalue("three_nodes")
     nodes.load(host, image)
     hdfs = request.getfixturevalue("hdfs")
-    with nodes.without_manager():
+    with nodes.without("node-a"):
         yield request.getfixturevalue("swarm_scheduler")(
             *("--storage", hdfs.url, "--storage-user", ACCOUNT), cluster=GPUS_OF_THE_NODES
         )

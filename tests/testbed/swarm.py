@@ -46,6 +46,7 @@ class Node:
         self.host = f"unix://{self.folder}/docker.sock"
         self._link = f"{_PREFIX[:2]}{os.getpid()}.{number}"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.images: set[str] = set()
 
     def plug_in(self) -> None:
         """Make its network."""
@@ -168,7 +169,6 @@ class Swarm:
         self.switch = f"{self.mark}-switch"
         self.network = _free_network()
         self.secret = secrets.token_bytes(32)
-        self._loaded: set[str] = set()
         self.agent_credentials = Authority(self.secret).agent().write(folder / "agent-credentials")
         self._link = f"{_PREFIX[:2]}{os.getpid()}.h"
         self.nodes = [
@@ -189,13 +189,15 @@ class Swarm:
         return data_dir
 
     @contextmanager
-    def without_manager(self) -> Iterator[None]:
-        """Have nothing new placed on the manager, so that all of it is on machines elsewhere."""
-        self.set(self.manager.name, Availability="pause")
+    def without(self, *names: str) -> Iterator[None]:
+        """Have nothing new placed on some nodes; in the end all are active."""
         try:
+            for name in names:
+                self.set(name, Availability="pause")
             yield
         finally:
-            self.set(self.manager.name, Availability="active")
+            for node in self.nodes:
+                self.set(node.name, Availability="active")
 
     def set(self, name: str, **spec: str) -> None:
         """Change what Swarm's specification says of a node: Availability or Role."""
@@ -229,16 +231,18 @@ class Swarm:
             with client(node.host) as engine:
                 engine.swarm.join([f"{self.manager.address}:2377"], token)
 
-    def load(self, docker_host: str, image: str) -> None:
-        """Give each node an image of another Docker Engine, unless it has it."""
-        if image in self._loaded:
+    def load(self, docker_host: str, image: str, *names: str) -> None:
+        """Give each of these nodes, or all, an image of another Docker Engine, unless it has it."""
+        nodes = [node for node in self.nodes if not names or node.name in names]
+        lacking = [node for node in nodes if image not in node.images]
+        if not lacking:
             return
-        self._loaded.add(image)
         archive = self.folder / "image.tar"
         with client(docker_host) as engine, archive.open("wb") as file:
             for part in engine.api.get_image(image):
                 file.write(part)
-        for node in self.nodes:
+        for node in lacking:
+            node.images.add(image)
             with client(node.host) as engine, archive.open("rb") as file:
                 engine.images.load(file)
         archive.unlink()

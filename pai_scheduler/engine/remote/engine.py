@@ -44,7 +44,7 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from .defaults import PATIENCE_SECONDS
-from .messages import Address, Kill, LogWanted, Open, WayIn
+from .messages import Address, Caller, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, lost_node
 from .tunnels import Streams, Tunnels, splice
 
@@ -77,8 +77,8 @@ class RemoteEngine:
     `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
     `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
     that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
-    comes back. `generation`, `front_door`, `homes`: as in `Open`; the door is a port of this machine's
-    loopback address too.
+    comes back. `generation`, `homes`: as in `Open`. `front_doors`: by port, the address of this
+    machine at which there is what containers on the node reach by their bridge.
     """
 
     name = "docker"
@@ -97,7 +97,7 @@ class RemoteEngine:
         registries: Registries | None = None,
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
-        front_door: int | None = None,
+        front_doors: Mapping[int, str] | None = None,
         homes: Path | None = None,
         node_name: str | None = None,
     ) -> None:
@@ -106,7 +106,7 @@ class RemoteEngine:
         self._folders: dict[tuple[str, int], dict[str, Path]] = {}
         self._sending: dict[str, asyncio.Lock] = {}
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
-        self._front_door = front_door
+        self._front_doors = front_doors or {}
         self._adopted = False
         self._healthy = True
         self._copies = asyncio.Semaphore(_COPIES)
@@ -119,7 +119,7 @@ class RemoteEngine:
                 logs or LogKeeping(),
                 tuple((registries or Registries()).patterns),
                 generation,
-                front_door,
+                tuple(self._front_doors),
                 homes,
             ),
             patience=patience,
@@ -392,18 +392,18 @@ class RemoteEngine:
     async def _connect(self, task: TaskRef, port: int) -> Streams:
         return await self._session.once(lambda session: self._connection.connect(task, port, session))
 
-    def _note_caller(self, caller: str) -> None:
+    def _note_caller(self, caller: Caller) -> None:
         self._begin(self._let_in(caller))
 
-    async def _let_in(self, caller: str) -> None:
-        """Take a connection of a container to the Hub, or the scheduler, on this machine."""
+    async def _let_in(self, caller: Caller) -> None:
+        """Take a connection of a container to what is at a port of this machine."""
         try:
-            near = await asyncio.open_connection("127.0.0.1", self._front_door)
-        except OSError as error:
+            near = await asyncio.open_connection(self._front_doors[caller.port], caller.port)
+        except (KeyError, OSError) as error:
             _log.warning("a container cannot be let in: %s", error)
             return
         try:
-            far = await self._session.once(lambda session: self._connection.take_caller(caller, session))
+            far = await self._session.once(lambda session: self._connection.take_caller(caller.name, session))
         except AgentUnreachableError as error:
             _log.info("a container's connection waits no more: %s", error)
             near[1].close()

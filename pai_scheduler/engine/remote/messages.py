@@ -49,17 +49,17 @@ class Open:
     """A scheduler begins a session; an older one of this agent ends with it.
 
     `instance`: the scheduler's mark on its containers. `registries`: the patterns of those that images may
-    come from. `generation` grows with each scheduler that takes the lead: one
-    that was overtaken without knowing it gets no session any more. `front_door`: the port at which containers
-    reach the Hub and the storage, through the scheduler; None: they reach them in another way. `homes`: as
-    for `DockerEngine`.
+    come from. `generation` grows with each scheduler that takes the lead: one that was overtaken without
+    knowing it gets no session any more. `front_door_ports`: those of the scheduler's machine that containers
+    reach by their node's bridge: the Hub and the storage, the SSH gateway; none: they reach them in another
+    way. `homes`: as for `DockerEngine`.
     """
 
     instance: str
     logs: LogKeeping
     registries: tuple[str, ...] = (PUBLIC,)
     generation: int = 0
-    front_door: int | None = None
+    front_door_ports: tuple[int, ...] = ()
     homes: Path | None = None
 
 
@@ -95,6 +95,14 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
+class Caller:
+    """A connection of a container to one of the ports of the front door, which waits to be taken."""
+
+    name: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Heard:
     """What happened: `events` are documents (`read_event`), the last of which has the number `last`.
 
@@ -105,7 +113,7 @@ class Heard:
     last: int
     events: tuple[Any, ...]
     output: tuple[TaskRef, ...]
-    callers: tuple[str, ...] = ()
+    callers: tuple[Caller, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

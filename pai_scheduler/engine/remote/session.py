@@ -13,7 +13,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError, SessionOverError
-from .messages import POLL_SECONDS, Heard, Listen, Open, Opened, read_event
+from .messages import POLL_SECONDS, Caller, Heard, Listen, Open, Opened, read_event
 
 _RETRY_SECONDS = 0.5
 _OPEN_SECONDS = 60.0
@@ -46,7 +46,7 @@ class AgentSession:
         begun: Callable[[], Awaitable[None]],
         on_heard: Callable[[EngineEvent], None],
         on_output: Callable[[TaskRef], None],
-        on_caller: Callable[[str], None],
+        on_caller: Callable[[Caller], None],
         on_health: Callable[[bool], None],
         on_lost: Callable[[], None],
     ) -> None:

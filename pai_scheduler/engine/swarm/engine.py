@@ -85,8 +85,10 @@ class SwarmEngine:
 
     `tls`: how to speak to the agents; None in tests only. `instance`: this scheduler's mark on what is its
     own. `encrypted`: what goes between nodes in the gangs' networks is. `patience`: seconds after which a
-    node that does not answer counts as lost. `generation`, `front_door`: as in
-    `remote.messages.Open`.
+    node that does not answer counts as lost. `generation`: as in
+    `remote.messages.Open`. `front_door`: the port of this machine's loopback address at which tasks reach the
+    Hub and the storage, by their nodes' agents; None: at the address of browsers. `ssh_gateway`: address and
+    port of the gateway, which they reach in the same way.
     """
 
     name = "swarm"
@@ -108,11 +110,15 @@ class SwarmEngine:
         patience: float = PATIENCE_SECONDS,
         generation: int = 0,
         front_door: int | None = None,
+        ssh_gateway: tuple[str, int] | None = None,
         homes: Path | None = None,
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
         self._patience, self._generation, self._front_door = patience, generation, front_door
+        self._front_doors = {} if front_door is None else {front_door: "127.0.0.1"}
+        if front_door is not None and ssh_gateway is not None:
+            self._front_doors[ssh_gateway[1]] = ssh_gateway[0]
         self._homes, self._overlay = homes, IPv4Network(subnet_pool)
         self._api = DockerApi(host)
         self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
@@ -334,7 +340,7 @@ class SwarmEngine:
             registries=self._registries,
             patience=self._patience,
             generation=self._generation,
-            front_door=self._front_door,
+            front_doors=self._front_doors,
             homes=self._homes,
             node_name=member.name,
         )

@@ -54,7 +54,7 @@ class Agent:
             host=self._docker_host,
             logs=asked.logs,
             instance=asked.instance,
-            reached_at_bridge=asked.front_door is not None,
+            reached_at_bridge=bool(asked.front_door_ports),
             on_output=on_output,
             runtime_image=self._runtime_image,
             registries=REGISTRIES,
@@ -221,7 +221,7 @@ async def test_containers_reach_the_hub_through_their_agent_and_the_scheduler(
 
     server = await asyncio.start_server(hub, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    lab = await Lab.over(await open_remote(front_door=port), debian_image)
+    lab = await Lab.over(await open_remote(front_doors={port: "127.0.0.1"}), debian_image)
     await lab.adopt([])
     ask = "import urllib.request as u; print(u.urlopen('{}', data=bytes(3000000)).read().decode())"
     urls = [f"http://{host}:{port}" for host in (HUB_HOST, STORAGE_HOST)]
