@@ -28,7 +28,7 @@ def _operation(method: str, parameters: str = "", *, slow: bool = False) -> _Ope
     return _Operation(method, frozenset(parameters.split()), slow)
 
 
-#: Hadoop's "WebHDFS REST API", and what the scheduler has beside it (COPY, ARCHIVE, `limit`).
+#: Hadoop's "WebHDFS REST API", and what we have beside it (COPY, ARCHIVE, `limit`, APPEND's `offset`).
 _OPERATIONS: Mapping[str, _Operation] = {
     "OPEN": _operation("GET", "offset length"),
     "ARCHIVE": _operation("GET"),
@@ -37,7 +37,7 @@ _OPERATIONS: Mapping[str, _Operation] = {
     "GETCONTENTSUMMARY": _operation("GET", slow=True),
     "GETHOMEDIRECTORY": _operation("GET"),
     "CREATE": _operation("PUT", "overwrite", slow=True),
-    "APPEND": _operation("POST", slow=True),
+    "APPEND": _operation("POST", "offset", slow=True),
     "MKDIRS": _operation("PUT"),
     "RENAME": _operation("PUT", "destination renameoptions"),
     "COPY": _operation("PUT", "destination overwrite", slow=True),

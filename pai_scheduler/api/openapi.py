@@ -39,7 +39,8 @@ token, as the password of Basic authentication or as `delegation=` in the query,
 (`PAI_STORAGE_TOKEN`) counts there
 too; `user.name` and `doas` count for nothing. Beside Hadoop's operations there are \
 `PUT ?op=COPY&destination=`
-(a file, within the storage), `GET ?op=ARCHIVE` (a folder as a zip file), `limit` for `LISTSTATUS_BATCH`, and
+(a file, within the storage), `GET ?op=ARCHIVE` (a folder as a zip file), `limit` for `LISTSTATUS_BATCH`, \
+`offset` for `APPEND` (refused where the file does not end there; `RetriableException`), and
 `data=true`, which has OPEN, CREATE and APPEND answered at once instead of by a redirect.
 
 A body may be JSON or a url-encoded form with nested keys (`taskRoles[0][cpuNumber]=1`). What begins with

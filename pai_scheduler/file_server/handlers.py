@@ -107,7 +107,8 @@ class TransferHandler(WebHdfsRequest):
 
     async def _store(self, pieces: AsyncIterator[bytes]) -> None:
         if self.operation == "APPEND":
-            await self.files.append(self.principal, self.path, pieces)
+            offset = self.parameters.number("offset")
+            await self.files.append(self.principal, self.path, pieces, offset=offset)
             return
         overwrite, permission = self.parameters.flag("overwrite"), self.parameters.permission()
         await self.files.create(self.principal, self.path, pieces, overwrite=overwrite, permission=permission)

@@ -114,10 +114,17 @@ class Files:
             path, _actor(principal, path), pieces, overwrite=overwrite, permission=permission
         )
 
-    async def append(self, principal: Principal, path: StoragePath, pieces: AsyncIterator[bytes]) -> None:
-        """Write on at a file's end."""
+    async def append(
+        self,
+        principal: Principal,
+        path: StoragePath,
+        pieces: AsyncIterator[bytes],
+        *,
+        offset: int | None = None,
+    ) -> None:
+        """Write on at a file's end, which must be at `offset` where that is given (UNAVAILABLE)."""
         await self._enter(principal, path, Right.WRITE)
-        await self._storage.append(path, _actor(principal, path), pieces)
+        await self._storage.append(path, _actor(principal, path), pieces, offset=offset)
 
     async def truncate(self, principal: Principal, path: StoragePath, length: int) -> bool:
         """Cut a file to its first `length` bytes; False: the storage is still at it."""

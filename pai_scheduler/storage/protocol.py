@@ -121,8 +121,14 @@ class Storage(Protocol):
         When `pieces` raises, or this is cancelled, nothing of it stays, and what was there before does.
         """
 
-    async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
-        """Write on at a file's end. What had come when `pieces` raised stays."""
+    async def append(
+        self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes], *, offset: int | None = None
+    ) -> None:
+        """Write on at a file's end. What had come when `pieces` raised stays.
+
+        `offset`: where the pieces belong. UNAVAILABLE where the file ends elsewhere, or did when they came:
+        who asks then has to look what is there.
+        """
 
     async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
         """Cut a file to its first `length` bytes (more than it has: INVALID).

@@ -44,6 +44,20 @@ def no_folder(path: StoragePath) -> StorageError:
     return StorageError(Problem.NOT_A_FOLDER, msg("{path} is a file, not a folder.", path=str(path)))
 
 
+def ends_elsewhere(path: StoragePath, length: int, offset: int) -> StorageError:
+    """Return the error that what was to be appended at `offset` does not follow what is there."""
+    return StorageError(
+        Problem.UNAVAILABLE,
+        msg(
+            "{path} has {size} bytes and cannot be written on from byte {offset} on: look again what is "
+            "there, and go on from its end.",
+            path=str(path),
+            size=length,
+            offset=offset,
+        ),
+    )
+
+
 def closing(path: StoragePath) -> StorageError:
     """Return the error that says that the storage is being closed."""
     return StorageError(

@@ -18,7 +18,7 @@ from pai_labextension.storage_resources import storage_target
         ("GET", "op=GETCONTENTSUMMARY"),
         ("GET", "op=GETHOMEDIRECTORY"),
         ("PUT", "op=CREATE&overwrite=true"),
-        ("POST", "op=APPEND"),
+        ("POST", "op=APPEND&offset=5"),
         ("PUT", "op=MKDIRS"),
         ("PUT", "op=RENAME&destination=%2Falice%2Fb&renameoptions=OVERWRITE"),
         ("PUT", "op=COPY&destination=%2Falice%2Fb&overwrite=true"),

@@ -40,10 +40,19 @@ export class MemoryStorage implements IUploadsClient {
     onSent(bytes.length);
   }
 
-  async append(path: string, contents: Blob, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void> {
+  async append(
+    path: string,
+    offset: number,
+    contents: Blob,
+    onSent: (bytes: number) => void,
+    signal: AbortSignal
+  ): Promise<void> {
     const more = new Uint8Array(await contents.arrayBuffer());
     await this.call('append', path, () => {
       const { bytes } = this.files.get(path)!;
+      if (bytes.length !== offset) {
+        throw refused(503);
+      }
       const all = new Uint8Array(bytes.length + more.length);
       all.set(bytes);
       all.set(more, bytes.length);
@@ -51,6 +60,11 @@ export class MemoryStorage implements IUploadsClient {
     });
     signal.throwIfAborted();
     onSent(more.length);
+  }
+
+  read(path: string, length?: number, offset = 0): Promise<Uint8Array<ArrayBuffer>> {
+    const end = length === undefined ? undefined : offset + length;
+    return this.call('read', path, () => new Uint8Array(this.files.get(path)!.bytes.slice(offset, end)));
   }
 
   rename(path: string, target: string): Promise<void> {

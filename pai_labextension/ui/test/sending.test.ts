@@ -123,7 +123,32 @@ describe('sendFile', () => {
     };
     await send();
     await expectWhole();
-    expect(storage.calls).toContain(`remove ${part}`);
+    expect(storage.calls.filter(call => call === `create ${part}`)).toHaveLength(2);
+  });
+
+  it('begins anew where the end of what is there is not of the file', async () => {
+    const begun = new Uint8Array(await large.slice(0, PIECE + 1).arrayBuffer());
+    storage.files.set(part, { bytes: begun.map((byte, at) => (at < PIECE ? byte : 255)), modified: 1 });
+    await send();
+    await expectWhole();
+    expect(storage.calls).toContain(`create ${part}`);
+  });
+
+  it('never mixes in what a broken connection brings late', async () => {
+    let appends = 0;
+    storage.before = async (call, path) => {
+      if (call === 'append' && ++appends === 2) {
+        // the first one lands when the second has been decided on
+        const { bytes, modified } = storage.files.get(path)!;
+        const late = new Uint8Array(await large.slice(0, 1000).arrayBuffer());
+        storage.files.set(path, { bytes: Buffer.concat([bytes, late]), modified });
+      }
+      if (call === 'append' && appends === 1) {
+        throw broken();
+      }
+    };
+    await send();
+    await expectWhole();
   });
 
   it('does not try again what is refused', async () => {

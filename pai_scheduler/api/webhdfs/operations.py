@@ -1,6 +1,7 @@
 """The operations of WebHDFS whose answer is short, by method and name; and those that there are not.
 
-`COPY` and the `limit` of LISTSTATUS_BATCH are ours; the others are Hadoop's "WebHDFS REST API".
+`COPY`, the `limit` of LISTSTATUS_BATCH and the `offset` of APPEND are ours; the others are Hadoop's "WebHDFS
+REST API".
 """
 
 from __future__ import annotations

@@ -139,6 +139,8 @@ class WebHdfsRequest(AnsweringHandler):
             return
         check(self.principal, self.path, Right.WRITE)
         self.parameters.permission()
+        if self.operation == "APPEND":
+            self.parameters.number("offset")
         overwrite = self.parameters.flag("overwrite")
         try:
             status = await self.files.status(self.principal, self.path)

@@ -1,6 +1,7 @@
 """One typed, asynchronous client of the scheduler's WebHDFS: the command line, widgets and Lab use it.
 
-What it asks is Hadoop's "WebHDFS REST API", and what the scheduler has beside it (COPY, ARCHIVE, `limit`).
+What it asks is Hadoop's "WebHDFS REST API", and what the scheduler has beside it (COPY, ARCHIVE, `limit`, and
+APPEND at an `offset`).
 Every request has `data=true`: the scheduler then answers with the data itself, without a redirect.
 """
 
@@ -201,9 +202,14 @@ class FilesClient:
         bits = "" if permission is None else f"{permission:o}"
         await self._put("PUT", path, "CREATE", content, length, overwrite=_flag(overwrite), permission=bits)
 
-    async def append(self, path: str, content: Content, *, length: int | None = None) -> None:
-        """Write on at a file's end; what had come when the connection broke stays."""
-        await self._put("POST", path, "APPEND", content, length)
+    async def append(
+        self, path: str, content: Content, *, length: int | None = None, offset: int | None = None
+    ) -> None:
+        """Write on at a file's end; what had come when the connection broke stays.
+
+        With `offset` it is refused (503) where that is not the file's end.
+        """
+        await self._put("POST", path, "APPEND", content, length, offset="" if offset is None else offset)
 
     def read(
         self, path: str, offset: int = 0, length: int | None = None

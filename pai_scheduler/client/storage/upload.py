@@ -2,6 +2,9 @@
 
 A file that is not small grows under a name of its own, `.<name>.<fingerprint>.part` beside its place, and
 is put there when it is whole; the browser does the same, so that one may go on with what the other began.
+
+What is confirmed of it is right: each request says where it belongs. What a broken request left at its end
+may have landed late, after another: it is compared with the file before it is gone on with.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import stat
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pai_scheduler.client.rest import UnreachableError
@@ -139,6 +142,13 @@ def is_same(there: FileInfo | None, file: LocalFile) -> bool:
     )
 
 
+@dataclass(slots=True)
+class _Confirmed:
+    """Of how many bytes of a part it is known that they are the file's; None: not looked at yet."""
+
+    length: int | None = None
+
+
 class _Upload:
     def __init__(
         self,
@@ -183,7 +193,7 @@ class _Upload:
 
     async def _in_parts(self, file: LocalFile) -> None:
         target, trials = f"{self._folder}/{file.name}", Trials()
-        furthest = -1
+        furthest, confirmed = -1, _Confirmed()
         while True:
             try:
                 part, stale = await self._find_part(target, file)
@@ -194,12 +204,13 @@ class _Upload:
                 ):
                     # it was put in place, only the answer to that got lost
                     return
-                if part is None or part.length > file.length:
+                if part is None or not await self._is_beginning(part, file, confirmed.length):
                     part = await self._begin_part(target, file)
+                confirmed.length = part.length
                 if part.length > furthest:
                     trials.got_on()
                     furthest = part.length
-                await self._append(part, file)
+                await self._append(part, file, confirmed)
                 furthest = file.length
                 await self._put_in_place(part.path, target, file)
                 for left in stale:
@@ -229,13 +240,32 @@ class _Upload:
         await self._client.write(path, b"", overwrite=True, permission=_permission(file))
         return await self._client.status(path)
 
-    async def _append(self, part: FileInfo, file: LocalFile) -> None:
+    async def _is_beginning(self, part: FileInfo, file: LocalFile, confirmed: int | None) -> bool:
+        """Compare a part with the file: what is not confirmed of it, one request's length at most."""
+        if part.length > file.length:
+            return False
+        if confirmed is None or confirmed > part.length:
+            confirmed = max(0, part.length - APPENDED)
+        if confirmed == part.length:
+            return True
+        offset = confirmed
+        with await asyncio.to_thread(open_unchanged, file) as stream:
+            stream.seek(offset)
+            async with self._client.read(part.path, offset, part.length - offset) as pieces:
+                async for piece in pieces:
+                    if piece != await asyncio.to_thread(stream.read, len(piece)):
+                        return False
+                    offset += len(piece)
+        return offset == part.length
+
+    async def _append(self, part: FileInfo, file: LocalFile, confirmed: _Confirmed) -> None:
         offset = part.length
         while offset < file.length:
             count = min(APPENDED, file.length - offset)
             async with aclosing(self._pieces(file, offset, count)) as pieces:
-                await self._client.append(part.path, pieces, length=count)
+                await self._client.append(part.path, pieces, length=count, offset=offset)
             offset += count
+            confirmed.length = offset
 
     async def _put_in_place(self, part: str, target: str, file: LocalFile) -> None:
         length = (await self._client.status(part)).length

@@ -103,9 +103,11 @@ class FolderStorage:
         begin = partial(FileUpload, self._walk, path, actor, overwrite=overwrite, permission=permission)
         await self._write(path, begin, pieces)
 
-    async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
-        """Write on at a file's end; UNAVAILABLE while somebody else does."""
-        await self._write(path, partial(Appending, self._walk, path, actor), pieces)
+    async def append(
+        self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes], *, offset: int | None = None
+    ) -> None:
+        """Write on at a file's end, at `offset`; UNAVAILABLE while somebody else does."""
+        await self._write(path, partial(Appending, self._walk, path, actor, offset), pieces)
 
     async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
         """Cut a file to its first `length` bytes, which is done at once."""

@@ -16,7 +16,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus
-from pai_scheduler.storage.refusals import closing, exists, is_folder
+from pai_scheduler.storage.refusals import closing, ends_elsewhere, exists, is_folder
 from pai_scheduler.storage.trees import tree_of
 
 from .errors import naming
@@ -167,9 +167,9 @@ class FileUpload:
 
 
 class Appending:
-    """A file that is written on at its end, by one at a time."""
+    """A file that is written on at its end (at `offset`, where that is given), by one at a time."""
 
-    def __init__(self, walk: Walk, path: StoragePath, actor: str) -> None:
+    def __init__(self, walk: Walk, path: StoragePath, actor: str, offset: int | None = None) -> None:
         self._path = path
         self._lock = threading.Lock()
         with walk.entry(path, actor) as entry, naming(path):
@@ -189,6 +189,11 @@ class Appending:
                         path=str(path),
                     ),
                 ) from error
+            # nobody else writes to it any more
+            size = os.fstat(descriptor).st_size
+            if offset is not None and offset != size:
+                os.close(descriptor)
+                raise ends_elsewhere(path, size, offset)
             self._descriptor: int | None = descriptor
 
     def write(self, piece: bytes) -> None:

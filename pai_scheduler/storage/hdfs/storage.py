@@ -2,6 +2,13 @@
 
 The scheduler's account is a superuser of HDFS and may act for others (`hadoop.proxyuser`). Contents come into
 being below `/.pai-uploads`, which nobody can list, and get their name in one step.
+
+WebHDFS appends wherever a file ends when the data node gets to it, and nobody can hold the file's lease
+between looking and writing; what a broken connection brought may land in between. So an append that says
+where it belongs is compared with the file's length before and after: it succeeds only where nothing came in
+between. Where something did, or a connection to HDFS broke, bytes at the file's end may be wrong, and the
+append is refused: nothing that was not confirmed counts as written before its reader has compared it, as our
+clients do.
 """
 
 from __future__ import annotations
@@ -19,7 +26,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.storage.errors import Problem, StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.storage.protocol import Checksum, FileStatus, Listing, OpenFile, Summary
-from pai_scheduler.storage.refusals import exists, is_folder, no_folder, not_found
+from pai_scheduler.storage.refusals import ends_elsewhere, exists, is_folder, no_folder, not_found
 
 from .answers import described, listed, same_contents
 from .client import NameNodeAnswer, NameNodes, Refused, name_of
@@ -169,11 +176,15 @@ class HdfsStorage:
         """Write a file; it has its name only when it is whole."""
         await self._write(path, actor, pieces, overwrite, permission)
 
-    async def append(self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes]) -> None:
-        """Write on at a file's end; UNAVAILABLE while somebody else does."""
+    async def append(
+        self, path: StoragePath, actor: str, pieces: AsyncIterator[bytes], *, offset: int | None = None
+    ) -> None:
+        """Write on at a file's end, at `offset`; UNAVAILABLE while somebody else does, or did."""
         status = await self.status(path, actor)
         if status.is_folder:
             raise is_folder(path)
+        if offset is not None and offset != status.length:
+            raise ends_elsewhere(path, status.length, offset)
         # once contents are on their way, a refusal may get lost
         await self.check_access(path, actor, "-w-")
 
@@ -181,7 +192,19 @@ class HdfsStorage:
             left_out = {"excludedatanodes": silent}
             return (await self._names.ask("APPEND", path, actor, left_out, at=_at(path, status))).response
 
-        await self._transfers.send("POST", path, locate, pieces)
+        sent = 0
+
+        async def counted() -> AsyncIterator[bytes]:
+            nonlocal sent
+            async for piece in pieces:
+                sent += len(piece)
+                yield piece
+
+        await self._transfers.send("POST", path, locate, counted())
+        if offset is not None:
+            length = (await self.status(path, actor)).length
+            if length != offset + sent:
+                raise ends_elsewhere(path, length, offset + sent)
 
     async def truncate(self, path: StoragePath, actor: str, length: int) -> bool:
         """Cut a file to its first `length` bytes; within a block that takes HDFS some seconds."""

@@ -242,6 +242,27 @@ class StorageConformance:
         await home.append("file", b"three")
         assert await home.read("file") == b"one two three"
 
+    async def test_what_belongs_elsewhere_than_at_the_end_is_not_appended(self, home: Home) -> None:
+        await home.write("file", b"one ")
+        await home.append("file", b"two ", b"three", offset=4)
+        for offset in (0, 4, 12, 14):
+            with refuses(Problem.UNAVAILABLE):
+                await home.append("file", b"four", offset=offset)
+        assert await home.read("file") == b"one two three"
+        await home.append("file", b"!", offset=13)
+        assert await home.read("file") == b"one two three!"
+
+    async def test_of_two_who_append_at_the_same_place_one_is_told_that_it_did(self, home: Home) -> None:
+        await home.write("file", b"one ")
+        outcomes = await asyncio.gather(
+            *(home.append("file", piece, offset=4) for piece in (b"2", b"3", b"4", b"5")),
+            return_exceptions=True,
+        )
+        done = [piece for piece, outcome in zip("2345", outcomes, strict=True) if outcome is None]
+        assert len(done) <= 1
+        if done:
+            assert (await home.read("file")).startswith(f"one {done[0]}".encode())
+
     # cut, joined, and what may be done
 
     async def test_a_file_is_cut_to_its_beginning(self, home: Home) -> None:

@@ -42,8 +42,8 @@ class Home:
     async def write(self, name: str, *pieces: bytes, overwrite: bool = False) -> None:
         await self.storage.create(self.at(name), self.user, giving(pieces), overwrite=overwrite)
 
-    async def append(self, name: str, *pieces: bytes) -> None:
-        await self.storage.append(self.at(name), self.user, giving(pieces))
+    async def append(self, name: str, *pieces: bytes, offset: int | None = None) -> None:
+        await self.storage.append(self.at(name), self.user, giving(pieces), offset=offset)
 
     async def read(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
         async with self.storage.open(self.at(name), self.user, offset, length) as file:

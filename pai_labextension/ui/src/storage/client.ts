@@ -54,7 +54,14 @@ export interface IUploadClient {
   find(path: string): Promise<IFileInfo | null>;
   mkdirs(path: string): Promise<void>;
   create(path: string, contents: Blob, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void>;
-  append(path: string, contents: Blob, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void>;
+  append(
+    path: string,
+    offset: number,
+    contents: Blob,
+    onSent: (bytes: number) => void,
+    signal: AbortSignal
+  ): Promise<void>;
+  read(path: string, length?: number, offset?: number): Promise<Uint8Array<ArrayBuffer>>;
   rename(path: string, target: string, overwrite: boolean): Promise<void>;
   setModified(path: string, modified: number): Promise<void>;
   remove(path: string): Promise<void>;
@@ -134,9 +141,9 @@ export class StorageClient implements IUploadClient {
     await this.send('PUT', path, 'SETTIMES', { modificationtime: modified, accesstime: -1 });
   }
 
-  /** Read a file, or its beginning: `length` bytes at most. */
-  async read(path: string, length?: number): Promise<Uint8Array<ArrayBuffer>> {
-    const response = await this.send('GET', path, 'OPEN', length === undefined ? {} : { length });
+  /** Read a file from `offset` on, `length` bytes at most. */
+  async read(path: string, length?: number, offset = 0): Promise<Uint8Array<ArrayBuffer>> {
+    const response = await this.send('GET', path, 'OPEN', { offset, ...(length === undefined ? {} : { length }) });
     return new Uint8Array(await response.arrayBuffer());
   }
 
@@ -155,9 +162,15 @@ export class StorageClient implements IUploadClient {
     return this.transfer('PUT', this.address(path, 'CREATE', { overwrite: true }), contents, onSent, signal);
   }
 
-  /** Write on at a file's end and tell how much has gone off. */
-  append(path: string, contents: Blob, onSent: (bytes: number) => void, signal: AbortSignal): Promise<void> {
-    return this.transfer('POST', this.address(path, 'APPEND'), contents, onSent, signal);
+  /** Write on at a file's end, which must be at `offset` (503), and tell how much has gone off. */
+  append(
+    path: string,
+    offset: number,
+    contents: Blob,
+    onSent: (bytes: number) => void,
+    signal: AbortSignal
+  ): Promise<void> {
+    return this.transfer('POST', this.address(path, 'APPEND', { offset }), contents, onSent, signal);
   }
 
   private async get<Schema extends GenericSchema>(

@@ -87,15 +87,17 @@ class Sending {
       return; // it was put in place, only the answer to that got lost
     }
     this.there = begun === null ? 0 : begun.length;
-    if (begun === null || begun.length > this.file.size) {
+    if (begun === null || !(await this.isBeginning(begun.length))) {
       this.there = 0;
       await this.client.create(this.part, new Blob(), () => undefined, this.signal);
     }
+    this.confirmed = this.there;
     while (this.there < this.file.size) {
       this.onSent(this.there);
       const piece = this.file.slice(this.there, this.there + PIECE);
-      await this.client.append(this.part, piece, sent => this.onSent(this.there + sent), this.signal);
+      await this.client.append(this.part, this.there, piece, sent => this.onSent(this.there + sent), this.signal);
       this.there += piece.size;
+      this.confirmed = this.there;
     }
     this.onSent(this.there);
     // what a request that broke off had still under way may have come in between
@@ -110,6 +112,22 @@ class Sending {
     await this.client.rename(this.part, this.target, true);
   }
 
+  /** Compare what is there with the file: what is not confirmed of it, a piece at most. */
+  private async isBeginning(length: number): Promise<boolean> {
+    if (length > this.file.size) {
+      return false;
+    }
+    const from = this.confirmed > length ? Math.max(0, length - PIECE) : Math.max(this.confirmed, length - PIECE);
+    if (from === length) {
+      return true;
+    }
+    const there = await this.client.read(this.part, length - from, from);
+    const here = new Uint8Array(await this.file.slice(from, length).arrayBuffer());
+    return there.length === here.length && there.every((byte, index) => byte === here[index]);
+  }
+
+  /** Of how many bytes of the part it is known that they are the file's. */
+  private confirmed = 0;
   private readonly part: string;
 }
 

@@ -71,6 +71,19 @@ async def test_who_says_that_it_brings_the_data_is_not_sent_away(any_gateway: Ga
         assert (await alice.get("/alice/f", params={"op": "OPEN", **data})).content == b"one two"
 
 
+async def test_what_is_appended_may_say_where_it_belongs(any_gateway: Gateway) -> None:
+    await any_gateway.put("/alice/f", b"one ")
+    async with any_gateway.client() as alice:
+        for step in ({"data": "true"}, {}):
+            sent = []
+            for offset in (4, 4):
+                query = {"op": "APPEND", "offset": offset, **step}
+                sent.append(await alice.post("/alice/f", params=query, content=b"two", follow_redirects=True))
+            assert [answer.status_code for answer in sent] == ([200, 503] if step else [503, 503])
+            assert "has 7 bytes" in sent[-1].json()["RemoteException"]["message"]
+        assert (await alice.get("/alice/f", params={"op": "OPEN", "data": "true"})).content == b"one two"
+
+
 async def test_where_to_go_is_told_instead_to_those_who_follow_no_redirect(any_gateway: Gateway) -> None:
     async with any_gateway.client() as alice:
         for method, op in (("PUT", "CREATE"), ("POST", "APPEND"), ("GET", "OPEN")):
@@ -269,6 +282,9 @@ REFUSED: list[tuple[str, str, dict[str, Any], tuple[int, str]]] = [
     ("GET", "/alice", {"op": "OPEN"}, (404, "FileNotFoundException")),
     ("POST", "/alice/none", {"op": "APPEND"}, (404, "FileNotFoundException")),
     ("POST", "/alice", {"op": "APPEND"}, (404, "FileNotFoundException")),
+    ("POST", "/alice/f", {"op": "APPEND", "offset": "-1"}, BAD),
+    ("POST", "/alice/f", {"op": "APPEND", "offset": "x", "data": "true"}, BAD),
+    ("POST", "/alice/f", {"op": "APPEND", "offset": "0", "data": "true"}, (503, "RetriableException")),
     ("PUT", "/alice/f", {"op": "CREATE"}, (403, "FileAlreadyExistsException")),
     ("PUT", "/alice/f", {"op": "CREATE", "data": "true"}, (403, "FileAlreadyExistsException")),
     ("PUT", "/alice", {"op": "CREATE", "overwrite": "true"}, (403, "FileAlreadyExistsException")),

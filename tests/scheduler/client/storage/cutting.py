@@ -9,7 +9,10 @@ from urllib.parse import urlsplit
 
 
 class Cutter:
-    """Passes bytes on until `up` (to the scheduler) or `down` have passed, then cuts: `cuts` times."""
+    """Passes bytes on until `up` (to the scheduler) or `down` have passed, then cuts: `cuts` times.
+
+    With `late` the scheduler does not hear of a cut until `let_go`, as of one that is on its way for long.
+    """
 
     def __init__(self, target: str) -> None:
         self._target = urlsplit(target)
@@ -17,15 +20,21 @@ class Cutter:
         self.up: int | None = None
         self.down: int | None = None
         self.cuts = 1
+        self.late = False
         self.passed_up = 0
         self.passed_down = 0
         self.ends: list[asyncio.WriteTransport] = []
+        self._let_go = asyncio.Event()
         self._moved = asyncio.Condition()
 
     async def until_up(self, count: int) -> None:
         """Wait until as many bytes have passed to the scheduler."""
         async with self._moved:
             await self._moved.wait_for(lambda: self.passed_up >= count)
+
+    def let_go(self) -> None:
+        """Let the scheduler hear of the cut that is late."""
+        self._let_go.set()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up, down = await asyncio.open_connection(self._target.hostname, self._target.port)
@@ -61,6 +70,10 @@ class Cutter:
                 if reached and self.cuts:
                     self.cuts -= 1
                     self.passed_up = self.passed_down = 0
+                    if self.late:
+                        self.late = False
+                        ends[0].abort()
+                        await self._let_go.wait()
                     for end in ends:
                         end.abort()
                     return

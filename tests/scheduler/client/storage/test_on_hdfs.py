@@ -14,7 +14,7 @@ from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.upload import upload
 from tests.scheduler.client.storage.cutting import cutting
 from tests.scheduler.client.storage.test_client import contents
-from tests.scheduler.client.storage.test_upload import LARGE, names
+from tests.scheduler.client.storage.test_upload import LARGE, names, upload_with_a_late_append
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 from tests.testbed.scheduler import RunningScheduler
 
@@ -47,6 +47,15 @@ async def test_an_upload_goes_on_after_broken_connections(
     assert await contents(files, f"{home}/large") == LARGE
     again = await upload(files, folder, home)
     assert (again.files, again.same) == (0, 1)
+
+
+async def test_what_a_broken_connection_brings_late_is_never_mixed_in(
+    scheduler: RunningScheduler, files: FilesClient, home: str, folder: Path
+) -> None:
+    (folder / "large").write_bytes(LARGE)
+    await upload_with_a_late_append(scheduler, files, folder / "large", f"{home}/large")
+    assert await contents(files, f"{home}/large") == LARGE
+    assert await names(files, home) == ["large"]
 
 
 async def test_an_upload_that_was_ended_is_gone_on_with(

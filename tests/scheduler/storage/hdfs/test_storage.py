@@ -127,6 +127,26 @@ async def test_a_name_that_hdfs_cannot_have_is_refused_as_such(home: Home, name:
             await attempt
 
 
+async def test_an_append_before_which_another_landed_unseen_is_not_confirmed(
+    hdfs: Hdfs, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = HdfsStorage([hdfs.url], ACCOUNT)
+    check = home.storage.check_access
+
+    async def land(path: StoragePath, actor: str, access: str) -> None:
+        """Let it land when the length has been looked at already."""
+        await check(path, actor, access)
+        await late.append(path, actor, giving([b"late"]))
+
+    await home.write("file", b"one ")
+    monkeypatch.setattr(home.storage, "check_access", land)
+    with refuses(Problem.UNAVAILABLE):
+        await home.append("file", b"two", offset=4)
+    monkeypatch.undo()
+    assert await home.read("file") == b"one latetwo"
+    await late.close()
+
+
 async def test_a_broken_or_cancelled_upload_leaves_nothing_anywhere(storage: HdfsStorage, home: Home) -> None:
     with pytest.raises(Broken):
         await storage.create(home.at("file"), home.user, breaking(b"x" * MB, b"y" * MB))
