@@ -80,10 +80,12 @@ def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualC
             )
             for name, info in virtual_clusters.items()
         ),
-        free_cpus=sum(node["total"]["cpus"] - node["used"]["cpus"] for node in machines),
+        free_cpus=sum(node["total"]["cpus"] - node["used"]["cpus"] for node in machines if _is_ready(node)),
         total_cpus=sum(node["total"]["cpus"] for node in machines),
         largest_node_cpus=max((node["total"]["cpus"] for node in machines), default=0),
-        free_memory_mb=sum(node["total"]["memoryMB"] - node["used"]["memoryMB"] for node in machines),
+        free_memory_mb=sum(
+            node["total"]["memoryMB"] - node["used"]["memoryMB"] for node in machines if _is_ready(node)
+        ),
         total_memory_mb=sum(node["total"]["memoryMB"] for node in machines),
         largest_node_memory_mb=max((node["total"]["memoryMB"] for node in machines), default=0),
     )
@@ -92,6 +94,11 @@ def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualC
 def share(total: int, per_cent: float) -> int:
     """Return so many per cent of a number, rounded down as the scheduler does."""
     return int(total * per_cent / 100 + 1e-9)
+
+
+def _is_ready(node: NodeInfo) -> bool:
+    """Return whether a node may get something new; what is free on another is of no use."""
+    return node["state"] == "READY"
 
 
 def _gpu_types(nodes: Iterable[NodeInfo]) -> list[str]:
@@ -104,6 +111,6 @@ def _gpu_supply(gpu_type: str, nodes: Iterable[NodeInfo]) -> GpuSupply:
     for node in nodes:
         total = node["total"]["gpus"].get(gpu_type, 0)
         totals.append(total)
-        free.append(total - node["used"]["gpus"].get(gpu_type, 0))
+        free.append(total - node["used"]["gpus"].get(gpu_type, 0) if _is_ready(node) else 0)
         simulated |= any(gpu["simulated"] for gpu in node["gpus"] if gpu["type"] == gpu_type)
     return GpuSupply(gpu_type, sum(free), sum(totals), max(totals), max(free), simulated)

@@ -11,8 +11,8 @@ from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
 
 from .language import Language
 
-#: State of a machine that does not answer.
-_LOST = "LOST"
+#: State of a machine that may get something new.
+_READY = "READY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def gpu_counts(nodes: Iterable[NodeInfo]) -> list[GpuCount]:
     for node in nodes:
         for gpu in node["gpus"]:
             total[gpu["type"]] += 1
-            free[gpu["type"]] += gpu["job"] is None and node["state"] != _LOST
+            free[gpu["type"]] += gpu["job"] is None and node["state"] == _READY
             if not gpu["simulated"]:
                 real.add(gpu["type"])
     return [GpuCount(kind, free[kind], total[kind], kind not in real) for kind in sorted(total)]
@@ -68,7 +68,7 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
 def _free(nodes: Sequence[NodeInfo], resource: Literal["cpus", "memoryMB"]) -> tuple[int, int]:
     """Count what is free of a resource, and what there is."""
     total = sum(node["total"][resource] for node in nodes)
-    free = sum(node["total"][resource] - node["used"][resource] for node in nodes if node["state"] != _LOST)
+    free = sum(node["total"][resource] - node["used"][resource] for node in nodes if node["state"] == _READY)
     return free, total
 
 

@@ -120,7 +120,7 @@ class Presenter:
         used_gpus = Counter(gpu.type for gpu in node.gpus if gpu.index in holders)
         return {
             "name": node.name,
-            "state": "READY" if node.healthy else "LOST",
+            "state": node.state.value,
             "total": _amount(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts)),
             "used": _amount(
                 use.cpus, use.memory_mb, use.storage_gb, {kind: used_gpus[kind] for kind in node.gpu_counts}

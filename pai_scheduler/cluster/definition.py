@@ -10,7 +10,7 @@ from typing import Any
 from pai_scheduler.job.messages import Message, msg
 
 from .gang import DEFAULT_STORAGE_GB
-from .node import Gpu, Node
+from .node import Gpu, Node, NodeState
 from .registries import Registries
 
 DEFAULT_STREAMS_PER_USER = 200
@@ -135,19 +135,20 @@ def parse_definition(document: object) -> Definition:
     )
 
 
-def merge_nodes(definition: Definition, found: Sequence[Node]) -> tuple[Node, ...]:
-    """Return the nodes to schedule on: the declared ones, filled in from what the engine found.
+def merge_nodes(definition: Definition, found: Sequence[Node], *, one_machine: bool) -> tuple[Node, ...]:
+    """Return the nodes to schedule on: the declared ones, filled in from what was found, and the others.
 
-    Declared GPUs beyond those found are simulated. With one machine, the declared nodes all stand for it.
+    Declared GPUs beyond those found are simulated. `one_machine`: the declared nodes, where there are any,
+    all stand for the one that was found; else a declared node that was not found is lost.
     """
-    if not definition.nodes:
-        return tuple(found)
-    by_name = {node.name: node for node in found}
-    merged = []
-    for declared in definition.nodes:
-        real = by_name.get(declared.name) or (found[0] if len(found) == 1 else None)
-        merged.append(_merge(declared, real))
-    return tuple(merged)
+    if one_machine and definition.nodes:
+        return tuple(_merge(declared, found[0] if found else None) for declared in definition.nodes)
+    declared_by_name = {node.name: node for node in definition.nodes}
+    found_by_name = {node.name: node for node in found}
+    return (
+        *(_merge(declared, found_by_name.get(name)) for name, declared in declared_by_name.items()),
+        *(node for name, node in found_by_name.items() if name not in declared_by_name),
+    )
 
 
 def _merge(declared: DeclaredNode, real: Node | None) -> Node:
@@ -172,7 +173,7 @@ def _merge(declared: DeclaredNode, real: Node | None) -> Node:
         declared.memory_mb if declared.memory_mb is not None else (real.memory_mb if real else 1024),
         declared.storage_gb if declared.storage_gb is not None else (real.storage_gb if real else 0),
         tuple(numbered) if declared.gpus else tuple(gpus),
-        real.healthy if real is not None else False,
+        real.state if real is not None else NodeState.LOST,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 
+from pai_scheduler.cluster.node import Node
 from pai_scheduler.job.messages import Message, msg
 
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
@@ -19,14 +20,14 @@ from .packing import NoArrangement, Room, arrange, room_for, room_of
 from .placement import PORT_RANGE, Cluster
 from .shortages import (
     Finding,
-    NoHealthyNode,
     NoNodeHas,
     NoNodes,
+    NoReadyNode,
     NoRoomTogether,
     NotFound,
     NotWithinLimits,
     Offer,
-    OnlyOnIllNodes,
+    OnlyOnOtherNodes,
     PortsInUse,
     PortsNamedTwice,
     RoomForSome,
@@ -133,7 +134,11 @@ def find_missing(
 def _without_nodes(cluster: Cluster) -> Finding | None:
     if not cluster.nodes:
         return NoNodes()
-    return None if any(node.healthy for node in cluster.nodes) else NoHealthyNode()
+    return None if any(node.ready for node in cluster.nodes) else NoReadyNode(_with_states(cluster.nodes))
+
+
+def _with_states(nodes: Iterable[Node]) -> tuple[str, ...]:
+    return tuple(f"{node.name} ({node.state})" for node in nodes)
 
 
 def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:
@@ -141,9 +146,9 @@ def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[
     for demand in dict.fromkeys(gang):
         if any(room_for(demand, room) for room in view.kinds):
             continue
-        ill = [node for node in cluster.nodes if not node.healthy and room_for(demand, room_of(node))]
-        if ill:
-            yield OnlyOnIllNodes(demand, tuple(node.name for node in ill))
+        others = [node for node in cluster.nodes if not node.ready and room_for(demand, room_of(node))]
+        if others:
+            yield OnlyOnOtherNodes(demand, _with_states(others))
             continue
         with_gpus = [room for room in view.kinds if _largest(room, demand.gpu_type) >= demand.gpus]
         if not with_gpus:

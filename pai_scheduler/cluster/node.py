@@ -5,6 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class NodeState(StrEnum):
+    """Whether a machine may get something new; what runs on it goes on, unless it is lost."""
+
+    READY = "READY"
+    PAUSED = "PAUSED"  # by an administrator, for a while
+    DRAINED = "DRAINED"  # by an administrator, who wants it empty: nothing new, what runs may end by itself
+    LOST = "LOST"  # it does not answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +36,12 @@ class Node:
     memory_mb: int
     storage_gb: int
     gpus: tuple[Gpu, ...] = ()
-    healthy: bool = True
+    state: NodeState = NodeState.READY
+
+    @property
+    def ready(self) -> bool:
+        """Return whether it may get something new."""
+        return self.state is NodeState.READY
 
     @property
     def gpu_counts(self) -> Mapping[str, int]:

@@ -53,7 +53,7 @@ class FreeNodeResources:
     def has_room(self, demand: Demand) -> bool:
         """Return whether cores, memory, storage and fixed ports suffice; GPUs are looked at by type."""
         return (
-            self.node.healthy
+            self.node.ready
             and demand.cpus <= self.cpus
             and demand.memory_mb <= self.memory_mb
             and demand.storage_gb <= self.storage_gb
@@ -158,11 +158,11 @@ class Cluster:
 
     @cached_property
     def empty_rooms(self) -> Sequence[Room]:
-        """Return what each healthy node has with nothing running on it."""
-        return [room_of(use.node) for use in self._uses.values() if use.node.healthy]
+        """Return what each ready node has with nothing running on it."""
+        return [room_of(use.node) for use in self._uses.values() if use.node.ready]
 
     def rooms(self) -> list[Room]:
-        """Count what is free on each healthy node."""
+        """Count what is free on each ready node."""
         return [
             Room(
                 use.node.name,
@@ -172,7 +172,7 @@ class Cluster:
                 {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free},
             )
             for use in self._uses.values()
-            if use.node.healthy
+            if use.node.ready
         ]
 
     def _ports_of(self, gang: Sequence[Demand]) -> set[int] | None:

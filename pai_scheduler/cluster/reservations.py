@@ -154,7 +154,7 @@ def _ordered(reservations: Iterable[Reservation]) -> list[Reservation]:
 
 def _keep(cluster: Cluster, reservation: Reservation, node: str) -> None:
     use = cluster.uses.get(node)
-    if use is None or not use.node.healthy:
+    if use is None or not use.node.ready:
         return
     kept, complete = [], True
     for target in reservation.targets:

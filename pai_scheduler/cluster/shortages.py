@@ -30,18 +30,20 @@ class NoNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class NoHealthyNode:
-    """There are nodes, but none is healthy."""
+class NoReadyNode:
+    """There are nodes, but none may get something new. `nodes`: with their states."""
+
+    nodes: tuple[str, ...]
 
     @property
     def message(self) -> Message:
         """Return a sentence about it."""
-        return msg("no node is healthy.")
+        return msg("no node is ready: {nodes}.", nodes=_named(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyOnIllNodes:
-    """Only nodes that are not healthy could hold one of the tasks."""
+class OnlyOnOtherNodes:
+    """Only nodes that are not ready could hold one of the tasks."""
 
     demand: Demand
     nodes: tuple[str, ...]
@@ -50,7 +52,7 @@ class OnlyOnIllNodes:
     def message(self) -> Message:
         """Return a sentence about it, and which nodes."""
         return msg(
-            "only nodes that are not healthy have {what}: {nodes}.",
+            "only nodes that are not ready have {what}: {nodes}.",
             what=needs(self.demand),
             nodes=_named(self.nodes),
         )
@@ -328,8 +330,8 @@ class TooFewPorts:
 
 Finding = (
     NoNodes
-    | NoHealthyNode
-    | OnlyOnIllNodes
+    | NoReadyNode
+    | OnlyOnOtherNodes
     | UnknownGpuType
     | TooManyGpus
     | TaskTooBig

@@ -28,6 +28,7 @@ class LeasedEngine:
         self._assured = assured
         self.name = engine.name
         self.shares_host_ports = engine.shares_host_ports
+        self.one_machine = engine.one_machine
 
     # ── what changes something
 

@@ -179,6 +179,8 @@ class Engine(Protocol):
     name: str
     #: True: all tasks share the ports of one machine, so the scheduler must keep them apart (`process`).
     shares_host_ports: bool
+    #: True: it has one machine, for which all nodes stand that an administrator declares.
+    one_machine: bool
 
     @property
     def front_door_url(self) -> str | None:

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
 
@@ -75,10 +75,10 @@ def _jobs(tally: Tally) -> Iterator[Metric]:
 
 
 def _resources(nodes: Sequence[Node], tally: Tally) -> Iterator[Metric]:
-    health = Counter("healthy" if node.healthy else "unhealthy" for node in nodes)
-    found = GaugeMetricFamily("pai_nodes", "Machines, by health.", labels=["health"])
-    for state in ("healthy", "unhealthy"):
-        found.add_metric([state], health[state])
+    states = Counter(node.state for node in nodes)
+    found = GaugeMetricFamily("pai_nodes", "Machines, by state.", labels=["state"])
+    for state in NodeState:
+        found.add_metric([state.lower()], states[state])
     yield found
     yield GaugeMetricFamily("pai_cpus", "Cores of all nodes.", sum(node.cpus for node in nodes))
     yield _by_cluster("pai_cpus_used", "Cores that tasks hold.", tally.cpus)

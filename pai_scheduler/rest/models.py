@@ -448,7 +448,10 @@ class NodeInfo(TypedDict):
     """A machine of the cluster."""
 
     name: str
-    state: Literal["READY", "LOST"]
+    state: Annotated[
+        Literal["READY", "PAUSED", "DRAINED", "LOST"],
+        about("PAUSED and DRAINED by an administrator: nothing new comes there. LOST: it does not answer"),
+    ]
     total: Amount
     used: Amount
     gpus: list[GpuInfo]

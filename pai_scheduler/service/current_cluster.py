@@ -51,7 +51,7 @@ class CurrentCluster:
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
         """Take the nodes that the engine has now."""
-        self.nodes = merge_nodes(self.definition, nodes)
+        self.nodes = merge_nodes(self.definition, nodes, one_machine=self._engine.one_machine)
 
     def make_core(self) -> Core:
         """Make a core that has no jobs yet."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.store.database import StoreError, Trouble
 
@@ -88,10 +88,10 @@ class Health:
         reasons = [await self._database(), self._damaged(), shortage]
         if not tells:
             reasons.append(msg("The engine tells no more what happens. Start the scheduler again."))
-        unhealthy = [node.name for node in self._cluster.nodes if not node.healthy]
-        if len(unhealthy) == len(self._cluster.nodes):
+        lost = [node.name for node in self._cluster.nodes if node.state is NodeState.LOST]
+        if len(lost) == len(self._cluster.nodes):
             reasons.append(
-                msg("The engine does not answer: no node is healthy ({nodes}).", nodes=", ".join(unhealthy))
+                msg("The engine does not answer: all nodes are lost ({nodes}).", nodes=", ".join(lost))
             )
         found = tuple(reason for reason in reasons if reason is not None)
         if found:

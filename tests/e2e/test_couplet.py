@@ -114,7 +114,7 @@ SETTINGS = """
     }
 """
 
-#: machines elsewhere, with the GPU that the documents' job asks for
+#: the GPU that the documents' job asks for, on machines elsewhere
 GPUS_OF_THE_NODES = """
 nodes:
   - {name: node-b, gpus: {TITANX: 1}}

@@ -7,6 +7,7 @@ Screenshots are kept in test-artifacts/e2e/swarm.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -73,6 +74,8 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     page.get_by_label("Password:").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
     page.get_by_label("Memory (MB)").fill("1024")
+    # (the other two machines are paused)
+    expect(page.get_by_text(f"{os.cpu_count()} of {3 * (os.cpu_count() or 1)} free")).to_be_visible()
     page.screenshot(path=PICTURES / "form.png")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/user/alice/lab**")
@@ -93,9 +96,10 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     page.screenshot(path=PICTURES / "terminal.png")
 
     # a job on a third machine: its port in the browser, SSH out of the notebook and from outside
+    others = {"node-a": "PAUSED", "node-b": "PAUSED"}
     three_nodes.set("node-b", Availability="pause")
     three_nodes.set("node-c", Availability="active")
-    wait_for(lambda: states(hub)["node-c"] == "READY" != states(hub)["node-b"], "node-c alone to be ready")
+    wait_for(lambda: states(hub) == {**others, "node-c": "READY"}, "node-c alone to be ready")
     assert hub.scheduler("alice", "POST", "jobs", json=web_job("web", debian_image)).status_code == 202
     wait_for(lambda: state(hub, "web") == "RUNNING", "the job to run", hub.log)
     assert node_of(hub, "web", "worker") == "node-c"

@@ -173,10 +173,10 @@ def test_nothing_new_comes_to_a_node_that_is_paused_or_drained_and_what_runs_goe
     api.submit(workers("stays", "echo here; sleep 6", 1))
     api.wait_for(lambda: api.runs("stays"))
     (place,) = api.places("stays")
-    for availability in ("pause", "drain"):
+    for availability, state in (("pause", "PAUSED"), ("drain", "DRAINED")):
         three_nodes.set(place, Availability=availability)
         try:
-            api.wait_for(lambda: api.states()[place] != "READY")
+            api.wait_for(lambda state=state: api.states()[place] == state)  # type: ignore[misc]
             api.submit(workers(f"other-{availability}", "true", 1))
             api.wait_for(lambda name=f"other-{availability}": api.has_ended(name))  # type: ignore[misc]
             assert api.places(f"other-{availability}") != [place]

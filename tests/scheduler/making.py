@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pai_scheduler.cluster.demand import Demand
-from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.spec import JobSpec, PortRequest
 
@@ -21,11 +21,11 @@ def make_node(
     storage_gb: int = 1000,
     gpus: Mapping[str, int] | None = None,
     *,
-    healthy: bool = True,
+    state: NodeState = NodeState.READY,
 ) -> Node:
     types = [gpu_type for gpu_type, count in (gpus or {}).items() for _ in range(count)]
     found = tuple(Gpu(index, gpu_type) for index, gpu_type in enumerate(types))
-    return Node(name, cpus, memory_mb, storage_gb, found, healthy)
+    return Node(name, cpus, memory_mb, storage_gb, found, state)
 
 
 def make_demand(

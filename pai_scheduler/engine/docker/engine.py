@@ -46,7 +46,7 @@ from .usage import UsageMeter, containers_root, limits_storage, node_of
 
 START_SECONDS = 60.0
 _RECONNECT_SECONDS = 0.5
-#: How long the daemon may be away (a restart) before the node counts as unhealthy.
+#: How long the daemon may be away (a restart) before the node counts as lost.
 AWAY_SECONDS = 5.0
 #: How often the daemon is asked whether it still answers: one that hangs breaks off nothing.
 PULSE_SECONDS = 10.0
@@ -73,6 +73,7 @@ class DockerEngine:
 
     name = "docker"
     shares_host_ports = False
+    one_machine = True
 
     def __init__(
         self,
@@ -332,7 +333,7 @@ class DockerEngine:
         return await self._meter.measure(task.name, disk_bytes, gpu_uuids)
 
     def _node(self) -> Node:
-        return node_of(self._info, self._node_name, is_local=self._is_local, healthy=self._healthy)
+        return node_of(self._info, self._node_name, is_local=self._is_local, answers=self._healthy)
 
     @property
     def _is_local(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.engine.gpu import GpuMeter, find_gpus
 from pai_scheduler.engine.protocol import Usage
 
@@ -66,7 +66,7 @@ class UsageMeter:
         self._last.pop(name, None)
 
 
-def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, healthy: bool) -> Node:
+def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, answers: bool) -> Node:
     """Describe the host from `docker info`; GPUs are asked from NVML where the host is this machine."""
     disk = shutil.disk_usage(Path.cwd())
     if is_local:
@@ -79,7 +79,7 @@ def node_of(info: dict[str, Any], name: str | None, *, is_local: bool, healthy: 
         memory_mb=int(info["MemTotal"]) // _MIB,
         storage_gb=disk.total // _GB,
         gpus=find_gpus() if is_local else (),
-        healthy=healthy,
+        state=NodeState.READY if answers else NodeState.LOST,
     )
 
 

@@ -105,6 +105,7 @@ class ProcessEngine:
 
     name = "process"
     shares_host_ports = True
+    one_machine = True
     #: tasks reach what browsers reach
     front_door_url: str | None = None
     bridge_address: str | None = None

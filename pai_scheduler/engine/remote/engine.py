@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_meter import size_of
@@ -83,6 +83,7 @@ class RemoteEngine:
 
     name = "docker"
     shares_host_ports = False
+    one_machine = True
     front_door_url: str | None = None
     storage_host: str | None = None
     bridge_address: str | None = None
@@ -142,7 +143,7 @@ class RemoteEngine:
             raise lost_node(self._node_name or self._connection.host, self._session.why) from error
 
     async def start_soon(self) -> None:
-        """Begin to connect; the node counts as unhealthy until it has answered."""
+        """Begin to connect; the node counts as lost until it has answered."""
         self._healthy = False
         await self._session.start()
 
@@ -372,7 +373,8 @@ class RemoteEngine:
         self._queue.put_nowait(NodesChanged(time.time_ns() // 10**6, nodes))
 
     def _describe(self, node: Node) -> Node:
-        return replace(node, name=self._node_name or node.name, healthy=node.healthy and self._healthy)
+        state = node.state if self._healthy else NodeState.LOST
+        return replace(node, name=self._node_name or node.name, state=state)
 
     def _lose(self) -> None:
         for ref, task in self._tasks.items():

@@ -19,7 +19,7 @@ from pathlib import Path
 import aiodocker
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
@@ -93,6 +93,7 @@ class SwarmEngine:
 
     name = "swarm"
     shares_host_ports = False
+    one_machine = False
     bridge_address: str | None = None
 
     def __init__(
@@ -368,8 +369,10 @@ class SwarmEngine:
         nodes: list[Node] = []
         for name, engine in sorted(self._engines.items()):
             member = self._members.get(name)
-            usable = member is not None and member.ready and member.active
-            nodes += [replace(node, healthy=node.healthy and usable) for node in await engine.nodes()]
+            state = member.state if member is not None else NodeState.LOST
+            nodes += [
+                replace(node, state=state if node.ready else node.state) for node in await engine.nodes()
+            ]
         return nodes
 
     def _engine(self, node: str) -> RemoteEngine:

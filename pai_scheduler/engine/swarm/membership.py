@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.engine.docker.connection import DockerApi
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.job.messages import msg
 
+#: (Docker Engine API, NodeSpec.Availability)
+_AVAILABILITY = {"active": NodeState.READY, "pause": NodeState.PAUSED, "drain": NodeState.DRAINED}
+
 
 @dataclass(frozen=True, slots=True)
 class SwarmNode:
-    """A machine that has joined. `ready`: Swarm hears from it; `active`: it may get something new."""
+    """A machine that has joined. `ready`: Swarm hears from it; `availability`: as administrators want it."""
 
     id: str
     name: str
     address: str
     ready: bool
-    active: bool
+    availability: str
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def state(self) -> NodeState:
+        """Return whether it may get something new, as far as Swarm knows."""
+        return _AVAILABILITY.get(self.availability, NodeState.LOST) if self.ready else NodeState.LOST
 
 
 async def list_nodes(api: DockerApi) -> tuple[SwarmNode, ...]:
@@ -71,10 +80,10 @@ def _node(found: Mapping[str, Any]) -> SwarmNode:
         name=str(found["Description"]["Hostname"]),
         address=address,
         ready=status.get("State") == "ready",
-        active=spec.get("Availability") == "active",
+        availability=str(spec.get("Availability")),
         labels=dict(spec.get("Labels") or {}),
     )
 
 
 def _renamed(node: SwarmNode, name: str) -> SwarmNode:
-    return SwarmNode(node.id, name, node.address, node.ready, node.active, node.labels)
+    return replace(node, name=name)

@@ -164,7 +164,7 @@ async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client,
     assert after["pai_gpus_used", ("P100", "default")] == 0
     assert after["pai_cpus_used", ("default",)] == 0
     assert after["pai_jobs", ("RUNNING", "RUNNING", "default")] == 0
-    assert after["pai_nodes", ("healthy",)] == 1
+    assert after["pai_nodes", ("ready",)] == 1
     assert after["pai_gpus", ("TITANX",)] == 4
 
 

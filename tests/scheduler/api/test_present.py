@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_scheduler.api.present import Presenter
 from pai_scheduler.cluster.demand import Assignment
-from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
 from pai_scheduler.core.queries import NodeUse
 from pai_scheduler.job.exits import exit_spec
@@ -69,7 +69,7 @@ def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
 
 
 def test_a_lost_node_says_so_and_counts_its_gpus_by_type() -> None:
-    node = Node("n", 8, 1000, 10, (Gpu(0, "P100"), Gpu(1, "P100"), Gpu(2, "V100")), healthy=False)
+    node = Node("n", 8, 1000, 10, (Gpu(0, "P100"), Gpu(1, "P100"), Gpu(2, "V100")), state=NodeState.LOST)
     info = PRESENTER.node(NodeUse(node, 2, 100, 0, {1: ("bob", "j")}), Principal("alice"))
     assert info["state"] == "LOST"
     assert info["total"]["gpus"] == {"P100": 2, "V100": 1}

@@ -45,22 +45,22 @@ class Free:
 
 
 def free_now(cluster: Cluster) -> dict[str, Free]:
-    """Count what is free on the healthy nodes of a cluster."""
+    """Count what is free on the ready nodes of a cluster."""
     return {
         name: Free(
             use.cpus, use.memory_mb, use.storage_gb, {kind: len(free) for kind, free in use.gpus.items()}
         )
         for name, use in cluster.uses.items()
-        if use.node.healthy
+        if use.node.ready
     }
 
 
 def free_when_empty(cluster: Cluster) -> dict[str, Free]:
-    """Count what the healthy nodes of a cluster have."""
+    """Count what the ready nodes of a cluster have."""
     return {
         node.name: Free(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
         for node in cluster.nodes
-        if node.healthy
+        if node.ready
     }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from pai_scheduler.cluster.amounts import describe, gpu_key, gpus_in, is_gpu, of_gang, of_nodes, of_task
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.node import NodeState
 from tests.scheduler.making import make_demand, make_node
 
 NODES = {node.name: node for node in (make_node("a", gpus={"K80": 1, "P100": 2}), make_node("b"))}
@@ -12,7 +13,7 @@ NODES = {node.name: node for node in (make_node("a", gpus={"K80": 1, "P100": 2})
 def test_nodes_add_up_with_their_gpus_apart_by_type_and_ill_ones_count() -> None:
     nodes = [
         make_node("a", 8, 1000, 50, {"P100": 2, "K80": 1}),
-        make_node("b", 4, 500, 20, {"P100": 1}, healthy=False),
+        make_node("b", 4, 500, 20, {"P100": 1}, state=NodeState.LOST),
     ]
     assert of_nodes(nodes) == {"cpus": 12, "memoryMB": 1500, "storageGB": 70, "gpu:P100": 3, "gpu:K80": 1}
 

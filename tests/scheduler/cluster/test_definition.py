@@ -150,17 +150,18 @@ def declared(**fields: Any) -> Definition:
 
 def test_without_declared_nodes_those_are_taken_that_the_engine_found() -> None:
     found = [make_node("x"), make_node("y")]
-    assert merge_nodes(Definition(), found) == tuple(found)
+    assert merge_nodes(Definition(), found, one_machine=False) == tuple(found)
+    assert merge_nodes(Definition(), found[:1], one_machine=True) == (found[0],)
 
 
 def test_what_is_not_declared_is_taken_from_the_machine() -> None:
     found = Node("a", 8, 1000, 50, (Gpu(0, "P100", "GPU-1"),))
-    assert merge_nodes(declared(), [found]) == (found,)
-    assert merge_nodes(declared(cpus=4), [found]) == (Node("a", 4, 1000, 50, found.gpus),)
+    assert merge_nodes(declared(), [found], one_machine=True) == (found,)
+    assert merge_nodes(declared(cpus=4), [found], one_machine=True) == (Node("a", 4, 1000, 50, found.gpus),)
 
 
 def test_declared_gpus_that_are_not_there_are_simulated_and_said_to_be() -> None:
-    (node,) = merge_nodes(declared(gpus={"P100": 1, "TITANX": 2}), [make_node("a")])
+    (node,) = merge_nodes(declared(gpus={"P100": 1, "TITANX": 2}), [make_node("a")], one_machine=True)
     assert [(gpu.index, gpu.type, gpu.simulated) for gpu in node.gpus] == [
         (0, "P100", True),
         (1, "TITANX", True),
@@ -171,7 +172,7 @@ def test_declared_gpus_that_are_not_there_are_simulated_and_said_to_be() -> None
 
 def test_declared_gpus_that_are_there_are_the_real_ones() -> None:
     real = Node("a", 8, 1000, 50, (Gpu(0, "P100", "GPU-0"), Gpu(1, "K80", "GPU-1"), Gpu(2, "K80", "GPU-2")))
-    (node,) = merge_nodes(declared(gpus={"K80": 1, "TITANX": 1}), [real])
+    (node,) = merge_nodes(declared(gpus={"K80": 1, "TITANX": 1}), [real], one_machine=True)
     first, second = node.gpus
     assert first == Gpu(1, "K80", "GPU-1")
     assert (second.type, second.simulated) == ("TITANX", True)
@@ -180,17 +181,23 @@ def test_declared_gpus_that_are_there_are_the_real_ones() -> None:
 
 def test_all_declared_nodes_stand_for_the_one_machine_that_there_is() -> None:
     definition = parse("nodes: [{name: a, cpus: 1}, {name: b, cpus: 2}]")
-    nodes = merge_nodes(definition, [make_node("this-machine", memory_mb=777)])
-    assert [(node.name, node.cpus, node.memory_mb, node.healthy) for node in nodes] == [
+    nodes = merge_nodes(definition, [make_node("this-machine", memory_mb=777)], one_machine=True)
+    assert [(node.name, node.cpus, node.memory_mb, node.ready) for node in nodes] == [
         ("a", 1, 777, True),
         ("b", 2, 777, True),
     ]
 
 
-def test_a_declared_node_that_is_not_among_several_found_is_not_healthy() -> None:
-    definition = parse("nodes: [{name: a, cpus: 1}, {name: gone, cpus: 2}]")
-    nodes = merge_nodes(definition, [make_node("a"), make_node("b")])
-    assert [(node.name, node.healthy) for node in nodes] == [("a", True), ("gone", False)]
+def test_of_several_machines_a_declared_one_that_is_not_there_is_lost() -> None:
+    definition = parse("nodes: [{name: gone, cpus: 2}, {name: a, cpus: 1}]")
+    for found in ([make_node("a", cpus=8), make_node("b", cpus=8)], [make_node("b", cpus=8)]):
+        nodes = merge_nodes(definition, found, one_machine=False)
+        there = {node.name for node in found}
+        assert [(node.name, node.cpus, node.ready) for node in nodes] == [
+            ("gone", 2, False),
+            ("a", 1, "a" in there),
+            ("b", 8, True),
+        ]
 
 
 def test_registries_are_public_ones_unless_the_file_lists_others() -> None:

@@ -11,18 +11,18 @@ from pai_scheduler.cluster import diagnosis
 from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.diagnosis import find_missing, find_never, missing, never_fits
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.packing import NoArrangement
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.shortages import (
     Finding,
-    NoHealthyNode,
     NoNodeHas,
     NoNodes,
+    NoReadyNode,
     NoRoomTogether,
     NotFound,
     NotWithinLimits,
-    OnlyOnIllNodes,
+    OnlyOnOtherNodes,
     PortsInUse,
     PortsNamedTwice,
     RoomForSome,
@@ -40,7 +40,7 @@ from tests.scheduler.making import make_demand, make_node
 LAB = [
     make_node("a", gpus={"P100": 2}),
     make_node("b", cpus=4, memory_mb=5000, gpus={"K80": 1}),
-    make_node("ill", cpus=99, gpus={"V100": 4}, healthy=False),
+    make_node("ill", cpus=99, gpus={"V100": 4}, state=NodeState.LOST),
 ]
 WEB = PortRequest("web", 8080, 2)
 
@@ -83,7 +83,7 @@ WEB = PortRequest("web", 8080, 2)
         ),
         (
             [make_demand(cpus=9), make_demand(gpus=4)],
-            "only nodes that are not healthy have 9 CPUs and 100 MB of memory: ill.",
+            "only nodes that are not ready have 9 CPUs and 100 MB of memory: ill (LOST).",
         ),
         (
             [make_demand(gpus=2)] * 2,
@@ -137,7 +137,7 @@ def test_what_never_fits_is_said_with_what_there_is_and_what_to_ask_for(
     ("nodes", "gang", "words"),
     [
         ([], [make_demand()], "the cluster has no nodes."),
-        ([make_node(healthy=False)], [make_demand()], "no node is healthy."),
+        ([make_node(state=NodeState.LOST)], [make_demand()], "no node is ready: a (LOST)."),
         (
             [make_node()],
             [make_demand(gpus=1, gpu_type="P100")],
@@ -315,15 +315,15 @@ def check(
     match finding:
         case NoNodes():
             assert not cluster.nodes
-        case NoHealthyNode():
+        case NoReadyNode():
             assert cluster.nodes
             assert not free
-        case OnlyOnIllNodes(demand, nodes):
+        case OnlyOnOtherNodes(demand, nodes):
             assert demand in gang
             assert not any(one.holds(demand) for one in free.values())
             for node in cluster.nodes:
                 alone = Free(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts))
-                assert (node.name in nodes) == (not node.healthy and alone.holds(demand))
+                assert (f"{node.name} ({node.state})" in nodes) == (not node.ready and alone.holds(demand))
         case UnknownGpuType(gpu_type, known):
             assert any(demand.gpus and demand.gpu_type == gpu_type for demand in gang)
             assert not any(gpu_type in one.gpus for one in free.values())

@@ -15,6 +15,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Preempt, Start
 from pai_scheduler.cluster.feasibility import Fits, obstacle
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from tests.scheduler.cluster import oracle
 from tests.scheduler.making import make_demand, make_node
@@ -196,7 +197,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 node.name,
                 node.cpus,
                 gpus={kind: sum(gpu.type == kind for gpu in node.gpus) for kind in ("P100", "K80")},
-                healthy=number != sick,
+                state=NodeState.LOST if number == sick else NodeState.READY,
             )
             for number, node in enumerate(self.nodes)
         ]
@@ -246,7 +247,7 @@ class RandomDispatch(RuleBasedStateMachine):
         assert not cluster.stopped
         for demand, place in zip(job.gang, start.assignments, strict=True):
             node = rules.nodes[place.node]
-            assert node.healthy
+            assert node.ready
             types = {node.gpus[index].type for index in place.gpus}
             assert len(place.gpus) == demand.gpus
             assert len(types) <= 1
@@ -289,7 +290,7 @@ class RandomDispatch(RuleBasedStateMachine):
         free = {
             node.name: oracle.Free(node.cpus, 10_000, 1000, Counter(g.type for g in node.gpus))
             for node in self.nodes
-            if node.healthy
+            if node.ready
         }
         for other in jobs:
             for place, assignment in other.tasks.items():

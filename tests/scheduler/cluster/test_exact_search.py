@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pai_scheduler.cluster import exact_search
 from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.exact_search import ExactSearch, best_fit_may_err, enough_gpus
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.packing import Budget, Room
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
@@ -137,13 +137,13 @@ SMALL_NODES = st.lists(
         st.integers(1, 5),
         st.integers(1, 5),
         st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2),
-        st.sampled_from([True, True, True, False]),
+        st.sampled_from([*[NodeState.READY] * 3, NodeState.LOST]),
     ),
     max_size=4,
 ).map(
     lambda many: [
-        make_node(f"n{number}", cpus, memory * 100, gpus=gpus, healthy=healthy)
-        for number, (cpus, memory, gpus, healthy) in enumerate(many)
+        make_node(f"n{number}", cpus, memory * 100, gpus=gpus, state=state)
+        for number, (cpus, memory, gpus, state) in enumerate(many)
     ]
 )
 DEMANDS = st.builds(

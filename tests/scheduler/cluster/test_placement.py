@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_scheduler.cluster.demand import Assignment, Demand
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.job.spec import PortRequest
 from tests.scheduler.making import make_demand, make_node
@@ -112,8 +112,8 @@ def test_tasks_of_one_gang_may_have_different_types_where_any_will_do() -> None:
     assert sorted(nodes_of(cluster.place([make_demand(gpus=1)] * 2))) == ["k", "p"]
 
 
-def test_nothing_is_placed_on_a_node_that_is_not_healthy() -> None:
-    cluster = Cluster([make_node("ill", healthy=False)])
+def test_nothing_is_placed_on_a_node_that_is_not_ready() -> None:
+    cluster = Cluster([make_node("ill", state=NodeState.LOST)])
     assert cluster.place([make_demand()]) is None
 
 
@@ -228,7 +228,7 @@ NODES = st.lists(
         cpus=st.integers(1, 4),
         memory_mb=st.integers(1, 4).map(lambda n: n * 100),
         gpus=st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2),
-        healthy=st.sampled_from([True, True, True, False]),
+        state=st.sampled_from([*[NodeState.READY] * 3, *NodeState]),
     ),
     max_size=3,
 ).map(lambda nodes: [make_named(node, number) for number, node in enumerate(nodes)])
@@ -244,12 +244,12 @@ DEMANDS = st.builds(
 
 
 def make_named(node: Node, number: int) -> Node:
-    return Node(f"n{number}", node.cpus, node.memory_mb, node.storage_gb, node.gpus, node.healthy)
+    return Node(f"n{number}", node.cpus, node.memory_mb, node.storage_gb, node.gpus, node.ready)
 
 
 def could_be_placed(nodes: list[Node], gang: list[Demand], *, shares_host_ports: bool) -> bool:
     """Try every way to give each task a node and a type of GPU."""
-    places = [(node, gpu_type) for node in nodes if node.healthy for gpu_type in [*node.gpu_counts, None]]
+    places = [(node, gpu_type) for node in nodes if node.ready for gpu_type in [*node.gpu_counts, None]]
     for chosen in itertools.product(places, repeat=len(gang)):
         used: dict[str, Counter[object]] = defaultdict(Counter)
         for (node, gpu_type), demand in zip(chosen, gang, strict=True):
@@ -278,7 +278,7 @@ def check_placed(nodes: list[Node], gang: list[Demand], placed: list[Assignment]
     cpus, memory, gpus = Counter[str](), Counter[str](), Counter[tuple[str, int]]()
     for demand, assignment in zip(gang, placed, strict=True):
         node = by_name[assignment.node]
-        assert node.healthy
+        assert node.ready
         cpus[node.name] += demand.cpus
         memory[node.name] += demand.memory_mb
         types = {gpu.type for gpu in node.gpus if gpu.index in assignment.gpus}

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.quota import Bound, QuotaAccounting, QuotaViolation
 from tests.scheduler.making import make_node
 
@@ -43,7 +44,7 @@ def test_binary_fractions_take_nothing_from_a_decimal_share(total: int, share: f
 
 
 def test_a_node_that_is_ill_counts_in_the_whole() -> None:
-    nodes = [make_node("a", 8), make_node("b", 8, healthy=False)]
+    nodes = [make_node("a", 8), make_node("b", 8, state=NodeState.LOST)]
     limits = QuotaAccounting(nodes, HALVES).limits("x", GUARANTEE)
     assert limits is not None
     assert limits["cpus"] == 8

@@ -4,6 +4,7 @@ import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.reservations import Reservation, Reservations, ReservedPlace
 from tests.scheduler.cluster.harness import Harness, gpu, gpu_node, on, port
@@ -86,7 +87,7 @@ def test_a_port_that_another_task_has_is_not_kept_and_stays_its() -> None:
 
 
 def test_of_nodes_that_are_ill_gone_or_too_small_for_what_runs_there_nothing_is_kept() -> None:
-    cluster = Cluster([make_node("ill", healthy=False), make_node("shrunk", 2, 100, 10)])
+    cluster = Cluster([make_node("ill", state=NodeState.LOST), make_node("shrunk", 2, 100, 10)])
     cluster.occupy(make_demand(5, 700, storage_gb=20), on("shrunk"))
     demand = make_demand(1, 100, storage_gb=1)
     targets = [ReservedPlace(demand, node, None) for node in ("ill", "gone", "shrunk")]

@@ -21,6 +21,7 @@ from hypothesis.stateful import (
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.feasibility import Fits, obstacle
 from pai_scheduler.cluster.gang import gang_of
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.instructions import Instruction, KillTask, LaunchAttempt, ReleaseAttempt, WakeAt
 from pai_scheduler.core.machine import Core, CoreSettings
@@ -31,9 +32,8 @@ from pai_scheduler.job.task import TaskRef
 from tests.scheduler.core.world import EndCause, World, make_node, make_role
 
 GPUS = st.dictionaries(st.sampled_from(["P100", "K80"]), st.integers(1, 3), max_size=2)
-NODES = st.lists(
-    st.tuples(st.integers(1, 4), GPUS, st.sampled_from([True, True, True, False])), min_size=1, max_size=3
-)
+STATES = st.sampled_from([*[NodeState.READY] * 5, *NodeState])
+NODES = st.lists(st.tuples(st.integers(1, 4), GPUS, STATES), min_size=1, max_size=3)
 PORTS = st.sampled_from([[], [], [{"label": "web", "beginAt": 8080, "portNumber": 1}]])
 
 
@@ -113,13 +113,13 @@ class RandomLife(RuleBasedStateMachine):
     @initialize(nodes=NODES, shares_host_ports=st.booleans(), shares=SHARES)
     def begin(
         self,
-        nodes: list[tuple[int, dict[str, int], bool]],
+        nodes: list[tuple[int, dict[str, int], NodeState]],
         shares_host_ports: bool,
         shares: tuple[VirtualCluster, ...],
     ) -> None:
         made = [
-            make_node(f"n{number}", cpus, gpus=gpus, healthy=healthy)
-            for number, (cpus, gpus, healthy) in enumerate(nodes)
+            make_node(f"n{number}", cpus, gpus=gpus, state=state)
+            for number, (cpus, gpus, state) in enumerate(nodes)
         ]
         limits = CoreSettings(overtake_limit=2, debug_hold_seconds=600)
         self.world = World(
@@ -214,11 +214,11 @@ class RandomLife(RuleBasedStateMachine):
         self.after(self.world.killed(ref))
         return ref
 
-    @rule(flips=st.lists(st.booleans(), min_size=3, max_size=3), more=st.booleans())
-    def change_nodes(self, flips: list[bool], more: bool) -> None:
+    @rule(states=st.lists(STATES, min_size=3, max_size=3), more=st.booleans())
+    def change_nodes(self, states: list[NodeState], more: bool) -> None:
         nodes = [
-            make_node(node.name, node.cpus, gpus=dict(node.gpu_counts), healthy=node.healthy != flip)
-            for node, flip in zip(self.world.nodes, [*flips, *[False] * 9], strict=False)
+            make_node(node.name, node.cpus, gpus=dict(node.gpu_counts), state=state)
+            for node, state in zip(self.world.nodes, [*states, *[NodeState.READY] * 9], strict=False)
         ]
         if more and len(nodes) < 5:
             nodes.append(make_node(f"n{len(nodes)}", 2, gpus={"K80": 1}))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, Submitted
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.engine.process.engine import ProcessEngine
@@ -72,9 +73,9 @@ async def test_what_failed_elsewhere_is_shown(metered: Metered) -> None:
     assert metered.value("pai_engine_errors_total", call="kill") == 2
     assert metered.value("pai_engine_errors_total", call="usage") == 0
     assert metered.value("pai_store_errors_total") == 1
-    assert metered.value("pai_nodes", health="healthy") == 1
-    metered.meters.note_nodes([make_node(healthy=False)])
-    assert metered.value("pai_nodes", health="healthy") == 0
+    assert metered.value("pai_nodes", state="ready") == 1
+    metered.meters.note_nodes([make_node(state=NodeState.LOST)])
+    assert metered.value("pai_nodes", state="ready") == 0
 
 
 async def test_job_events_are_logged_for_those_who_ask(

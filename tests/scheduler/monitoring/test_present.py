@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.node import NodeState
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
@@ -15,7 +16,10 @@ from pai_scheduler.monitoring.present import Facts, Present
 from pai_scheduler.monitoring.tally import Tally
 from tests.scheduler.making import make_node, make_role, make_spec
 
-NODES = (make_node("a", cpus=8, memory_mb=1000, gpus={"P100": 4}), make_node("b", cpus=4, healthy=False))
+NODES = (
+    make_node("a", cpus=8, memory_mb=1000, gpus={"P100": 4}),
+    make_node("b", cpus=4, state=NodeState.LOST),
+)
 
 
 def make_registry(**facts: Any) -> CollectorRegistry:
@@ -46,8 +50,8 @@ def make_tally(*gangs: tuple[str, str, int]) -> Tally:
 
 def test_metrics_show_what_there_is_and_what_is_held() -> None:
     value = make_registry(tally=make_tally(("x", "default", 2), ("y", "vision", 0))).get_sample_value
-    assert value("pai_nodes", {"health": "healthy"}) == 1
-    assert value("pai_nodes", {"health": "unhealthy"}) == 1
+    assert value("pai_nodes", {"state": "ready"}) == 1
+    assert value("pai_nodes", {"state": "lost"}) == 1
     assert value("pai_cpus") == 12
     assert value("pai_memory_bytes") == (1000 + 10_000) * 2**20
     assert value("pai_gpus", {"gpu_type": "P100"}) == 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.definition import Definition
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.core.events import Event, NodesChanged, Progress
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.engine.protocol import EngineEvent
@@ -57,7 +57,7 @@ async def parts(tmp_path: Path) -> AsyncIterator[Parts]:
 
 async def test_nodes_that_change_are_told_to_all_who_look_at_them(parts: Parts) -> None:
     parts.subject.start()
-    nodes = (make_node("a"), make_node("b", healthy=False))
+    nodes = (make_node("a"), make_node("b", state=NodeState.LOST))
     parts.told.put_nowait(NodesChanged(0, nodes))
     assert await parts.reported.get() == NodesChanged(NOON, nodes)
     assert parts.cluster.nodes == parts.noted == nodes

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.service import health as module
 from pai_scheduler.service.health import Health, Readiness, Status
@@ -50,7 +50,7 @@ async def parts() -> Parts:
 
 
 def down(name: str) -> Node:
-    return make_node(name, healthy=False)
+    return make_node(name, state=NodeState.LOST)
 
 
 async def test_a_healthy_service_is_ready(parts: Parts) -> None:
@@ -66,7 +66,7 @@ async def test_one_machine_that_is_down_is_no_reason_all_are(parts: Parts) -> No
     parts.nodes = [make_node("a"), down("b")]
     assert await parts.reasons() == []
     parts.nodes = [down("a"), down("b")]
-    assert await parts.reasons() == ["The engine does not answer: no node is healthy (a, b)."]
+    assert await parts.reasons() == ["The engine does not answer: all nodes are lost (a, b)."]
 
 
 async def test_an_engine_that_tells_nothing_is_a_reason(parts: Parts) -> None:

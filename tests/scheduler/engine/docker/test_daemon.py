@@ -137,18 +137,18 @@ async def test_a_task_launched_without_the_daemon_starts_when_it_is_back(lab: La
     assert (await lab.ended(launch.task)).exit_code == 6
 
 
-async def test_a_node_is_unhealthy_while_its_daemon_is_away(
+async def test_a_node_is_lost_while_its_daemon_is_away(
     lab: Lab, daemon: Daemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pai_scheduler.engine.docker.engine.AWAY_SECONDS", 0.1)
 
     def changes() -> list[bool]:
-        return [event.nodes[0].healthy for event in lab.events if isinstance(event, NodesChanged)]
+        return [event.nodes[0].ready for event in lab.events if isinstance(event, NodesChanged)]
 
     await asyncio.to_thread(daemon.stop)
-    await eventually(lambda: changes() == [False], "the node is said to be unhealthy")
+    await eventually(lambda: changes() == [False], "the node is said to be lost")
     await asyncio.to_thread(daemon.start)
-    await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
+    await eventually(lambda: changes() == [False, True], "the node is said to be there again")
 
 
 @pytest.fixture
@@ -163,16 +163,16 @@ async def test_a_daemon_that_hangs_is_noticed_and_what_was_asked_of_it_happens_o
     lab: Lab, daemon: Daemon
 ) -> None:
     def changes() -> list[bool]:
-        return [event.nodes[0].healthy for event in lab.events if isinstance(event, NodesChanged)]
+        return [event.nodes[0].ready for event in lab.events if isinstance(event, NodesChanged)]
 
     (launch,) = await lab.prepare(lab.make("echo once"))
     daemon.signal(signal.SIGSTOP)
     try:
         await lab.engine.launch(launch)
-        await eventually(lambda: changes() == [False], "the node is said to be unhealthy")
+        await eventually(lambda: changes() == [False], "the node is said to be lost")
     finally:
         daemon.signal(signal.SIGCONT)
-    await eventually(lambda: changes() == [False, True], "the node is said to be healthy again")
+    await eventually(lambda: changes() == [False, True], "the node is said to be there again")
     assert (await lab.ended(launch.task)).exit_code == 0
     assert lab.output(launch.task) == "once\n"
 

@@ -165,12 +165,12 @@ async def test_nothing_is_placed_on_a_node_that_does_not_answer_until_it_does(
     await lab.adopt([])
 
     def health() -> list[bool]:
-        return [event.nodes[0].healthy for event in lab.events if isinstance(event, NodesChanged)]
+        return [event.nodes[0].ready for event in lab.events if isinstance(event, NodesChanged)]
 
     await agent.stop()
-    await eventually(lambda: health() == [False], "the node counts as unhealthy")
+    await eventually(lambda: health() == [False], "the node counts as lost")
     agent.start()
-    await eventually(lambda: health() == [False, True], "the node is healthy again")
+    await eventually(lambda: health() == [False, True], "the node is there again")
     await lab.clean()
 
 

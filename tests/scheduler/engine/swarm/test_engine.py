@@ -88,7 +88,7 @@ async def launch_across(lab: Lab, *commands: str) -> list[Launch]:
 
 async def test_the_nodes_are_those_of_the_swarm(swarm_lab: Lab) -> None:
     nodes = await swarm_lab.engine.nodes()
-    assert [(node.name, node.healthy) for node in nodes] == [
+    assert [(node.name, node.ready) for node in nodes] == [
         ("node-a", True),
         ("node-b", True),
         ("node-c", True),
