@@ -25,6 +25,7 @@ from pai_scheduler.engine.remote.messages import (
     decode,
     encode,
 )
+from pai_scheduler.engine.remote.splice import splice
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.task import TaskRef
 
@@ -176,7 +177,7 @@ class ConnectHandler(AgentHandler):
         except (NoSshEndpointError, EngineError) as error:
             self.refuse(422, message_document(error.message))
             return
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # (such as a port that there cannot be)
             self.refuse(502, str(error))
             return
         await _hand_over(self.detach(), reader, writer)
@@ -201,35 +202,12 @@ class CallerHandler(AgentHandler):
 async def _hand_over(stream: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     try:
         await stream.write(_SWITCHING)
-        await _splice(stream, reader, writer)
-    except StreamClosedError:
-        _log.info("a connection was given up by the scheduler")
+        await splice((reader, writer), stream.read_bytes, stream.write)
+    except (StreamClosedError, OSError) as error:
+        _log.info("a connection broke off: %s", error)
     finally:
         stream.close()
         writer.close()
-
-
-async def _splice(stream: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry bytes both ways until one side has no more."""
-
-    async def there() -> None:
-        while data := await stream.read_bytes(2**16, partial=True):
-            writer.write(data)
-            await writer.drain()
-
-    async def back() -> None:
-        while data := await reader.read(2**16):
-            await stream.write(data)
-
-    ways = [asyncio.create_task(there()), asyncio.create_task(back())]
-    try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for way in ways:
-            way.cancel()
-        for result in await asyncio.gather(*ways, return_exceptions=True):
-            if isinstance(result, Exception) and not isinstance(result, StreamClosedError | OSError):
-                _log.error("a connection to a task broke off", exc_info=result)
 
 
 async def _adopt(engine: Engine, expected: list[TaskRef]) -> None:

@@ -46,7 +46,8 @@ from .connection import AgentConnection, AgentRefusedError, AgentUnreachableErro
 from .defaults import PATIENCE_SECONDS
 from .messages import Address, Caller, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, lost_node
-from .tunnels import Streams, Tunnels, splice
+from .splice import Streams, splice_streams
+from .tunnels import Tunnels
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
 #: logs that are copied at once
@@ -410,9 +411,10 @@ class RemoteEngine:
             _log.info("a container's connection waits no more: %s", error)
             near[1].close()
             return
-        await splice(near, far)
-        for _, writer in (near, far):
-            writer.close()
+        try:
+            await splice_streams(near, far)
+        except (OSError, EOFError) as error:
+            _log.info("a connection of a container broke off: %s", error)
 
     # ── what is copied
 

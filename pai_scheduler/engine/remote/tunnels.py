@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import zlib
 from collections.abc import Awaitable, Callable
@@ -11,14 +10,13 @@ from collections.abc import Awaitable, Callable
 from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentUnreachableError
+from .splice import Streams, splice_streams
 
-_PIECE = 2**16
 #: the first port on loopback that is chosen, and how many there are: below those that Linux gives out
 _PORTS = 22000, 10000
 
 _log = logging.getLogger(__name__)
 
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Connect = Callable[[TaskRef, int], Awaitable[Streams]]
 
 
@@ -69,10 +67,9 @@ class Tunnels:
             near[1].close()
             return
         try:
-            await splice(near, far)
-        finally:
-            for _, writer in (near, far):
-                writer.close()
+            await splice_streams(near, far)
+        except (OSError, EOFError) as error:
+            _log.info("a connection to a task broke off: %s", error)
 
 
 async def _listen(
@@ -85,21 +82,3 @@ async def _listen(
         return await asyncio.start_server(accept, "127.0.0.1", likely)
     except OSError:
         return await asyncio.start_server(accept, "127.0.0.1", 0)
-
-
-async def splice(near: Streams, far: Streams) -> None:
-    """Carry bytes both ways until one side has no more."""
-
-    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError):
-            while data := await reader.read(_PIECE):
-                writer.write(data)
-                await writer.drain()
-
-    ways = [asyncio.create_task(carry(near[0], far[1])), asyncio.create_task(carry(far[0], near[1]))]
-    try:
-        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.gather(*ways, return_exceptions=True)
