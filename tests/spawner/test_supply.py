@@ -11,7 +11,7 @@ from pai_spawner.supply import GpuSupply, VirtualClusterSupply, share, supply_of
 def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bool = False) -> NodeInfo:
     return {
         "name": name,
-        "state": "RUNNING",
+        "state": "READY",
         "total": {"cpus": 8, "memoryMB": 16000, "storageGB": 100, "gpus": gpus},
         "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": used},
         "gpus": [

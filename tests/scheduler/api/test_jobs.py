@@ -76,7 +76,7 @@ async def test_a_job_goes_from_submission_to_its_log(alice: Client) -> None:
     assert task["containerLog"].endswith("/user/alice/jobs/hello/taskRoles/main/tasks/0/logs/all?attempt=0")
     assert await alice.log("alice", "hello", "main", 0, "stdout") == b"out\n"
     assert await alice.log("alice", "hello", "main", 0, "stderr") == b"err\n"
-    assert "node" not in task
+    assert task["node"] == "node-a"
 
 
 async def test_every_attempt_is_listed_with_its_node(alice: Client) -> None:

@@ -87,7 +87,7 @@ def test_an_answer_holds_what_is_declared_and_what_is_sent_may_hold_more() -> No
     assert list(summary["properties"]) == list(JobSummary.__annotations__)
     assert summary["required"] == list(summary["properties"])
     assert summary["additionalProperties"] is False
-    assert schemas["TaskStatus"]["properties"].keys() - set(schemas["TaskStatus"]["required"]) == {"node"}
+    assert schemas["JobEvent"]["properties"].keys() - set(schemas["JobEvent"]["required"]) == {"user", "job"}
     assert "additionalProperties" not in schemas["Login"]
     # in the order in which it is declared, with what is said of it
     fits = schemas["Validation"]["properties"]["fits"]

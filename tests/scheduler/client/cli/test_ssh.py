@@ -247,7 +247,7 @@ def test_a_shell_on_a_terminal_has_its_keys_its_size_and_its_exit_code(pai: Pai)
         terminal.resize(132, 43)
         # (what is typed may overtake the news of the size)
         terminal.types("until stty size | grep '43 132'; do sleep 0.1; done\n")
-        terminal.sees(r"\s43 132\s")
+        terminal.sees(r"43 132\r\n")
         # ^C is for the command there
         terminal.types("sh -c 'echo $((6 * 7)); exec sleep 12345'\n")
         terminal.sees(r"\s42\s")
