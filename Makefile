@@ -3,6 +3,7 @@
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 #             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
+# make doctor what keeps jobs from running, here and on every node of a Swarm, and what to do (with the words of make run)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
 # make check  style, types, and the tests that start no daemon: some minutes
 # make test   what one needs to trust a change: the tests, with all they need (the drills in a short form)
@@ -45,7 +46,7 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run check test test-all coverage lint docs lock clean image agent runtime push
+.PHONY: password run doctor check test test-all coverage lint docs lock clean image agent runtime push
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime) \
@@ -55,6 +56,12 @@ run: password build/installed build/proxy/installed $(if $(filter docker swarm,$
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
+
+doctor: build/installed
+	@$(bin)/pai-scheduler --engine '$(ENGINE)' --data-dir '.run/$(ENGINE)/scheduler' \
+		$(if $(REGISTRY),--agent-image "$(REGISTRY)/$$($(bin)/python -c 'from hub_config.images.push import *; print(AGENT)')") \
+		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
+		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') $(SCHEDULER_OPTIONS) doctor
 
 # handed on without standing in a command line
 export PASSWORD

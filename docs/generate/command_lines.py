@@ -10,6 +10,9 @@ from typing import Any
 from pai_scheduler.client.cli.arguments import make_parser as make_pai_parser
 from pai_scheduler.server.options import make_parser as make_scheduler_parser
 
+#: Pages about what `pai-scheduler` does instead of running; all others are about the database.
+_PAGES = {"doctor": "doctor.md", "node add": "more-machines.md"}
+
 
 @dataclass(frozen=True)
 class Command:
@@ -19,6 +22,11 @@ class Command:
     about: str
     usage: str
     arguments: list[tuple[str, str]]
+
+    @property
+    def page(self) -> str:
+        """Return the page for administrators that has more about a command of the scheduler's."""
+        return _PAGES.get(self.name, "backup.md")
 
 
 def facts(locale: str) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import getpass
 import logging
 import os
 import resource
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import yaml
 from tornado.httpserver import HTTPServer
 
 from pai_scheduler.api.app import make_app
@@ -27,7 +25,7 @@ from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.api.webhdfs.handover import TransferHandover
-from pai_scheduler.cluster.definition import Definition, DefinitionError, parse_definition
+from pai_scheduler.cluster.definition import Definition, DefinitionError
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
@@ -37,13 +35,11 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
 from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
-from pai_scheduler.storage.choosing import choose_storage
-from pai_scheduler.storage.errors import StorageError
-from pai_scheduler.storage.protocol import Storage
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
 from . import file_servers, maintenance, ssh_gateway
+from .configuration import STORAGE_FOLDER, make_storage, read_cluster, storage_account
 from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .key_files import check_kept_files, remember_kept_files
 from .leader import Candidate, kept_alive
@@ -51,8 +47,6 @@ from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
-#: The folder of users' files in the data folder, where no storage is named.
-_STORAGE = "storage"
 
 _log = logging.getLogger(__name__)
 
@@ -74,12 +68,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging_setup.set_up(options.log_level, options.log_format)
     try:
         if options.command is not None:
-            return maintenance.run(options, os.environ)
+            return _command(options)
         asyncio.run(_run(options))
     except (StartError, TokensError, EngineError) as error:
         print(f"pai-scheduler: {error.message}", file=sys.stderr)
         return CANNOT_START
     return 0
+
+
+def _command(options: argparse.Namespace) -> int:
+    """Do something else than run the scheduler; return the exit code. StartError, EngineError."""
+    # (the first two bring Docker's library)
+    match options.command:
+        case "doctor":
+            from . import doctor
+
+            return doctor.run(options, os.environ)
+        case "node":
+            from . import node_add
+
+            return node_add.run(options, os.environ)
+    return maintenance.run(options, os.environ)
 
 
 async def _run(options: argparse.Namespace) -> None:
@@ -100,7 +109,7 @@ async def _run(options: argparse.Namespace) -> None:
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
     url = database_url(options.database, os.environ)
-    storage = _storage(options, data_dir)
+    storage = make_storage(options, data_dir)
     with lock_folder(data_dir, shared=url is not None):
         refuse_other_kind(data_dir, SQLITE if url is None else POSTGRESQL)
         sockets = listen(host, port)
@@ -170,7 +179,7 @@ async def _run(options: argparse.Namespace) -> None:
                 )
             app = make_app(context)
             async with file_servers.open_file_servers(
-                options, data_dir / _STORAGE, _account(options), place.prefix, service.monitor
+                options, data_dir / STORAGE_FOLDER, storage_account(options), place.prefix, service.monitor
             ) as servers:
                 handover = TransferHandover(context, app.settings[STREAMED], servers)
                 server = serve(app, sockets, handover)
@@ -227,27 +236,6 @@ def hub_place(environ: Mapping[str, str]) -> HubPlace:
     prefix = environ.get("JUPYTERHUB_SERVICE_PREFIX", "/").strip("/")
     url = urlsplit(environ.get("JUPYTERHUB_SERVICE_URL", ""))
     return HubPlace(f"/{prefix}/" if prefix else "/", url.hostname, url.port)
-
-
-def read_cluster(path: Path) -> Definition:
-    """Read a cluster file; StartError with file and place where it is wrong."""
-    try:
-        return parse_definition(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        reason: object = error.strerror
-    except UnicodeDecodeError:
-        reason = msg("it is not UTF-8 text")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        reason = msg(
-            "line {line}, column {column}: {problem}", line=line, column=column, problem=error.problem
-        )
-    except yaml.YAMLError as error:
-        reason = error
-    except DefinitionError as error:
-        reason = msg("{path}: {reason}", path=error.path, reason=error.message)
-    raise StartError(msg("The cluster file {file} cannot be used: {reason}", file=path, reason=reason))
 
 
 def _authenticator(options: argparse.Namespace) -> Authenticator:
@@ -318,22 +306,6 @@ def _engine(
     from pai_scheduler.engine.process.engine import ProcessEngine
 
     return ProcessEngine(data_dir, logs=definition.logs, storage_host=STORAGE_ADDRESS)
-
-
-def _storage(options: argparse.Namespace, data_dir: Path) -> Storage:
-    try:
-        return choose_storage(
-            options.storage,
-            data_dir / _STORAGE,
-            account=_account(options),
-            kerberos=options.storage_kerberos,
-        )
-    except StorageError as error:
-        raise StartError(msg("The storage cannot be used: {reason}", reason=error.message)) from error
-
-
-def _account(options: argparse.Namespace) -> str:
-    return options.storage_user or getpass.getuser()
 
 
 def _on_signals() -> asyncio.Event:

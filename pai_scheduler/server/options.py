@@ -124,10 +124,50 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_commands(parser: argparse.ArgumentParser) -> None:
-    """Add what is done to the database instead of running the scheduler."""
+    """Add what is done instead of running the scheduler."""
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", title="instead of running the scheduler"
     )
+    _add_doctor(commands)
+    _add_node(commands)
+    _add_maintenance(commands)
+
+
+_Commands = argparse._SubParsersAction  # (argparse has no public name for it)
+
+
+def _add_doctor(commands: _Commands[argparse.ArgumentParser]) -> None:
+    about = "check what jobs need, here and on every node, and say what to do"
+    command = commands.add_parser(
+        "doctor",
+        help=about,
+        description=f"{about}. The scheduler's own options come before the word doctor. Exit code 1: "
+        "something is wrong",
+    )
+    command.add_argument("--node", metavar="NAME", help="only this node of the Swarm")
+
+
+def _add_node(commands: _Commands[argparse.ArgumentParser]) -> None:
+    about = "the machines of the Swarm that this one manages"
+    node = commands.add_parser("node", help=about, description=about)
+    actions = node.add_subparsers(dest="action", metavar="ACTION", required=True)
+    about = "print the lines for a new machine, and watch it join"
+    add = actions.add_parser("add", help=about, description=about)
+    add.add_argument(
+        "--manager",
+        action="store_true",
+        help="it manages the Swarm too (have three or five, on machines that stay)",
+    )
+    add.add_argument(
+        "--wait",
+        type=float,
+        default=600.0,
+        metavar="SECONDS",
+        help="watch so long at most; 0: only print the lines (%(default)g)",
+    )
+
+
+def _add_maintenance(commands: _Commands[argparse.ArgumentParser]) -> None:
     for name, about, file in (
         (
             "backup",

@@ -71,6 +71,13 @@ def authority(data_dir: Path) -> Authority:
     return Authority(kept_secret(data_dir / _SECRET))
 
 
+def kept_credentials(data_dir: Path) -> Path | None:
+    """Return what a scheduler of this data folder shows its agents (PEM); None where it never had any."""
+    if not (data_dir / _SECRET).exists():
+        return None
+    return authority(data_dir).scheduler().write(data_dir / _CREDENTIALS)
+
+
 def make_engine(
     options: argparse.Namespace,
     data_dir: Path,

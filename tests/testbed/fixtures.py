@@ -16,6 +16,7 @@ from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.testbed.browser import chromium_path
+from tests.testbed.docker import client
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.hdfs import Hdfs
 from tests.testbed.images import debian_image as make_debian
@@ -109,6 +110,20 @@ def three_nodes(
         folder = tmp_path_factory.mktemp("swarm")
         images = (debian_image, runtime_image)
         yield provide(lambda: stack.enter_context(swarm(folder, docker_host, images)))
+
+
+@pytest.fixture(scope="session")
+def agent_image(three_nodes: Swarm, docker_host: str, debian_image: str) -> str:
+    """Return the name of the agents' image, which each node has, of a registry that does not answer."""
+    # nobody answers there, at once: Swarm then takes what each node has
+    repository = "127.0.0.1:9/pai/agent"
+    with locked("agent-image"):
+        image = build(Recipe(debian_image, image="agent"), docker_host)
+    three_nodes.load(docker_host, image)
+    for node in three_nodes.nodes:
+        with client(node.host) as engine:
+            engine.images.get(image).tag(repository, tag="test")
+    return f"{repository}:test"
 
 
 @pytest.fixture

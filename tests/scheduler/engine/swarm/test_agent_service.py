@@ -10,7 +10,6 @@ from pathlib import Path
 import docker
 import pytest
 
-from hub_config.images.build import Recipe, build
 from pai_scheduler.engine.protocol import Ended
 from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
@@ -18,26 +17,17 @@ from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from tests.scheduler.engine.lab import Lab
 from tests.testbed.docker import client
-from tests.testbed.machine import locked
 from tests.testbed.swarm import Node, Swarm
 
 PORT = 7950
-#: Nobody answers there, at once: Swarm then takes what each node has.
-NAME = "127.0.0.1:9/pai/agent"
 
 
 @pytest.fixture(scope="module")
-def plan(three_nodes: Swarm, docker_host: str, debian_image: str, runtime_image: str) -> AgentPlan:
-    """Give each node the agent's image, as a registry would."""
-    with locked("agent-image"):
-        image = build(Recipe(debian_image, image="agent"), docker_host)
-    three_nodes.load(docker_host, image)
-    for node in three_nodes.nodes:
-        with client(node.host) as engine:
-            engine.images.get(image).tag(NAME, tag="test")
+def plan(three_nodes: Swarm, agent_image: str, runtime_image: str) -> AgentPlan:
+    """Return what is to run on each node, in folders of its own."""
     folder = f"{three_nodes.folder}/{{{{.Node.Hostname}}}}"
     return AgentPlan(
-        f"{NAME}:test", runtime_image, PORT, f"{folder}/service", docker_socket=f"{folder}/docker.sock"
+        agent_image, runtime_image, PORT, f"{folder}/service", docker_socket=f"{folder}/docker.sock"
     )
 
 
