@@ -13,6 +13,7 @@ from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.remote.certificates import scheduler_tls
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.swarm.agent_service import SERVICE
+from pai_scheduler.engine.swarm.everywhere import agents_plan
 from pai_scheduler.engine.swarm.joining import Member, members
 from pai_scheduler.job.messages import msg
 
@@ -21,7 +22,6 @@ from .finding import Finding, good, note, wrong
 from .swarm_probe import Probed, probe_nodes
 
 _PROBE_SECONDS, _CONNECT_SECONDS = 90.0, 3.0
-_SOCKET = "/var/run/docker.sock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +46,13 @@ def look_at_nodes(
     wanted = [each for each in known.values() if only in (None, each.name)]
     if not wanted:
         raise EngineError(msg("No node of the Swarm has the name {name}.", name=only))
-    image, docker_socket = _plan(client, agents.image)
+    image, docker_socket = agents_plan(client, agents.image)
     active = sum(node.attrs["Spec"]["Availability"] == "active" for node in client.nodes.list())
     probed = Probed()
     if image:
         probed = probe_nodes(client, image, active, docker_socket, seconds=_PROBE_SECONDS)
     for member in sorted(wanted, key=lambda member: member.name):
         yield f"{member.name} ({member.address})", _node(member, known, probed, image, agents)
-
-
-def _plan(client: DockerClient, image: str) -> tuple[str, str]:
-    """Return the agents' image, and where their nodes have Docker's socket."""
-    for service in client.services.list(filters={"name": SERVICE}):
-        if service.name == SERVICE:
-            container = service.attrs["Spec"]["TaskTemplate"]["ContainerSpec"]
-            mounts = {mount["Target"]: mount["Source"] for mount in container.get("Mounts") or ()}
-            return image or str(container["Image"]).partition("@")[0], mounts.get(_SOCKET, _SOCKET)
-    return image, _SOCKET
 
 
 def _node(

@@ -85,9 +85,10 @@ def _command(options: argparse.Namespace) -> int:
 
             return doctor.run(options, os.environ)
         case "node":
-            from . import node_add
+            from . import node_add, node_pull
 
-            return node_add.run(options, os.environ)
+            run = node_add.run if options.action == "add" else node_pull.run
+            return run(options, os.environ)
     return maintenance.run(options, os.environ)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Mapping
 
@@ -16,7 +15,7 @@ from pai_scheduler.job.messages import Message, msg
 _LOOK_SECONDS = 1.0
 
 
-def run(options: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> int:
+def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
     """Print the lines, wait for a machine that is not known yet; 1 where none came on which an agent runs.
 
     StartError, EngineError: why there are no such lines.

@@ -165,6 +165,15 @@ def _add_node(commands: _Commands[argparse.ArgumentParser]) -> None:
         metavar="SECONDS",
         help="watch so long at most; 0: only print the lines (%(default)g)",
     )
+    about = "bring an image to every node before a job asks for it"
+    pull = actions.add_parser("pull", help=about, description=about)
+    pull.add_argument(
+        "image", metavar="IMAGE", help="as jobs name it; your login (docker login) is used for it"
+    )
+    pull.add_argument("--node", metavar="NAME", help="only to this node")
+    pull.add_argument(
+        "--wait", type=float, default=3600.0, metavar="SECONDS", help="at most so long (%(default)g)"
+    )
 
 
 def _add_maintenance(commands: _Commands[argparse.ArgumentParser]) -> None:

@@ -1,4 +1,4 @@
-"""A registry of images on loopback, so that pulling can be tried for real; it ends with the tests."""
+"""A registry of images on this machine, so that pulling can be tried for real; it ends with the tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CONFIG = """\
 version: 0.1
 log: {{level: error}}
 storage: {{filesystem: {{rootdirectory: {folder}/images}}}}
-http: {{addr: 127.0.0.1:{port}}}
+http: {{addr: {address}:{port}}}
 """
 _LOCKED = """\
 auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
@@ -25,23 +25,27 @@ auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
 
 
 @contextlib.contextmanager
-def registry(folder: Path, passwords: Mapping[str, str] | None = None) -> Iterator[str]:
+def registry(
+    folder: Path, passwords: Mapping[str, str] | None = None, address: str = "127.0.0.1"
+) -> Iterator[str]:
     """Run a registry that keeps its images in `folder`; return its address, which begins images' names.
 
-    `passwords` by user: with them nothing can be had without logging in.
+    `passwords` by user: with them nothing can be had without logging in. `address`: of this machine.
     """
     apt_install({"docker-registry": "docker-registry"})
     port = free_port()
     config = folder / "registry.yml"
-    config.write_text((_CONFIG + (_LOCKED if passwords else "")).format(folder=folder, port=port))
+    config.write_text(
+        (_CONFIG + (_LOCKED if passwords else "")).format(folder=folder, address=address, port=port)
+    )
     if passwords:
         apt_install({"htpasswd": "apache2-utils"})
         (folder / "htpasswd").write_text("".join(map(_entry, passwords, passwords.values())))
     with open(folder / "registry.log", "wb") as log:
         process = subprocess.Popen(["docker-registry", "serve", str(config)], stdout=log, stderr=log)
     try:
-        _wait(process, port, folder / "registry.log")
-        yield f"127.0.0.1:{port}"
+        _wait(process, address, port, folder / "registry.log")
+        yield f"{address}:{port}"
     finally:
         process.terminate()
         process.wait()
@@ -53,10 +57,10 @@ def _entry(user: str, password: str) -> str:
     return made.stdout.strip() + "\n"
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait(process: subprocess.Popen[bytes], address: str, port: int, log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
-        connection = HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = HTTPConnection(address, port, timeout=5)
         try:
             connection.request("GET", "/v2/")
             connection.getresponse().read()

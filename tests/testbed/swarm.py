@@ -77,6 +77,7 @@ class Node:
             *("--exec-root", str(self.folder / "exec")),
             *("--pidfile", str(self.folder / "docker.pid")),
             *("--cgroup-parent", f"/{self.namespace}"),
+            *("--insecure-registry", str(_POOL)),
             *("-H", self.host),
         )
         _await(lambda: info(self.folder / "docker.sock") is not None, f"dockerd on {self.name} answers")

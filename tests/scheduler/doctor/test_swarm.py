@@ -28,7 +28,8 @@ def doctor(
     monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
     monkeypatch.delenv("PAI_DATABASE_URL", raising=False)
     monkeypatch.setattr(
-        "pai_scheduler.doctor.swarm._SOCKET", f"{three_nodes.folder}/{{{{.Node.Hostname}}}}/docker.sock"
+        "pai_scheduler.engine.swarm.everywhere.DOCKER_SOCKET",
+        f"{three_nodes.folder}/{{{{.Node.Hostname}}}}/docker.sock",
     )
     data_dir = three_nodes.give_key(tmp_path / "data")
     options = ("--engine", "swarm", "--data-dir", str(data_dir))
@@ -46,8 +47,8 @@ def doctor(
 
     yield ask
     with client(three_nodes.manager.host) as manager:
-        assert [service.name for service in manager.services.list() if "doctor" in service.name] == []
-        assert [network.name for network in manager.networks.list() if "doctor" in network.name] == []
+        assert [service.name for service in manager.services.list() if "everywhere" in service.name] == []
+        assert [network.name for network in manager.networks.list() if "everywhere" in network.name] == []
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""Pulls an image on the node on which it runs (`python -m pai_scheduler.agent.pull`), and says how far."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+import msgspec
+from docker.utils import parse_repository_tag
+
+from pai_scheduler.engine.docker.client import ERRORS
+
+#: What it is told: the image, and the file with the login to its registry, if any.
+IMAGE, LOGIN_FILE = "PAI_PULL_IMAGE", "PAI_PULL_LOGIN"
+_SAY_SECONDS, _LIFE_SECONDS = 1.0, 3600.0
+
+
+class PullProgress(msgspec.Struct, frozen=True):
+    """How far it is: bytes that came, of those known of. Its end has the image's id, or the error."""
+
+    done: int = 0
+    total: int = 0
+    image: str = ""
+    error: str = ""
+
+
+def pull(client: docker.DockerClient, image: str, login: Mapping[str, Any] | None) -> PullProgress:
+    """Pull an image, and print how far it is; return the end."""
+    layers: dict[str, tuple[int, int]] = {}
+    said = 0.0
+    try:
+        for step in _steps(client, image, login):
+            if "error" in step:
+                return PullProgress(error=str(step["error"]))
+            detail = step.get("progressDetail") or {}
+            if step.get("status") == "Downloading" and "total" in detail:
+                layers[str(step["id"])] = int(detail["current"]), int(detail["total"])
+            elif step.get("status") in ("Download complete", "Pull complete") and step["id"] in layers:
+                layers[step["id"]] = layers[step["id"]][1], layers[step["id"]][1]
+            if layers and time.monotonic() > said + _SAY_SECONDS:
+                said = time.monotonic()
+                _say(
+                    PullProgress(
+                        sum(done for done, _ in layers.values()), sum(of for _, of in layers.values())
+                    )
+                )
+        return PullProgress(image=str(client.images.get(image).id))
+    except ERRORS as error:
+        return PullProgress(error=str(getattr(error, "explanation", None) or error))
+
+
+def main() -> int:
+    """Pull, say how it ended, and stay until ended: what ends by itself has failed, for a Swarm."""
+    file = os.environ.get(LOGIN_FILE)
+    login = msgspec.json.decode(Path(file).read_bytes(), type=dict[str, Any]) if file else None
+    _say(pull(docker.DockerClient(base_url="unix:///var/run/docker.sock"), os.environ[IMAGE], login))
+    time.sleep(_LIFE_SECONDS)
+    return 0
+
+
+def _steps(
+    client: docker.DockerClient, image: str, login: Mapping[str, Any] | None
+) -> Iterable[Mapping[str, Any]]:
+    repository, tag = parse_repository_tag(image)
+    steps: Iterable[Mapping[str, Any]] = client.api.pull(
+        repository, tag=tag or "latest", stream=True, decode=True, auth_config=dict(login) if login else None
+    )
+    return steps
+
+
+def _say(progress: PullProgress) -> None:
+    print(msgspec.json.encode(progress).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

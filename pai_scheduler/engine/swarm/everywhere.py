@@ -1,0 +1,172 @@
+"""Runs a program of the agents' image once on every node of a Swarm, by a service that ends with it."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from docker import DockerClient
+from docker.errors import APIError
+from docker.models.services import Service
+from docker.types import Mount, RestartPolicy, SecretReference, ServiceMode
+
+from pai_scheduler.engine.docker.client import ERRORS
+
+from .agent_service import SERVICE
+
+#: Tells what is ours, so that a caller whose life was cut short leaves nothing behind for long.
+_LABEL, _NAME = "pai.everywhere", "pai-everywhere"
+#: Where a program finds its secret.
+SECRET = Path("/run/secrets/program")
+#: Docker's socket, on a node and within the program's container.
+DOCKER_SOCKET = _INNER_SOCKET = "/var/run/docker.sock"
+_LOOK_SECONDS = 0.5
+_REMOVE_SECONDS = 30.0
+#: The states in which a task of a Swarm has ended.
+_ENDED = frozenset({"failed", "rejected", "complete", "shutdown", "orphaned"})
+_NODE_DETAIL = "com.docker.swarm.node.id="
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs: a module of this package, in `image`. `docker_socket`: its path on the nodes.
+
+    In `environ` Swarm's templates (`{{.Node.ID}}`) may stand, and `{service}` is the service's name.
+    `connected`: all are in one overlay network. `node`: the id of the only one it runs on.
+    `secret`: what it finds in the file `SECRET`.
+    """
+
+    image: str
+    module: str
+    environ: Mapping[str, str] = field(default_factory=dict)
+    docker_socket: str = DOCKER_SOCKET
+    connected: bool = False
+    node: str = ""
+    secret: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """By the ids of nodes: the lines that were printed, why the program has ended, its address."""
+
+    lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    failures: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_everywhere(
+    client: DockerClient, program: Program, is_over: Callable[[Outcome], bool], *, seconds: float
+) -> Outcome:
+    """Run a program on each node that may get something new, until `is_over`, or for `seconds`.
+
+    Docker's errors pass.
+    """
+    remove_leftovers(client)
+    name = f"{_NAME}-{secrets.token_hex(4)}"
+    labels = {_LABEL: name}
+    networks, given = [], []
+    try:
+        if program.connected:
+            networks = [client.networks.create(name, driver="overlay", labels=labels).id]
+        if program.secret:
+            secret = client.secrets.create(name=name, data=program.secret, labels=labels)
+            given = [SecretReference(str(secret.id), name, filename=SECRET.name, mode=0o400)]
+        service = client.services.create(
+            program.image,
+            name=name,
+            command=["python3", "-m", program.module],
+            env=[f"{key}={value.replace('{service}', name)}" for key, value in program.environ.items()],
+            labels=labels,
+            mode=ServiceMode("global"),
+            networks=networks,
+            secrets=given,
+            constraints=[f"node.id=={program.node}"] if program.node else [],
+            mounts=[Mount(_INNER_SOCKET, program.docker_socket, type="bind")],
+            restart_policy=RestartPolicy(condition="none"),
+            stop_grace_period=0,
+            init=True,
+        )  # type: ignore[no-untyped-call]
+        return _follow(client, service, is_over, time.monotonic() + seconds)
+    finally:
+        remove_leftovers(client)
+
+
+def agents_plan(client: DockerClient, image: str = "") -> tuple[str, str]:
+    """Return the agents' image (or `image`; empty: unknown), and where nodes have Docker's socket."""
+    for service in client.services.list(filters={"name": SERVICE}):
+        if service.name == SERVICE:
+            container = service.attrs["Spec"]["TaskTemplate"]["ContainerSpec"]
+            mounts = {mount["Target"]: mount["Source"] for mount in container.get("Mounts") or ()}
+            found = str(container["Image"]).partition("@")[0]
+            return image or found, mounts.get(_INNER_SOCKET, DOCKER_SOCKET)
+    return image, DOCKER_SOCKET
+
+
+def remove_leftovers(client: DockerClient) -> None:
+    """Remove what this and earlier calls have made."""
+    ours = {"label": _LABEL}
+    for service in client.services.list(filters=ours):
+        with contextlib.suppress(*ERRORS):
+            service.remove()  # type: ignore[no-untyped-call]
+    for secret in client.secrets.list(filters=ours):
+        with contextlib.suppress(*ERRORS):
+            secret.remove()
+    give_up = time.monotonic() + _REMOVE_SECONDS
+    for network in client.networks.list(filters=ours):
+        # (it is in use until the last program has gone)
+        while time.monotonic() < give_up:
+            try:
+                network.remove()
+                break
+            except APIError as error:
+                if error.status_code == 404:
+                    break
+                time.sleep(_LOOK_SECONDS)
+
+
+def _follow(
+    client: DockerClient, service: Service, is_over: Callable[[Outcome], bool], give_up: float
+) -> Outcome:
+    while True:
+        tasks = client.api.tasks(filters={"service": service.id})  # type: ignore[no-untyped-call]
+        ended = {_node(task): _state(task) for task in tasks if task["Status"]["State"] in _ENDED}
+        outcome = Outcome(
+            _lines(service), ended, {_node(task): address for task in tasks if (address := _address(task))}
+        )
+        if is_over(outcome):
+            return outcome
+        if time.monotonic() > give_up:
+            silent = {_node(task): _state(task) for task in tasks if task.get("NodeID")}
+            return Outcome(outcome.lines, silent | ended, outcome.addresses)
+        time.sleep(_LOOK_SECONDS)
+
+
+def _lines(service: Service) -> dict[str, list[str]]:
+    """Return what was printed; Docker puts before each line where it comes from."""
+    found: dict[str, list[str]] = {}
+    for line in b"".join(service.logs(details=True, stdout=True)).decode(errors="replace").splitlines():
+        details, _, text = line.partition(" ")
+        node = next((part for part in details.split(",") if part.startswith(_NODE_DETAIL)), "")
+        found.setdefault(node.removeprefix(_NODE_DETAIL), []).append(text)
+    return found
+
+
+def _node(task: Mapping[str, Any]) -> str:
+    return str(task.get("NodeID", ""))
+
+
+def _state(task: Mapping[str, Any]) -> str:
+    status = task["Status"]
+    return str(status.get("Err") or status.get("Message") or status["State"])
+
+
+def _address(task: Mapping[str, Any]) -> str:
+    for attached in task.get("NetworksAttachments") or ():
+        if _LABEL in (attached["Network"]["Spec"].get("Labels") or {}):
+            return str(attached["Addresses"][0]).partition("/")[0]
+    return ""
