@@ -28,6 +28,8 @@ PORT = 7948
 NODE, SERVICE, IMAGE, COUNT = "PAI_PROBE_NODE", "PAI_PROBE_SERVICE", "PAI_PROBE_IMAGE", "PAI_PROBE_COUNT"
 #: Others are looked for so long (an image may have to be pulled there), each is asked so long.
 _FIND_SECONDS, _ASK_SECONDS = 30.0, 4.0
+#: A node that has just learnt of another may not reach it yet.
+_ATTEMPTS, _PAUSE_SECONDS = 3, 1.0
 #: Peers that are asked at most, so that the line stays one of Docker's log; bytes that fill many packets.
 MOST_PEERS, _BULK_BYTES = 32, 256 * 1024
 _LIFE_SECONDS = 600.0
@@ -58,13 +60,14 @@ def serve(address: str = "0.0.0.0", port: int = PORT) -> socketserver.BaseServer
 
 def ask(address: str, port: int = PORT) -> PeerReport:
     """Return what the way to another probe is like."""
-    try:
-        before = time.time()
-        there = _exchange(address, port, 0)
-        after = time.time()
-    except (OSError, struct.error):
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE_SECONDS * attempt)
+        with contextlib.suppress(OSError, struct.error):
+            before = time.time()
+            ahead = _exchange(address, port, 0) - (before + time.time()) / 2
+            break
+    else:
         return PeerReport(address, reached=False)
-    ahead = there - (before + after) / 2
     try:
         _exchange(address, port, _BULK_BYTES)
     except (OSError, struct.error):

@@ -44,8 +44,7 @@ class Node:
         self.folder = swarm.folder / name
         self.folder.mkdir()
         self.host = f"unix://{self.folder}/docker.sock"
-        #: its port at the switch
-        self.link = f"{_PREFIX[:2]}{os.getpid()}.{number}"
+        self._link = f"{_PREFIX[:2]}{os.getpid()}.{number}"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self.images: set[str] = set()
 
@@ -54,8 +53,8 @@ class Node:
         switch = self._swarm.switch
         _run("ip", "netns", "add", self.namespace)
         peer = ("peer", "name", "eth0", "netns", self.namespace)
-        _run("ip", "-netns", switch, "link", "add", self.link, "type", "veth", *peer)
-        _run("ip", "-netns", switch, "link", "set", self.link, "master", "switch", "up")
+        _run("ip", "-netns", switch, "link", "add", self._link, "type", "veth", *peer)
+        _run("ip", "-netns", switch, "link", "set", self._link, "master", "switch", "up")
         inside = ("ip", "-netns", self.namespace)
         _run(*inside, "link", "set", "lo", "up")
         _run(*inside, "addr", "add", f"{self.address}/24", "dev", "eth0")
@@ -124,11 +123,11 @@ class Node:
 
     def cut_off(self) -> None:
         """Take it from the network: nothing comes in and nothing goes out."""
-        _run("ip", "-netns", self._swarm.switch, "link", "set", self.link, "down")
+        _run("ip", "-netns", self._swarm.switch, "link", "set", self._link, "down")
 
     def heal(self) -> None:
         """Bring it back to the network."""
-        _run("ip", "-netns", self._swarm.switch, "link", "set", self.link, "up")
+        _run("ip", "-netns", self._swarm.switch, "link", "set", self._link, "up")
 
     def stop(self) -> None:
         """End all of it and its containers."""
