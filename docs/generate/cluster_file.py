@@ -28,6 +28,10 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "memoryMB": ("what it has", "memory to give"),
         "storageGB": ("what it has", "scratch disk to give"),
         "gpus": ("what it has", "type and number; those that are not there are simulated"),
+        "rack": (
+            "none",
+            "a name that machines near each other have in common ([near each other](#near-each-other))",
+        ),
     },
     "defaults": {
         "storageGB": (DEFAULT_STORAGE_GB, "scratch disk of a task that names none"),

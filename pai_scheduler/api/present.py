@@ -135,6 +135,7 @@ class Presenter:
                 }
                 for gpu in node.gpus
             ],
+            "rack": node.rack,
         }
 
     def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:

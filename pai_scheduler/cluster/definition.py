@@ -15,6 +15,7 @@ from .registries import Registries
 
 DEFAULT_STREAMS_PER_USER = 200
 _PATTERN = re.compile(r"[A-Za-z0-9*?._-]+(:[0-9*?]+)?")
+_RACK = re.compile(r"[A-Za-z0-9._/-]{1,64}")
 
 
 #: how often a waiting job may be overtaken before resources are kept for it
@@ -58,6 +59,7 @@ class DeclaredNode:
     memory_mb: int | None = None
     storage_gb: int | None = None
     gpus: Mapping[str, int] = field(default_factory=dict)
+    rack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +176,12 @@ def _merge(declared: DeclaredNode, real: Node | None) -> Node:
         declared.storage_gb if declared.storage_gb is not None else (real.storage_gb if real else 0),
         tuple(numbered) if declared.gpus else tuple(gpus),
         real.state if real is not None else NodeState.LOST,
+        declared.rack,
     )
 
 
 def _node(entry: object, path: str) -> DeclaredNode:
-    fields = _mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus"))
+    fields = _mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus", "rack"))
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise DefinitionError(f"{path}.name", msg("A node needs a name, for example node-a."))
@@ -189,7 +192,17 @@ def _node(entry: object, path: str) -> DeclaredNode:
         _number(fields, "memoryMB", f"{path}.", least=1),
         _number(fields, "storageGB", f"{path}."),
         {str(gpu_type): _number(gpus, gpu_type, f"{path}.gpus.") or 0 for gpu_type in gpus},
+        _rack(fields.get("rack"), f"{path}.rack"),
     )
+
+
+def _rack(value: object, path: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not _RACK.fullmatch(value):
+        text = msg("A rack is a name, for example r1: at most 64 letters, digits and . _ - /")
+        raise DefinitionError(path, text)
+    return value
 
 
 _VIRTUAL_CLUSTER_FIELDS = (

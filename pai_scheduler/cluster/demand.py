@@ -10,7 +10,10 @@ from pai_scheduler.job.spec import PortRequest
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type."""
+    """What one task needs: memory in MB, storage in GB; `gpu_type` None: any, but all of one type.
+
+    `spread`: on other nodes, where there are such, than other tasks with the same word; empty: near them all.
+    """
 
     cpus: int
     memory_mb: int
@@ -18,6 +21,7 @@ class Demand:
     gpus: int = 0
     gpu_type: str | None = None
     ports: tuple[PortRequest, ...] = ()
+    spread: str = ""
 
     @property
     def has_fixed_ports(self) -> bool:

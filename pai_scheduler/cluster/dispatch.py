@@ -19,6 +19,7 @@ from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
+from .proximity import rearrange
 from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
 from .reservations import Reservation, ReservedPlace
@@ -139,6 +140,10 @@ class Dispatcher(SchedulerState):
         for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
             self._somebody_is_due = self._somebody_is_due or self._is_line_due(line)
         self.queue.remove(job_id)
+        left = {assignment.node for assignment in assignments}
+        assignments = rearrange(self.cluster, shape.gang, assignments)
+        for node in left.difference(assignment.node for assignment in assignments):
+            self.reservations.refresh(self.cluster, node)
         holding = JobHolding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
             amounts = of_task(demand, assignment, self._nodes)

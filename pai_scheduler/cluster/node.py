@@ -29,7 +29,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine and its capacity: memory in MB, storage in GB. Not what is free."""
+    """A machine and its capacity: memory in MB, storage in GB. Not what is free.
+
+    `rack`: the same for machines near each other (a rack, or a switch); empty: not known.
+    """
 
     name: str
     cpus: int
@@ -37,6 +40,7 @@ class Node:
     storage_gb: int
     gpus: tuple[Gpu, ...] = ()
     state: NodeState = NodeState.READY
+    rack: str = ""
 
     @property
     def ready(self) -> bool:

@@ -91,6 +91,17 @@ class FreeNodeResources:
                 free.sort()
 
 
+class Rack:
+    """The nodes near each other, and what is free on all of them together."""
+
+    __slots__ = ("cpus", "gpus", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[str] = []
+        self.gpus = 0
+        self.cpus = 0
+
+
 class Cluster:
     """The nodes and what is free on them.
 
@@ -112,7 +123,11 @@ class Cluster:
         #: a sum of hashes: as long as it is the same, the same is free
         self._state = 0
         self._second_look = ExactSearch()
+        #: by the names that nodes give; nodes that give none are in none
+        self.racks: dict[str, Rack] = {}
         for node in nodes:
+            if node.rack:
+                self.racks.setdefault(node.rack, Rack()).nodes.append(node.name)
             self._uses[node.name] = FreeNodeResources(node, self._ports)
             self._file(self._uses[node.name])
         #: the types of GPU that there are
@@ -200,10 +215,7 @@ class Cluster:
     ) -> list[Assignment] | None:
         placed: dict[int, Assignment] = {}
         room = None if gpu_room is None else dict(gpu_room)
-        hardest_first = sorted(
-            range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb)
-        )
-        for i in hardest_first:
+        for i in hardest_first(gang):
             assignment = self._place_one(gang[i], room, kept)
             if assignment is None:
                 for j, booked in placed.items():
@@ -335,6 +347,14 @@ class Cluster:
                 if self._uses[name].has_room(demand):
                     yield self._uses[name], gpu_type
 
+    def first_with_room(
+        self, demand: Demand, gpu_type: str | None, beside: Collection[str]
+    ) -> FreeNodeResources | None:
+        """Return the node that fits a task best, none of those `beside`; its GPUs are of one type."""
+        of_type = demand if gpu_type is None else replace(demand, gpu_type=gpu_type)
+        candidates = self._candidates(of_type, None)
+        return next((use for use, _ in candidates if use.node.name not in beside), None)
+
     def _choose_ports(
         self, use: FreeNodeResources, requests: Sequence[PortRequest], kept: set[int]
     ) -> dict[str, tuple[int, ...]] | None:
@@ -370,13 +390,28 @@ class Cluster:
         self._state += _hash(use)
         for gpu_type, free in use.gpus.items():
             self._by_gpus[gpu_type][len(free)][use.node.name] = None
-        self._by_room[use.free_gpus, use.cpus][use.node.name] = None
+        free_gpus = use.free_gpus
+        self._by_room[free_gpus, use.cpus][use.node.name] = None
+        if use.node.rack:
+            rack = self.racks[use.node.rack]
+            rack.gpus += free_gpus
+            rack.cpus += use.cpus
 
     def _unfile(self, use: FreeNodeResources) -> None:
         self._state -= _hash(use)
         for gpu_type, free in use.gpus.items():
             _discard(self._by_gpus[gpu_type], len(free), use.node.name)
-        _discard(self._by_room, (use.free_gpus, use.cpus), use.node.name)
+        free_gpus = use.free_gpus
+        _discard(self._by_room, (free_gpus, use.cpus), use.node.name)
+        if use.node.rack:
+            rack = self.racks[use.node.rack]
+            rack.gpus -= free_gpus
+            rack.cpus -= use.cpus
+
+
+def hardest_first(gang: Sequence[Demand]) -> list[int]:
+    """Return the order in which the tasks of a gang choose, by their places in it."""
+    return sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
 
 
 def _hash(use: FreeNodeResources) -> int:

@@ -455,6 +455,7 @@ class NodeInfo(TypedDict):
     total: Amount
     used: Amount
     gpus: list[GpuInfo]
+    rack: Annotated[str, about("The same for machines near each other; empty: not known")]
 
 
 class VirtualClusterResources(TypedDict):

@@ -13,7 +13,7 @@ import gc
 import pstats
 import random
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -32,8 +32,8 @@ TYPES = ("A100", "V100", "P100")
 CLUSTERS = ("default", "vision", "speech", "labs")
 
 
-def make_nodes(count: int) -> list[Node]:
-    """Make nodes of 64 cores, 256 GB and eight GPUs, in three types."""
+def make_nodes(count: int, in_rack: int) -> list[Node]:
+    """Make nodes of 64 cores, 256 GB and eight GPUs, in three types; so many in a rack, 0: no racks."""
     return [
         Node(
             f"node-{number}",
@@ -41,6 +41,7 @@ def make_nodes(count: int) -> list[Node]:
             256_000,
             4_000,
             tuple(Gpu(index, TYPES[number % len(TYPES)]) for index in range(8)),
+            rack=f"rack-{number // in_rack}" if in_rack else "",
         )
         for number in range(count)
     ]
@@ -78,10 +79,10 @@ def make_specs(clusters: Iterable[str]) -> list[JobSpec]:
 class Bench:
     """A core under load, and the jobs that run on it."""
 
-    def __init__(self, nodes: int, clusters: int) -> None:
+    def __init__(self, nodes: int, clusters: int, in_rack: int) -> None:
         names = CLUSTERS[:clusters]
         shares = [VirtualCluster(name, 100 / clusters) for name in names]
-        self.core = Core(Cluster(make_nodes(nodes)), None, shares)
+        self.core = Core(Cluster(make_nodes(nodes, in_rack)), None, shares)
         self.specs = make_specs(names)
         self.submitted = 0
         self.now = 1_700_000_000_000
@@ -147,9 +148,9 @@ def timed(what: str, step: Callable[[], int], seconds: float) -> None:
     print(f"  {what:44}{rate}   mean {mean * 1e3:8.3f} ms   worst {slowest * 1e3:8.2f} ms")
 
 
-def measure(nodes: int, queued: int, clusters: int, seconds: float) -> None:
+def measure(nodes: int, queued: int, clusters: int, seconds: float, in_rack: int) -> None:
     """Measure one size of cluster and queue."""
-    bench = Bench(nodes, clusters)
+    bench = Bench(nodes, clusters, in_rack)
     begin = time.perf_counter()
     jobs = bench.fill()
     tasks = sum(len(bench.tasks(job_id)) for job_id in bench.running)
@@ -172,6 +173,7 @@ def measure(nodes: int, queued: int, clusters: int, seconds: float) -> None:
     timed("tasks that start (nothing to place)", lambda: start_one(bench), seconds)
     timed("ticks (nothing to place)", lambda: bench.handle(Tick(bench.now)) + 1, seconds)
     timed("jobs started as others end", lambda: bench.end(bench.running.popleft()), seconds)
+    print_nearness(bench)
     job = bench.core.jobs[next(bench.core.queue.in_order("default"))]
     timed(
         "answers to: why does it wait",
@@ -184,6 +186,21 @@ def measure(nodes: int, queued: int, clusters: int, seconds: float) -> None:
         seconds,
     )
     gc.unfreeze()
+
+
+def print_nearness(bench: Bench) -> None:
+    """Print how near each other the tasks of the running jobs are that have more than one."""
+    uses, found = bench.core.cluster.uses, Counter[str]()
+    for job_id in bench.running:
+        attempt = bench.core.jobs[job_id].attempt
+        if attempt is None or len(attempt.tasks) < 2:
+            continue
+        nodes = {task.assignment.node for task in attempt.tasks.values()}
+        racks = {uses[node].node.rack or node for node in nodes}
+        found[
+            "on one node" if len(nodes) == 1 else "in one rack" if len(racks) == 1 else "further apart"
+        ] += 1
+    print("  gangs " + ", ".join(f"{what}: {count:,}" for what, count in sorted(found.items())))
 
 
 def ask(question: Callable[..., object], *about: object) -> int:
@@ -207,16 +224,18 @@ def main() -> None:
     parser.add_argument("--queued", type=int, nargs="+", default=[100_000])
     parser.add_argument("--clusters", type=int, nargs="+", default=[1, 4], help="virtual clusters, 1 to 4")
     parser.add_argument("--seconds", type=float, default=2.0, help="how long each thing is measured")
+    parser.add_argument("--in-rack", type=int, default=0, help="nodes of one rack; 0: no racks")
     parser.add_argument("--profile", action="store_true", help="print what takes the time instead")
     arguments = parser.parse_args()
     profile = cProfile.Profile()
     for nodes in arguments.nodes:
         for queued in arguments.queued:
             for clusters in arguments.clusters:
+                of = nodes, queued, clusters
                 if arguments.profile:
-                    profile.runcall(measure, nodes, queued, clusters, arguments.seconds)
+                    profile.runcall(measure, *of, arguments.seconds, arguments.in_rack)
                 else:
-                    measure(nodes, queued, clusters, arguments.seconds)
+                    measure(*of, arguments.seconds, arguments.in_rack)
     if arguments.profile:
         pstats.Stats(profile).sort_stats("tottime").print_stats(25)
 

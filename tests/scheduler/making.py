@@ -22,10 +22,11 @@ def make_node(
     gpus: Mapping[str, int] | None = None,
     *,
     state: NodeState = NodeState.READY,
+    rack: str = "",
 ) -> Node:
     types = [gpu_type for gpu_type, count in (gpus or {}).items() for _ in range(count)]
     found = tuple(Gpu(index, gpu_type) for index, gpu_type in enumerate(types))
-    return Node(name, cpus, memory_mb, storage_gb, found, state)
+    return Node(name, cpus, memory_mb, storage_gb, found, state, rack)
 
 
 def make_demand(
@@ -35,8 +36,9 @@ def make_demand(
     gpu_type: str | None = None,
     ports: Sequence[PortRequest] = (),
     storage_gb: int = 0,
+    spread: str = "",
 ) -> Demand:
-    return Demand(cpus, memory_mb, storage_gb, gpus, gpu_type, tuple(ports))
+    return Demand(cpus, memory_mb, storage_gb, gpus, gpu_type, tuple(ports), spread)
 
 
 def make_role(

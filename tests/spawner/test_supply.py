@@ -19,6 +19,7 @@ def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bo
             for kind, count in gpus.items()
             for index in range(count)
         ],
+        "rack": "",
     }
 
 

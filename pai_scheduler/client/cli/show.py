@@ -89,6 +89,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
     """Lay out the machines: used of total."""
     header = [
         msg("NODE"),
+        msg("RACK"),
         msg("STATE"),
         msg("CPUS (used/all)"),
         msg("MEMORY MB (used/all)"),
@@ -97,6 +98,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
     rows = [
         [
             node["name"],
+            node["rack"] or "-",
             node["state"],
             f"{node['used']['cpus']}/{node['total']['cpus']}",
             f"{node['used']['memoryMB']}/{node['total']['memoryMB']}",

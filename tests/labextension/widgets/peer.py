@@ -41,6 +41,7 @@ NODE: NodeInfo = {
         {"index": 1, "type": "TITANX", "uuid": "", "simulated": True, "job": None},
         {"index": 2, "type": "P100", "uuid": "x", "simulated": False, "job": None},
     ],
+    "rack": "",
 }
 
 

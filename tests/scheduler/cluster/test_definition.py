@@ -74,6 +74,10 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
         ("nodes: [{name: a, cpus: true}]", "nodes[0].cpus", "whole number"),
         ("nodes: [{name: a, memoryMB: -1}]", "nodes[0].memoryMB", "1 or more"),
         ("nodes: [{name: a, storageGB: x}]", "nodes[0].storageGB", "whole number"),
+        ("nodes: [{name: a, rack: 1}]", "nodes[0].rack", "A rack is a name"),
+        ("nodes: [{name: a, rack: ''}]", "nodes[0].rack", "A rack is a name"),
+        ("nodes: [{name: a, rack: [r1]}]", "nodes[0].rack", "A rack is a name"),
+        ("nodes: [{name: a, rack: a b}]", "nodes[0].rack", "64 letters"),
         ("defaults: {logs: 5}", "defaults.logs", "mapping"),
         ("defaults: {logs: {maxMB: 5}}", "defaults.logs.maxMB", "maxMBPerTask, keepDays"),
         ("defaults: {logs: {maxMBPerTask: 0}}", "defaults.logs.maxMBPerTask", "1 or more"),
@@ -211,3 +215,11 @@ def test_a_registry_is_a_host_name(pattern: str) -> None:
     with pytest.raises(DefinitionError) as caught:
         parse(f"registries: [docker.io, {json.dumps(pattern) if pattern != '5' else 5}]")
     assert caught.value.path == "registries[1]"
+
+
+def test_the_rack_of_a_machine_is_what_the_file_says_whatever_else_was_found() -> None:
+    definition = parse("nodes: [{name: a, rack: room-2/r1}, {name: b}]")
+    found = [make_node("a"), make_node("b"), make_node("c")]
+    for one_machine in (False, True):
+        nodes = merge_nodes(definition, found, one_machine=one_machine)
+        assert [(node.name, node.rack) for node in nodes][:2] == [("a", "room-2/r1"), ("b", "")]

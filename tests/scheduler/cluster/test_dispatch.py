@@ -45,6 +45,18 @@ def test_a_start_gives_each_task_its_place_in_the_order_of_the_gang() -> None:
     assert holding.amounts == {"cpus": 3, "memoryMB": 300, "gpu:P100": 4}
 
 
+def test_a_gang_starts_near_each_other_and_holds_what_it_has_there() -> None:
+    nodes = [make_node(f"n{i}", gpus={"P100": 2}, rack=rack) for i, rack in enumerate(("r1", "r2", "r2"))]
+    harness = Harness(*nodes, clusters=WHOLE)
+    harness.queue("j", gpu(2), gpu(2))
+    (decision,) = harness.dispatcher.decide(7)
+    assert isinstance(decision, Start)
+    assert {place.node for place in decision.assignments} == {"n1", "n2"}
+    assert harness.wait("next", gpu(2)) == ["+next"]
+    assert harness.end("j") == []
+    assert harness.dispatcher.cluster.uses["n2"].free_gpus == 2
+
+
 def test_what_was_decided_is_not_decided_again() -> None:
     harness = Harness()
     assert harness.wait("j", gpu(1)) == ["+j"]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from pai_scheduler.client.cli.show import limits_in_words
-from pai_scheduler.rest.models import JobLimits, Validation
+from pai_scheduler.client.cli.show import limits_in_words, nodes_table
+from pai_scheduler.rest.models import JobLimits, NodeInfo, Validation
 
 LIMITS: JobLimits = {
     "priority": 50,
@@ -31,3 +31,18 @@ def test_a_job_that_fits_now_has_no_place_in_the_queue() -> None:
 
 def test_a_job_that_is_wrong_has_no_limits() -> None:
     assert said({"errors": [], "fits": "never", "reason": "", "borrows": False, "limits": None}) == []
+
+
+def test_each_machine_is_shown_with_the_rack_that_it_is_in() -> None:
+    node: NodeInfo = {
+        "name": "a",
+        "state": "READY",
+        "total": {"cpus": 8, "memoryMB": 16_000, "storageGB": 100, "gpus": {"P100": 2}},
+        "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": {"P100": 1}},
+        "gpus": [],
+        "rack": "r1",
+    }
+    lines = nodes_table([node, {**node, "rack": ""}], "en").splitlines()
+    assert [line.split() for line in lines[-2:]] == [
+        ["a", rack, "READY", "3/8", "1000/16000", "P100", "1/2"] for rack in ("r1", "-")
+    ]
