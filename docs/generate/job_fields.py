@@ -119,6 +119,8 @@ def _limits(field: Mapping[str, Any], locale: str) -> Iterator[str]:
         yield f"`{field['pattern']}`"
     if "not" in field:
         yield words["not"].format(words["or"].join(f"`{value}`" for value in field["not"]["enum"]))
+    if "enum" in field:
+        yield words["or"].join(f"`{value}`" for value in field["enum"])
     if "minLength" in field:
         yield words["minLength"]
     for keyword in ("maxLength", "minItems", "maxItems", "maxProperties"):

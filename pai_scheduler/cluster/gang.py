@@ -19,6 +19,7 @@ def role_demand(spec: JobSpec, role: TaskRole, default_storage_gb: int = DEFAULT
         gpus=role.gpu_number,
         gpu_type=spec.gpu_type if role.gpu_number else None,
         ports=role.all_ports,
+        spread=role.name if spec.spread and spec.total_tasks > 1 else "",
     )
 
 

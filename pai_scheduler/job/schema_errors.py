@@ -64,6 +64,7 @@ _LIMITS: Mapping[str, Callable[[Any, Any], bool]] = {
     "type": _breaks_type,
     "pattern": _breaks_pattern,
     "not": lambda value, rule: isinstance(value, str) and value in rule["enum"],
+    "enum": lambda value, allowed: isinstance(value, str) and value not in allowed,
     "minimum": lambda value, limit: _is(value, "number") and value < limit,
     "maximum": lambda value, limit: _is(value, "number") and value > limit,
     "minLength": lambda value, limit: isinstance(value, str) and len(value) < limit,
@@ -276,6 +277,15 @@ def _dots(found: Difference) -> Message:
     return msg("{field} must not be {value}.", field=field_name(found.path), value=quoted(str(found.value)))
 
 
+def _none_of_these(found: Difference) -> Message:
+    return msg(
+        "{field} must be one of {allowed}, but is {value}.",
+        field=field_name(found.path),
+        allowed=", ".join(found.wanted),
+        value=quoted(str(found.value)),
+    )
+
+
 def _too_small(found: Difference) -> Message:
     return msg(
         "{field} must be at least {limit}, but is {value}.",
@@ -323,6 +333,7 @@ _SENTENCES: Mapping[str, Callable[[Difference], Message]] = {
     "propertyNames": _bad_env_name,
     "pattern": _wrong_characters,
     "not": _dots,
+    "enum": _none_of_these,
     "minimum": _too_small,
     "maximum": _too_large,
     "minLength": _empty,

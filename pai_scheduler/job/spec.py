@@ -93,6 +93,11 @@ class JobSpec:
         return self.extras.get("maxRunSeconds")
 
     @property
+    def spread(self) -> bool:
+        """Return whether tasks of a role are wanted on different nodes (`extras.placement`), not near."""
+        return self.extras.get("placement") == "spread"
+
+    @property
     def mounts(self) -> tuple[MountRequest, ...]:
         """Return `extras.mounts`: folders of the storage that tasks find as folders."""
         return tuple(

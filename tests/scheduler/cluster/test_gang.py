@@ -34,3 +34,12 @@ def test_a_role_that_says_nothing_of_storage_gets_the_clusters_default() -> None
 def test_roles_without_gpus_do_not_care_for_the_jobs_gpu_type() -> None:
     spec = make_spec(make_role("ps"), make_role("worker", gpus=1), gpuType="P100")
     assert [demand.gpu_type for demand in gang_of(spec)] == [None, "P100"]
+
+
+def test_only_a_job_that_asks_for_it_has_the_tasks_of_each_role_spread() -> None:
+    roles = make_role("ps", 2), make_role("worker", 2)
+    for extras in ({}, {"placement": "near"}):
+        assert {demand.spread for demand in gang_of(make_spec(*roles, extras=extras))} == {""}
+    spread = make_spec(*roles, extras={"placement": "spread"})
+    assert [demand.spread for demand in gang_of(spread)] == ["ps", "ps", "worker", "worker"]
+    assert gang_of(make_spec(extras={"placement": "spread"})) == gang_of(make_spec())

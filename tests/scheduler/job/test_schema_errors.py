@@ -50,6 +50,7 @@ def test_the_places_are_those_of_the_jsonschema_library(config: dict[str, Any]) 
             "preemptible": any_json,
             "priority": any_json,
             "maxRunSeconds": any_json,
+            "placement": any_json | st.sampled_from(["near", "spread", "Near"]),
         },
     )
 )
@@ -64,3 +65,10 @@ def test_a_flag_that_is_none_is_named() -> None:
     ((path, message),) = schema_errors(make_config(extras={"preemptible": {}}))
     assert path == ("extras", "preemptible")
     assert str(message) == "preemptible must be true or false, but is an object."
+
+
+def test_a_placement_that_there_is_not_is_told_which_there_are() -> None:
+    assert not list(schema_errors(make_config(extras={"placement": "near"})))
+    ((path, message),) = schema_errors(make_config(extras={"placement": "far"}))
+    assert path == ("extras", "placement")
+    assert str(message) == 'placement must be one of near, spread, but is "far".'
