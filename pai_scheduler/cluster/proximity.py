@@ -17,6 +17,8 @@ from .placement import Cluster, FreeNodeResources, hardest_first
 
 #: Looks of one task at one node that one gang may take: some milliseconds.
 _MOST_LOOKS = 4_000
+#: Tasks of a gang that is spread: each passes over the nodes of those before it.
+_MOST_SPREAD = 1_000
 #: Blocks of cores are counted in these sizes: powers of two.
 _CORES = tuple(1 << n for n in range(1, 9))
 
@@ -164,7 +166,7 @@ class _Nearer:
 def _spread(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]) -> list[Assignment]:
     """Give the tasks of each role nodes of their own as far as there are such; all that fits, fits still."""
     before = _different(gang, placed)
-    if before == len(gang):
+    if before == len(gang) or len(gang) > _MOST_SPREAD:
         return placed
     types = _types(cluster, placed)
     _release(cluster, gang, placed)
@@ -183,7 +185,7 @@ def _spread(cluster: Cluster, gang: Sequence[Demand], placed: list[Assignment]) 
         here.add(use.node.name)
         found[i] = _book(cluster, use.node.name, demand, gpu_type, placed[i])
     spread = [found[i] for i in sorted(found)]
-    if len(spread) == len(gang) and _different(gang, spread) > before:
+    if len(spread) == len(gang) and _different(gang, spread) >= before:
         return spread
     for i, assignment in found.items():
         cluster.release(gang[i], assignment)

@@ -118,6 +118,12 @@ def test_each_role_is_spread_for_itself() -> None:
     assert (len(set(nodes[:2])), len(set(nodes[2:]))) == (2, 2)
 
 
+def test_a_gang_too_large_to_be_spread_in_time_stays_where_best_fit_put_it() -> None:
+    cluster = Cluster([make_node("a", 2000, 1_000_000), make_node("b", 2000, 1_000_000)])
+    assert set(started(cluster, [make_demand(spread="worker")] * 1001)) == {"a"}
+    assert Counter(started(cluster, [make_demand(spread="worker")] * 1000)) == {"a": 500, "b": 500}
+
+
 def test_what_cannot_be_spread_starts_together() -> None:
     cluster = Cluster([make_node("a", cpus=4), make_node("b", cpus=1)])
     gang = [make_demand(cpus=2, spread="worker")] * 2
