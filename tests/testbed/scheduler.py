@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -149,6 +153,17 @@ class RunningScheduler:
         raise RuntimeError(f"these jobs do not end: {alive}")
 
 
+@cache
+def _empty_home() -> str:
+    """Return a home for all that this process starts; it goes with it.
+
+    What an account's own `.bashrc` does can take long, and hold a lock that stays when a test kills it.
+    """
+    home = tempfile.mkdtemp(prefix="pai-home-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return home
+
+
 def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:
     """Return this process's environment without what a Hub or a user's settings put there."""
     kept = {
@@ -156,7 +171,7 @@ def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("JUPYTERHUB_", "PAI_", "LC_", "LANG"))
     }
-    return {**kept, "LC_ALL": "C.UTF-8", **(more or {})}
+    return {**kept, "HOME": _empty_home(), "LC_ALL": "C.UTF-8", **(more or {})}
 
 
 def hello_job(name: str, command: str = "echo hello", **fields: object) -> dict[str, object]:
