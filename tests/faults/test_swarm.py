@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -202,6 +203,50 @@ def test_a_scheduler_that_was_killed_takes_up_the_tasks_of_every_node(
     assert api.job("goes-on")["jobStatus"]["retries"] == 0
     for task in range(3):
         assert api.log("goes-on", task) == "".join(f"line {number}\n" for number in range(1, 61))
+
+
+@pytest.mark.long
+def test_engines_that_are_restarted_one_after_the_other_cost_an_attempt_only_of_what_runs_there(
+    three_nodes: Swarm, api: Api
+) -> None:
+    names = ("first", "second", "third")
+    for name in names:
+        api.submit(workers(name, "echo here; sleep 100000", 1))
+    api.wait_for(lambda: all(api.runs(name) for name in names))
+    retries = dict.fromkeys(names, 0)
+    for node in reversed(three_nodes.nodes):  # the manager last
+        (there,) = (name for name in names if api.places(name) == [node.name])
+        retries[there] += 1
+        node.restart_docker()
+        api.wait_for(lambda: {name: api.job(name)["jobStatus"]["retries"] for name in names} == retries)
+        api.wait_until_all_are_ready()
+        api.wait_for(lambda: all(api.runs(name) for name in names))
+    assert {name: api.job(name)["jobStatus"]["retries"] for name in names} == dict.fromkeys(names, 1)
+
+
+@pytest.mark.long
+def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_run_nothing_twice(
+    three_nodes: Swarm, scheduler: RunningScheduler, api: Api
+) -> None:
+    chance = random.Random(20261123)  # noqa: S311 (nothing secret)
+    names = [f"job-{number}" for number in range(8)]
+    for name in names:
+        api.submit(workers(name, "echo begin; sleep 3; echo end"))
+    for _ in range(12):
+        time.sleep(chance.uniform(0, 1.5))
+        victim = chance.choice((*three_nodes.nodes, scheduler))
+        if isinstance(victim, RunningScheduler):
+            victim.kill()
+            victim.start()
+        else:
+            victim.kill("agent")
+            time.sleep(chance.uniform(0, 1))
+            victim.start_agent(three_nodes.agent_port)
+    api.wait_for(lambda: all(api.has_ended(name) for name in names))
+    for name in names:
+        status = api.job(name)["jobStatus"]
+        assert (name, status["state"], status["retries"]) == (name, "SUCCEEDED", 0)
+        assert [api.log(name, task) for task in range(2)] == ["begin\nend\n"] * 2
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import docker
 import pytest
 
-from pai_scheduler.engine.protocol import Ended
+from pai_scheduler.engine.protocol import Ended, Started
 from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
@@ -98,6 +99,38 @@ async def test_the_agent_comes_to_every_node_and_stays_when_its_node_is_drained(
             finally:
                 drained.reload()
                 drained.update({**spec, "Availability": "active"})
+    finally:
+        await lab.clean()
+        await engine.close()
+
+
+async def test_a_new_version_replaces_the_agents_one_by_one_while_tasks_run_on(
+    three_nodes: Swarm, plan: AgentPlan, authority: Authority, tmp_path: Path, debian_image: str
+) -> None:
+    manager = three_nodes.manager.host
+    await asyncio.to_thread(deploy, plan, authority, manager)
+    agents = {node.name: await wait_for(node) for node in three_nodes.nodes}
+    tls = scheduler_tls(authority.scheduler().write(tmp_path / "credentials"))
+    engine = SwarmEngine(
+        tmp_path / "data", tls, instance="fedcba9876543211", host=manager, agent_port=PORT, patience=60
+    )
+    await engine.start()
+    lab = await Lab.over(engine, debian_image)
+    await lab.adopt([])
+    try:
+        count = "n=0; while [ ! -e stop ]; do n=$((n + 1)); echo line $n; sleep 0.1; done"
+        tasks = [await lab.start(count, node=node.name) for node in three_nodes.nodes]
+        for task in tasks:
+            await lab.printed(task, "line 3\n")
+        await asyncio.to_thread(deploy, replace(plan, homes="/var/empty"), authority, manager)
+        for node in three_nodes.nodes:
+            await wait_for(node, other_than=agents[node.name])
+        for task in tasks:
+            # they have run on, and are still told of
+            lines = lab.output(task).count("\n")
+            await lab.printed(task, f"line {lines + 30}\n")
+            assert [type(event) for event in lab.told(task)] == [Started]
+            assert lab.output(task).startswith("".join(f"line {n}\n" for n in range(1, lines + 1)))
     finally:
         await lab.clean()
         await engine.close()
