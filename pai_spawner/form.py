@@ -8,9 +8,18 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from pai_scheduler.job.messages import translate, translate_counted
 
-from .messages import PACKAGE
+from .messages import PACKAGE, msg
 from .options import LEAST_MEMORY_MB, Options, Policy
 from .supply import Supply
+
+#: Rows of the table of machines; a page with thousands is of no use.
+_MOST_MACHINES = 100
+_STATES = {
+    "READY": msg("ready"),
+    "PAUSED": msg("paused: nothing new starts there"),
+    "DRAINED": msg("drained: nothing new starts there"),
+    "LOST": msg("lost: it does not answer"),
+}
 
 
 def render_form(policy: Policy, supply: Supply | None, chosen: Options, locale: str) -> str:
@@ -33,6 +42,8 @@ def render_form(policy: Policy, supply: Supply | None, chosen: Options, locale: 
             ),
             most_gpus=_least_limit(policy.most_gpus, supply.most_gpus_per_node if supply else 0),
             least_memory_mb=LEAST_MEMORY_MB,
+            most_machines=_MOST_MACHINES,
+            machine_states={state: text.in_locale(locale) for state, text in _STATES.items()},
         )
     )
 

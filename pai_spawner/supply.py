@@ -42,9 +42,23 @@ class VirtualClusterSupply:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineSupply:
+    """What one machine has free. `state`: as of `NodeInfo`; memory in MB; `gpus`: (type, free, total)."""
+
+    name: str
+    state: str
+    free_cpus: int
+    total_cpus: int
+    free_memory_mb: int
+    total_memory_mb: int
+    gpus: tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Supply:
     """The cluster as a person choosing a server sees it. Memory in MB."""
 
+    machines: tuple[MachineSupply, ...]
     gpus: tuple[GpuSupply, ...]
     virtual_clusters: tuple[VirtualClusterSupply, ...]
     free_cpus: int
@@ -69,6 +83,7 @@ def supply_of(nodes: Iterable[NodeInfo], virtual_clusters: Mapping[str, VirtualC
     machines = list(nodes)
     gpus = tuple(_gpu_supply(gpu_type, machines) for gpu_type in _gpu_types(machines))
     return Supply(
+        machines=tuple(map(_machine_supply, machines)),
         gpus=gpus,
         virtual_clusters=tuple(
             VirtualClusterSupply(
@@ -99,6 +114,22 @@ def share(total: int, per_cent: float) -> int:
 def _is_ready(node: NodeInfo) -> bool:
     """Return whether a node may get something new; what is free on another is of no use."""
     return node["state"] == "READY"
+
+
+def _machine_supply(node: NodeInfo) -> MachineSupply:
+    total, used = node["total"], node["used"]
+    return MachineSupply(
+        node["name"],
+        node["state"],
+        total["cpus"] - used["cpus"],
+        total["cpus"],
+        total["memoryMB"] - used["memoryMB"],
+        total["memoryMB"],
+        tuple(
+            (gpu_type, count - used["gpus"].get(gpu_type, 0), count)
+            for gpu_type, count in sorted(total["gpus"].items())
+        ),
+    )
 
 
 def _gpu_types(nodes: Iterable[NodeInfo]) -> list[str]:

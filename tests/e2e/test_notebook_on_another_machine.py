@@ -25,6 +25,14 @@ from .ssh_house import PORT, web_job
 from .test_storage_in_a_server import run_cell
 
 PATIENCE = 90_000
+#: (the GPUs are simulated)
+CLUSTER = """
+nodes:
+  - {name: node-a, gpus: {A100: 4}}
+  - {name: node-b, gpus: {A100: 4}}
+  - {name: node-c, gpus: {T4: 2}}
+registries: ['*']
+"""
 PICTURES = REPOSITORY / "test-artifacts" / "e2e" / "swarm"
 
 
@@ -33,7 +41,7 @@ def hub(three_nodes: Swarm, docker_host: str, notebook_image: str, tmp_path: Pat
     """Run a Hub on the manager; what is started goes to node-b."""
     three_nodes.load(docker_host, notebook_image, "node-b")
     three_nodes.give_key(tmp_path / "scheduler")
-    (tmp_path / "cluster.yaml").write_text("registries: ['*']\n")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
     hub = Hub(
         tmp_path,
         *("--engine", "swarm", "--cluster", str(tmp_path / "cluster.yaml")),
@@ -76,7 +84,10 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     page.get_by_label("Memory (MB)").fill("1024")
     # (the other two machines are paused)
     expect(page.get_by_text(f"{os.cpu_count()} of {3 * (os.cpu_count() or 1)} free")).to_be_visible()
-    page.screenshot(path=PICTURES / "form.png")
+    page.get_by_text("Machines: 1 of 3 take servers").click()
+    expect(page.get_by_role("row", name="node-b ready A100: 4/4")).to_be_visible()
+    expect(page.get_by_role("row", name="node-c paused: nothing new starts there T4: 2/2")).to_be_visible()
+    page.screenshot(path=PICTURES / "form.png", full_page=True)
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/user/alice/lab**")
     (server,) = hub.running_jobs("alice")

@@ -7,10 +7,15 @@ from html.parser import HTMLParser
 
 from pai_spawner.form import render_form
 from pai_spawner.options import Policy, options_from_form, parse_options
-from pai_spawner.supply import GpuSupply, Supply, VirtualClusterSupply
+from pai_spawner.supply import GpuSupply, MachineSupply, Supply, VirtualClusterSupply
 
 POLICY = Policy({"Notebook": "pai/notebook:1", "Torch": "pai/torch:2"}, True, 2, 4096, most_cpus=16)
+MACHINES = (
+    MachineSupply("node-a", "READY", 10, 32, 20480, 102400, (("P100", 3, 4),)),
+    MachineSupply("node-b", "DRAINED", 0, 32, 10240, 102400, ()),
+)
 SUPPLY = Supply(
+    machines=MACHINES,
     gpus=(GpuSupply("P100", 3, 6, 4, 2, False), GpuSupply("TITANX", 0, 2, 2, 0, True)),
     virtual_clusters=(
         VirtualClusterSupply("default", 25.0, 1, True, {"P100": 2}),
@@ -111,6 +116,7 @@ def test_nothing_that_came_from_outside_becomes_markup() -> None:
     policy = replace(POLICY, images={evil: evil})
     supply = replace(
         SUPPLY,
+        machines=(MachineSupply(evil, "READY", 1, 1, 1, 1, ((evil, 1, 1),)), *MACHINES),
         gpus=(GpuSupply(evil, 1, 1, 1, 1, False),),
         virtual_clusters=(VirtualClusterSupply(evil, 0.0, 0, True),),
     )
@@ -128,3 +134,18 @@ def test_the_form_speaks_chinese() -> None:
 def test_each_virtual_cluster_says_which_gpus_its_servers_may_have() -> None:
     assert "servers may have 2 × P100" in render_form(POLICY, SUPPLY, POLICY.defaults, "en")
     assert "服务器最多可用 2 × P100" in render_form(POLICY, SUPPLY, POLICY.defaults, "zh_CN")
+
+
+def test_each_of_several_machines_is_shown_with_what_it_has_free() -> None:
+    text = " ".join(Fields(render_form(POLICY, SUPPLY, POLICY.defaults, "en")).text.split())
+    assert "Machines: 1 of 2 take servers" in text
+    assert "node-a ready P100: 3/4 10/32 20/100" in text
+    assert "node-b drained: nothing new starts there – 0/32 10/100" in text
+    alone = replace(SUPPLY, machines=MACHINES[:1])
+    assert "Machines" not in render_form(POLICY, alone, POLICY.defaults, "en")
+
+
+def test_of_a_thousand_machines_a_hundred_are_shown_and_the_others_counted() -> None:
+    many = tuple(replace(MACHINES[0], name=f"n{number}.") for number in range(1000))
+    text = Fields(render_form(POLICY, replace(SUPPLY, machines=many), POLICY.defaults, "en")).text
+    assert ("n99." in text, "n100." in text, "and 900 more" in text) == (True, False, True)

@@ -65,6 +65,15 @@ def test_cpus_and_memory_are_summed_up_and_the_largest_node_is_known() -> None:
     )
 
 
+def test_each_machine_is_told_with_what_is_free_on_it() -> None:
+    a, b = supply_of(NODES, {}).machines
+    assert (a.name, a.state, a.free_cpus, a.total_cpus, a.free_memory_mb, a.total_memory_mb) == (
+        *("a", "READY", 5, 8),
+        *(15000, 16000),
+    )
+    assert (a.gpus, b.gpus) == ((("P100", 1, 2), ("TITANX", 1, 1)), (("P100", 0, 4),))
+
+
 def test_virtual_clusters_say_how_full_they_are_and_whether_they_take_jobs() -> None:
     supply = supply_of([], {"default": virtual_cluster(), "old": virtual_cluster(status="STOPPED")})
     assert supply.virtual_clusters == (
