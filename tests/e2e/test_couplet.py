@@ -125,7 +125,8 @@ registries: ["*"]
 Pai = Callable[..., str]
 
 
-@pytest.fixture(params=["process", "docker", "swarm"])
+# (in a Swarm the code of the engine for Docker runs on each node)
+@pytest.fixture(params=["process", pytest.param("docker", marks=pytest.mark.long), "swarm"])
 def scheduler(
     request: pytest.FixtureRequest,
     own_scheduler: Callable[..., RunningScheduler],

@@ -348,6 +348,8 @@ async def test_public_keys_are_registered_and_removed(page: Page, alice: Client)
     await expect(way).to_contain_text("You have registered no key yet.")
 
 
+# (test_lab.py starts JupyterLab in Chinese each time; that no sentence is missing is shown without a browser)
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["zh_CN"])
 async def test_terminals_speak_chinese(page: Page, alice: Client) -> None:
     await run_job(alice, "train")

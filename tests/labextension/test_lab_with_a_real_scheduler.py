@@ -118,6 +118,8 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await memory.scroll_into_view_if_needed()
 
 
+# (test_lab.py starts JupyterLab in Chinese each time; that no sentence is missing is shown without a browser)
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["zh_CN"])
 @pytest.mark.usefixtures("queue")
 async def test_queue_and_monitor_speak_chinese(page: Page) -> None:

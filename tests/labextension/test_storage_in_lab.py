@@ -313,6 +313,8 @@ async def test_what_may_not_be_done_is_told_in_words(page: Page, files: FilesCli
         await files.status("/Public/a.txt")
 
 
+# (test_lab.py starts JupyterLab in Chinese each time; that no sentence is missing is shown without a browser)
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["zh_CN"])
 async def test_the_storage_speaks_chinese(page: Page, files: FilesClient, tmp_path: Path) -> None:
     await files.mkdirs("/alice/代码")

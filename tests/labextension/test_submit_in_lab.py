@@ -69,6 +69,8 @@ async def test_a_job_file_is_submitted_with_the_code_beside_it(
     assert sorted(there) == [folder, f"{folder}/params.yaml", f"{folder}/train.py"]
 
 
+# (test_lab.py starts JupyterLab in Chinese each time; that no sentence is missing is shown without a browser)
+@pytest.mark.long
 @pytest.mark.parametrize("locale", ["zh_CN"])
 @pytest.mark.usefixtures("lab_folder", "scheduler")
 async def test_submit_with_code_speaks_chinese(page: Page) -> None:

@@ -88,6 +88,8 @@ async def open_remote(agent: Agent, tmp_path: Path) -> AsyncIterator[Callable[..
         await engines[-1].close()
 
 
+# (the same promises hold in engine/swarm/test_engine.py, over the agents of three nodes)
+@pytest.mark.long
 class TestRemoteEngine(EngineConformance):
     """The conformance suite."""
 
