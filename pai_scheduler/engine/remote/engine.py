@@ -50,8 +50,9 @@ from .splice import Streams, splice_streams
 from .tunnels import Tunnels
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
-#: logs that are copied at once
-_COPIES = 8
+#: Launches and copies of logs that are under way at once. Each has a connection of its own, whose handshake
+#: and buffers cost more than the call, and an agent answers a launch before anything slow begins.
+_LAUNCHES, _COPIES = 2, 4
 
 _log = logging.getLogger(__name__)
 
@@ -111,6 +112,7 @@ class RemoteEngine:
         self._front_doors = front_doors or {}
         self._adopted = False
         self._healthy = True
+        self._launches = asyncio.Semaphore(_LAUNCHES)
         self._copies = asyncio.Semaphore(_COPIES)
         self._working: set[asyncio.Task[None]] = set()
         self._tunnels = Tunnels(self._connect)
@@ -212,7 +214,8 @@ class RemoteEngine:
         try:
             launch = await self._with_folders(launch)
             task.launch = launch
-            await self._session.call("launch", launch, None)
+            async with self._launches:
+                await self._session.call("launch", launch, None)
         except NodeLostError as error:
             raise self._lost() from error
         except OSError as error:
