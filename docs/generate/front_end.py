@@ -17,13 +17,14 @@ from pai_labextension.answers import (
     TerminalInfo,
 )
 from pai_scheduler.api.openapi import schemas_of
-from pai_scheduler.rest.models import JobDetail, JobSummary, PublicKeyInfo, QueueEntry, UserInfo
+from pai_scheduler.rest.models import JobDetail, JobSummary, NodeInfo, PublicKeyInfo, QueueEntry, UserInfo
 from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 
 #: What it calls an answer that is no object of its own.
 _NAMED: Mapping[str, Any] = {
     "Jobs": list[JobSummary],
     "Queues": dict[str, list[QueueEntry]],
+    "Nodes": list[NodeInfo],
     "PublicKeys": list[PublicKeyInfo],
     "Terminals": list[TerminalInfo],
 }

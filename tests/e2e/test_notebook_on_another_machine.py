@@ -28,9 +28,9 @@ PATIENCE = 90_000
 #: (the GPUs are simulated)
 CLUSTER = """
 nodes:
-  - {name: node-a, gpus: {A100: 4}}
-  - {name: node-b, gpus: {A100: 4}}
-  - {name: node-c, gpus: {T4: 2}}
+  - {name: node-a, gpus: {A100: 4}, rack: r1}
+  - {name: node-b, gpus: {A100: 4}, rack: r1}
+  - {name: node-c, gpus: {T4: 2}, rack: r2}
 registries: ['*']
 """
 PICTURES = REPOSITORY / "test-artifacts" / "e2e" / "swarm"
@@ -111,7 +111,9 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     three_nodes.set("node-b", Availability="pause")
     three_nodes.set("node-c", Availability="active")
     wait_for(lambda: states(hub) == {**others, "node-c": "READY"}, "node-c alone to be ready")
-    assert hub.scheduler("alice", "POST", "jobs", json=web_job("web", debian_image)).status_code == 202
+    job = web_job("web", debian_image)
+    job["taskRoles"][0]["gpuNumber"] = 1
+    assert hub.scheduler("alice", "POST", "jobs", json=job).status_code == 202
     wait_for(lambda: state(hub, "web") == "RUNNING", "the job to run", hub.log)
     assert node_of(hub, "web", "worker") == "node-c"
     page.goto(f"{hub.url}/user/alice/pai/ports/alice/web/worker-0/{PORT}/")
@@ -122,6 +124,18 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
         printed = pool.submit(asyncio.run, run_cell(hub, "alice", cell)).result()
     assert printed.endswith("worker-0\n")
     assert outside(hub, tmp_path) == "alice web\n"
+
+    three_nodes.set("node-a", Availability="active")
+    page.goto(f"{hub.url}/user/alice/lab")
+    page.get_by_role("button", name="PAI: 1 running").click()
+    page.get_by_role("button", name="Machines").click()
+    expect(page.get_by_text("Machines that take jobs: 2 of 3 · GPUs free: 5 of 10")).to_be_visible()
+    here, away, busy = (page.get_by_role("row", name=f"node-{letter}") for letter in "abc")
+    expect(here).to_contain_text("ready")
+    expect(away).to_contain_text("paused: nothing new starts there")
+    expect(busy).to_contain_text("T4 (simulated): 1/2")
+    expect(busy).to_contain_text("Jobs on its GPUs: alice~web")
+    page.screenshot(path=PICTURES / "machines.png")
 
 
 def states(hub: Hub) -> dict[str, str]:

@@ -102,6 +102,12 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await expect(priority).to_have_value("90")
     await page.screenshot(path=ARTEFACTS / "queue.png")
 
+    await page.get_by_role("button", name="Machines").click()
+    machine = page.get_by_role("region", name="Machines").get_by_role("row", name="node-a")
+    await expect(machine).to_contain_text("ready")
+    await expect(machine).to_contain_text("P100 (simulated): 0/1")
+    await expect(machine).to_contain_text("Jobs on its GPUs: alice~holder")
+
     await page.get_by_role("button", name="My jobs").click()
     await page.get_by_role("button", name="Show “holder”").click()
     output = page.locator(".jp-OutputArea-output .pai-widget")

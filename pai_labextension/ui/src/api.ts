@@ -6,10 +6,20 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { GenericSchema, InferOutput, is } from 'valibot';
 
 import { json, parsed } from './answers';
-import { JobSummary as IJob, QueueEntry as IQueueEntry, UserInfo as IUser } from './generated/types.gen';
-import { vJobDetail, vJobs, vQueues, vRefusal, vUserInfo } from './generated/valibot.gen';
+import {
+  JobSummary as IJob,
+  NodeInfo as INode,
+  QueueEntry as IQueueEntry,
+  UserInfo as IUser
+} from './generated/types.gen';
+import { vJobDetail, vJobs, vNodes, vQueues, vRefusal, vUserInfo } from './generated/valibot.gen';
 
-export type { JobSummary as IJob, QueueEntry as IQueueEntry, UserInfo as IUser } from './generated/types.gen';
+export type {
+  JobSummary as IJob,
+  NodeInfo as INode,
+  QueueEntry as IQueueEntry,
+  UserInfo as IUser
+} from './generated/types.gen';
 
 export type JobState = IJob['state'];
 
@@ -63,6 +73,11 @@ export class Api {
   /** List the first waiting jobs of each virtual cluster, first come first, and the person's own that come later. */
   async queue(): Promise<Record<string, IQueueEntry[]>> {
     return this.read(vQueues, ['queue'], { limit: String(PLACES), own: '1' });
+  }
+
+  /** List the machines of the cluster. */
+  async nodes(): Promise<INode[]> {
+    return this.read(vNodes, ['nodes']);
   }
 
   /** Change a job's priority, or its place (from 1) among those of its priority that one may move. */

@@ -16,6 +16,7 @@ import { openCell } from './cell';
 import { paiIcon } from './icon';
 import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
+import { Polled } from './polled';
 import { QueueModel } from './queue';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
@@ -132,7 +133,9 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
       execute: async () => {
         let widget = tracker.currentWidget;
         if (!widget || widget.isDisposed) {
-          const queue = new QueueModel(makeApi(app, translator));
+          const api = makeApi(app, translator);
+          const queue = new QueueModel(api);
+          const machines = new Polled('machines', () => api.nodes());
           const onNewJob = () => void commands.execute(CommandIDs.newJob);
           const onWatch = ({ name, username }: IJob) =>
             void commands.execute(CommandIDs.watchJob, { name, user: username });
@@ -144,11 +147,12 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
           const onTerminal = doWith('pai:open-terminal');
           const onConnect = doWith('pai:connect');
           const content = new JobsPanel({
-            ...{ model, queue, ports, trans, language },
+            ...{ model, queue, machines, ports, trans, language },
             ...{ onNewJob, onWatch, onTerminal, onConnect }
           });
           content.disposed.connect(() => {
             queue.dispose();
+            machines.dispose();
             ports.dispose();
           });
           widget = new MainAreaWidget({ content });

@@ -1,4 +1,4 @@
-// My jobs, in the main area: what each one does, why it waits, how it ended; stop. And beside them the queues.
+// My jobs, in the main area: what each one does, why it waits, how it ended; stop. Beside them queues and machines.
 
 import { Dialog, ReactWidget, showDialog, showErrorMessage, UseSignal } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -11,16 +11,19 @@ import { JobPortsView } from './access/jobPortsView';
 import { IJob } from './api';
 import { TextButton } from './buttons';
 import { isActive, isOpen, key } from './jobs';
+import { Machines } from './machines';
+import { MachinesView } from './machinesView';
 import { IJobsModel } from './model';
 import { ColumnTitles, PageError } from './page';
-import { IQueueModel } from './queue';
+import { QueueModel } from './queue';
 import { QueueView } from './queueView';
 import { stateLabel } from './states';
 import { LocalTime } from './times';
 
 interface IListProps {
   model: IJobsModel;
-  queue: IQueueModel;
+  queue: QueueModel;
+  machines: Machines;
   trans: TranslationBundle;
   /** Of dates, as browsers name it ("zh-CN"). */
   language: string;
@@ -35,7 +38,7 @@ interface IListProps {
 }
 
 /** What the panel shows. */
-type Page = 'jobs' | 'queue';
+type Page = 'jobs' | 'queue' | 'machines';
 
 /** Shows a person's jobs, as the model knows them. */
 export class JobsPanel extends ReactWidget {
@@ -65,14 +68,18 @@ export class JobsPanel extends ReactWidget {
   }
 
   protected render(): React.ReactElement {
-    const { model, queue, ports } = this.props;
+    const { model, queue, machines, ports } = this.props;
     return (
       <UseSignal signal={model.changed}>
         {() => (
           <UseSignal signal={queue.changed}>
             {() => (
-              <UseSignal signal={ports.changed}>
-                {() => <JobsView {...this.props} page={this.page} onPage={page => this.turnTo(page)} />}
+              <UseSignal signal={machines.changed}>
+                {() => (
+                  <UseSignal signal={ports.changed}>
+                    {() => <JobsView {...this.props} page={this.page} onPage={page => this.turnTo(page)} />}
+                  </UseSignal>
+                )}
               </UseSignal>
             )}
           </UseSignal>
@@ -92,17 +99,18 @@ export class JobsPanel extends ReactWidget {
     this.props.model.setListed(shown && this.page === 'jobs');
     this.props.ports.setShown(shown && this.page === 'jobs');
     this.props.queue.setShown(shown && this.page === 'queue');
+    this.props.machines.setShown(shown && this.page === 'machines');
   }
 
   private page: Page = 'jobs';
 }
 
 function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void }): React.ReactElement {
-  const { model, queue, trans, onNewJob, page, onPage } = props;
+  const { model, queue, machines, trans, onNewJob, page, onPage } = props;
   const [busy, setBusy] = React.useState(false);
   const refresh = async () => {
     setBusy(true);
-    await (page === 'jobs' ? model : queue).refresh();
+    await { jobs: model, queue, machines }[page].refresh();
     setBusy(false);
   };
   return (
@@ -112,6 +120,7 @@ function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void
         <div role="group" aria-label={trans.__('What is shown')} className="pai-Jobs-pages">
           <PageButton shown={page === 'jobs'} label={trans.__('My jobs')} onClick={() => onPage('jobs')} />
           <PageButton shown={page === 'queue'} label={trans.__('Queue')} onClick={() => onPage('queue')} />
+          <PageButton shown={page === 'machines'} label={trans.__('Machines')} onClick={() => onPage('machines')} />
         </div>
         <TextButton icon={addIcon} onClick={onNewJob}>
           {trans.__('New PAI job')}
@@ -120,7 +129,9 @@ function JobsView(props: IListProps & { page: Page; onPage: (page: Page) => void
           {trans.__('Refresh')}
         </TextButton>
       </header>
-      {page === 'jobs' ? <JobsPage {...props} /> : <QueueView queue={queue} trans={trans} />}
+      {page === 'jobs' && <JobsPage {...props} />}
+      {page === 'queue' && <QueueView queue={queue} trans={trans} />}
+      {page === 'machines' && <MachinesView machines={machines} trans={trans} />}
     </>
   );
 }

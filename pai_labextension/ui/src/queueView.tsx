@@ -7,10 +7,10 @@ import * as React from 'react';
 import { IQueueEntry } from './api';
 import { IconButton } from './buttons';
 import { ColumnTitles, PageError } from './page';
-import { IQueueModel } from './queue';
+import { QueueModel } from './queue';
 
 interface IQueueProps {
-  queue: IQueueModel;
+  queue: QueueModel;
   trans: TranslationBundle;
 }
 
@@ -18,11 +18,11 @@ type Direction = 'up' | 'down';
 
 /** Shows all queues, as the model knows them. */
 export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
-  const filled = Object.entries(queue.queues ?? {}).filter(([, entries]) => entries.length > 0);
+  const filled = Object.entries(queue.answer ?? {}).filter(([, entries]) => entries.length > 0);
   return (
     <>
       <PageError text={queue.error} />
-      {queue.queues === null ? (
+      {queue.answer === null ? (
         !queue.error && <p role="status">{trans.__('Asking for the queue …')}</p>
       ) : filled.length === 0 ? (
         <p role="status">{trans.__('No job waits for resources.')}</p>

@@ -30,13 +30,13 @@ describe('QueueModel', () => {
     const heard = new Promise<void>(resolve => model.changed.connect(() => resolve()));
     model.setShown(true);
     await heard;
-    return [...(model.queues!.default ?? [])];
+    return [...(model.answer!.default ?? [])];
   }
 
   it('asks nobody until somebody looks', async () => {
     await new Promise(resolve => setTimeout(resolve, 50));
     expect(server.requests).toEqual([]);
-    expect(model.queues).toBeNull();
+    expect(model.answer).toBeNull();
     expect(await shown()).toHaveLength(4);
     expect(server.requests).toEqual(['GET user', 'GET queue?limit=200&own=1']);
   });
@@ -65,7 +65,7 @@ describe('QueueModel', () => {
     server.answers['GET queue'] = [200, { default: [second, others, first] }];
     expect(await model.change(two!, { place: 1 })).toBe(true);
     expect(server.asked.find(asked => asked.method === 'PUT')!.body).toBe('{"place":1}');
-    expect(model.queues!.default![0]!.name).toBe('second');
+    expect(model.answer!.default![0]!.name).toBe('second');
   });
 
   it('gives a refusal in the words of the scheduler until something else is done', async () => {
@@ -86,7 +86,7 @@ describe('QueueModel', () => {
     server.answers['GET queue'] = [502, { code: 'SchedulerUnreachable', message: 'The scheduler does not answer.' }];
     await model.refresh();
     expect(model.error).toBe('The scheduler does not answer.');
-    expect(model.queues!.default).toHaveLength(4);
+    expect(model.answer!.default).toHaveLength(4);
     server.answers['GET queue'] = [200, {}];
     await model.refresh();
     expect(model.error).toBe('');

@@ -10,6 +10,8 @@ export type Queues = {
     [key: string]: Array<QueueEntry>;
 };
 
+export type Nodes = Array<NodeInfo>;
+
 export type PublicKeys = Array<PublicKeyInfo>;
 
 export type Terminals = Array<TerminalInfo>;
@@ -231,6 +233,24 @@ export type QueueEntry = {
 };
 
 /**
+ * A machine of the cluster.
+ */
+export type NodeInfo = {
+    name: string;
+    /**
+     * PAUSED and DRAINED by an administrator: nothing new comes there. LOST: it does not answer
+     */
+    state: 'READY' | 'PAUSED' | 'DRAINED' | 'LOST';
+    total: Amount;
+    used: Amount;
+    gpus: Array<GpuInfo>;
+    /**
+     * The same for machines near each other; empty: not known
+     */
+    rack: string;
+};
+
+/**
  * A public key that a user registered: it opens every task of theirs.
  */
 export type PublicKeyInfo = {
@@ -373,6 +393,38 @@ export type RetryDetails = {
     user: number;
     platform: number;
     resource: number;
+};
+
+/**
+ * Resources of a machine.
+ */
+export type Amount = {
+    cpus: number;
+    memoryMB: number;
+    storageGB: number;
+    /**
+     * By type
+     */
+    gpus: {
+        [key: string]: number;
+    };
+};
+
+/**
+ * A GPU of a machine.
+ */
+export type GpuInfo = {
+    index: number;
+    type: string;
+    uuid: string;
+    /**
+     * Declared in the cluster file but not there
+     */
+    simulated: boolean;
+    /**
+     * Who has it: user~job; the word `busy` for another user's
+     */
+    job: string | null;
 };
 
 /**

@@ -263,6 +263,46 @@ export const vJobSummary = v.object({
 export const vJobs = v.array(vJobSummary);
 
 /**
+ * Resources of a machine.
+ */
+export const vAmount = v.object({
+    cpus: v.pipe(v.number(), v.integer()),
+    memoryMB: v.pipe(v.number(), v.integer()),
+    storageGB: v.pipe(v.number(), v.integer()),
+    gpus: v.record(v.string(), v.pipe(v.number(), v.integer()))
+});
+
+/**
+ * A GPU of a machine.
+ */
+export const vGpuInfo = v.object({
+    index: v.pipe(v.number(), v.integer()),
+    type: v.string(),
+    uuid: v.string(),
+    simulated: v.boolean(),
+    job: v.nullable(v.string())
+});
+
+/**
+ * A machine of the cluster.
+ */
+export const vNodeInfo = v.object({
+    name: v.string(),
+    state: v.picklist([
+        'READY',
+        'PAUSED',
+        'DRAINED',
+        'LOST'
+    ]),
+    total: vAmount,
+    used: vAmount,
+    gpus: v.array(vGpuInfo),
+    rack: v.string()
+});
+
+export const vNodes = v.array(vNodeInfo);
+
+/**
  * The state of a task.
  */
 export const vTaskStatus = v.object({
