@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -54,11 +55,13 @@ class MakeEngine(Protocol):
 class EngineHost:
     """Has one engine at a time: a session begins with a fresh one, over what the one before left running.
 
-    `folder` keeps which scheduler has led last.
+    `folder` keeps which scheduler has led last. `clock` is this machine's (ms since the epoch).
     """
 
-    def __init__(self, make: MakeEngine, folder: Path) -> None:
-        self._make, self._folder = make, folder
+    def __init__(
+        self, make: MakeEngine, folder: Path, *, clock: Callable[[], int] = lambda: time.time_ns() // 10**6
+    ) -> None:
+        self._make, self._folder, self._clock = make, folder, clock
         self._changing = asyncio.Lock()
         self._session = ""
         self._engine: LocalEngine | None = None
@@ -69,6 +72,10 @@ class EngineHost:
         self._output: set[TaskRef] = set()
         self._door: FrontDoor | None = None
         self._callers: list[Caller] = []
+        #: what the last answer told beside events: told again where that did not come
+        self._answer = 0
+        self._told: tuple[tuple[TaskRef, ...], tuple[Caller, ...]] = (), ()
+        self._listening = 0
         self._news = asyncio.Event()
 
     def engine_of(self, session: str) -> LocalEngine:
@@ -92,10 +99,11 @@ class EngineHost:
             self._events.clear()
             self._first = 1
             self._output.clear()
+            self._answer, self._told = 0, ((), ())
             self._engine, self._session = engine, secrets.token_hex(16)
             self._hearing = asyncio.create_task(self._hear(engine))
             _log.info("a scheduler (%s) has begun a session", asked.instance)
-            return Opened(self._session, tuple(await engine.nodes()))
+            return Opened(self._session, tuple(await engine.nodes()), self._clock())
 
     async def close(self) -> None:
         """Let go of the engine; tasks run on."""
@@ -108,17 +116,29 @@ class EngineHost:
         while self._events and self._first <= listen.after:
             self._events.popleft()
             self._first += 1
+        if listen.answer != self._answer:
+            self._output.update(self._told[0])
+            self._callers[:0] = self._told[1]
+        self._told = (), ()
+        self._listening += 1
+        own = self._listening
+        self._news.set()  # who listened before has gone, and must not take what is news
         if not self._events and not self._output and not self._callers:
             self._news.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._news.wait()
         self.engine_of(session)
+        if own != self._listening:
+            return Heard(listen.after, (), (), (), listen.answer, self._clock())
         events = [event for event, _ in zip(self._events, range(_MOST_EVENTS), strict=False)]
         output, self._output = tuple(self._output), set()
         callers, self._callers = tuple(self._callers), []
+        self._told = output, callers
+        self._answer = max(self._answer, listen.answer) + 1
         last = max(listen.after, self._first + len(events) - 1)
-        return Heard(last, tuple(map(event_document, events)), output, callers)
+        documents = tuple(map(event_document, events))
+        return Heard(last, documents, output, callers, self._answer, self._clock())
 
     def take_caller(self, session: str, caller: str) -> Streams | None:
         """Return a connection of a container that waits; None where it does no more; SessionError."""

@@ -60,7 +60,7 @@ def node_address(number: int) -> str:
 class StandInEngine:
     """An engine whose tasks run once they are launched, end when they are told to, and do nothing.
 
-    It has nodes of `cpus` cores by the names `names`; an agent's has one.
+    It has nodes of `cpus` cores by the names `names`; an agent's has one. `clock`: the node's (ms).
     """
 
     name = "docker"
@@ -70,7 +70,16 @@ class StandInEngine:
     storage_host: str | None = None
     bridge_address: str | None = None
 
-    def __init__(self, names: Sequence[str], cpus: int, folder: Path) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        cpus: int,
+        folder: Path,
+        *,
+        on_output: Callable[[TaskRef], None] = lambda _: None,
+        clock: Callable[[], int] = lambda: time.time_ns() // 10**6,
+    ) -> None:
+        self.on_output, self._clock = on_output, clock
         self._nodes = [Node(name, cpus, 1024 * cpus, 10 * cpus) for name in names]
         self._folder = folder
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
@@ -139,7 +148,7 @@ class StandInEngine:
         return TaskLog(self._folder / task.name)
 
     async def usage(self, task: TaskRef) -> Usage | None:
-        return Usage(_now(), 1.0, 1.0) if task in self._running else None
+        return Usage(self._clock(), 1.0, 1.0) if task in self._running else None
 
     async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:  # noqa: ARG002
         return None
@@ -153,11 +162,11 @@ class StandInEngine:
     def _begin(self, task: TaskRef) -> None:
         if task not in self._running:
             self._running.add(task)
-            self._queue.put_nowait(Started(task, _now(), "127.0.0.1", "stand-in"))
+            self._queue.put_nowait(Started(task, self._clock(), "127.0.0.1", "stand-in"))
 
     def _end(self, task: TaskRef, cause: EndCause) -> None:
         self._running.discard(task)
-        self._queue.put_nowait(Ended(task, _now(), cause, 0 if cause is EndCause.EXITED else None))
+        self._queue.put_nowait(Ended(task, self._clock(), cause, 0 if cause is EndCause.EXITED else None))
 
 
 class _Manager(RequestHandler):
@@ -249,10 +258,6 @@ async def _serve(options: argparse.Namespace) -> None:
         await server.close_all_connections()
     for host in hosts:
         await host.close()
-
-
-def _now() -> int:
-    return time.time_ns() // 10**6
 
 
 if __name__ == "__main__":

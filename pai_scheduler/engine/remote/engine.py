@@ -303,7 +303,7 @@ class RemoteEngine:
             )
         except (AgentUnreachableError, AgentRefusedError):
             return None
-        return found
+        return None if found is None else replace(found, time=self._session.clock.here(found.time))
 
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:
         """Return where this machine reaches a task's SSH server; NoSshEndpointError where it does not."""

@@ -65,10 +65,11 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The new session, and the machine as it is."""
+    """The new session, and the machine as it is. `time`: by its clock, when this was said."""
 
     session: str
     nodes: tuple[Node, ...]
+    time: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,13 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Wait for what happens after the event `after`; the agent keeps no earlier one any more."""
+    """Wait for what happens after the event `after`; the agent keeps no earlier one any more.
+
+    `answer`: the number of the last answer that came; of a later one all is told again.
+    """
 
     after: int
+    answer: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +112,16 @@ class Heard:
     """What happened: `events` are documents (`read_event`), the last of which has the number `last`.
 
     `output`: tasks whose logs have grown since they were last asked for. `callers`: connections of containers
-    that wait to be taken to the scheduler's machine.
+    that wait to be taken to the scheduler's machine. `answer`: the number of this answer. `time`: when it was
+    given, by the clock of which the events' times are, too.
     """
 
     last: int
     events: tuple[Any, ...]
     output: tuple[TaskRef, ...]
-    callers: tuple[Caller, ...] = ()
+    callers: tuple[Caller, ...]
+    answer: int
+    time: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pai_scheduler.cluster.node import Node
@@ -12,6 +14,7 @@ from pai_scheduler.engine.protocol import EngineError, EngineEvent
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
+from .clock_difference import ClockDifference
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError, SessionOverError
 from .messages import POLL_SECONDS, Caller, Heard, Listen, Open, Opened, read_event
 
@@ -54,8 +57,9 @@ class AgentSession:
         self._begun, self._on_heard, self._on_output = begun, on_heard, on_output
         self._on_caller, self._on_health, self._on_lost = on_caller, on_health, on_lost
         self._session = ""
-        self._last = 0
+        self._last = self._answer = 0
         self.nodes: tuple[Node, ...] = ()
+        self.clock = ClockDifference(connection.host)
         self.is_lost = False
         self.why = ""
         #: set while calls may be made, and also while the node is lost, when they fail
@@ -133,8 +137,11 @@ class AgentSession:
                 await asyncio.sleep(_RETRY_SECONDS)
 
     async def _begin(self) -> None:
+        asked = time.monotonic()
         opened = await self._connection.call("open", self._asked, Opened, seconds=_OPEN_SECONDS)
-        self._session, self._last, self.nodes = opened.session, 0, opened.nodes
+        self.clock.learn(opened.time, time.monotonic() - asked)
+        self._session, self.nodes = opened.session, opened.nodes
+        self._last = self._answer = 0
         try:
             await self._begun()
         except BaseException:
@@ -143,13 +150,16 @@ class AgentSession:
         self._note_answer()
 
     async def _listen(self) -> None:
+        asked = time.monotonic()
         heard = await self._connection.call(
-            "listen", Listen(self._last), Heard, self._session, POLL_SECONDS + AWAY_SECONDS
+            "listen", Listen(self._last, self._answer), Heard, self._session, POLL_SECONDS + AWAY_SECONDS
         )
+        self.clock.learn(heard.time, time.monotonic() - asked)
         self._note_answer()
-        self._last = heard.last
+        self._last, self._answer = heard.last, heard.answer
         for document in heard.events:
-            self._on_heard(read_event(document))
+            event = read_event(document)
+            self._on_heard(replace(event, time=self.clock.here(event.time)))
         for task in heard.output:
             self._on_output(task)
         for caller in heard.callers:

@@ -1,0 +1,116 @@
+"""A session with an agent whose clock is wrong, and over a way on which answers are lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from tornado.httpserver import HTTPServer
+from tornado.testing import bind_unused_port
+
+from pai_scheduler.agent.app import make_app
+from pai_scheduler.agent.folders import Folders
+from pai_scheduler.agent.host import EngineHost
+from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.engine.remote.connection import AgentConnection
+from pai_scheduler.engine.remote.engine import RemoteEngine
+from pai_scheduler.engine.remote.messages import Heard, Listen, Open
+from pai_scheduler.job.task import TaskRef
+from tests.scheduler.engine.lab import Lab, make_task
+from tests.testbed.agents import StandInEngine
+
+MINUTE, SOON = 60_000, 20_000
+
+
+class Agent:
+    """An agent in this process, whose tasks are only said to run and whose clock is `ahead` (ms)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ahead = 0
+        self.folder = folder
+        self.host = EngineHost(self._make, folder, clock=self.now)
+        self.engines: list[StandInEngine] = []
+
+    def now(self) -> int:
+        """Return what its clock shows."""
+        return time.time_ns() // 10**6 + self.ahead
+
+    def _make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> StandInEngine:  # noqa: ARG002
+        engine = StandInEngine(["node-b"], 4, self.folder / "logs", on_output=on_output, clock=self.now)
+        self.engines.append(engine)
+        return engine
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    return Agent(tmp_path / "agent")
+
+
+@pytest.fixture
+async def port(agent: Agent, tmp_path: Path) -> AsyncIterator[int]:
+    """Let the agent answer at a port."""
+    socket, port = bind_unused_port()
+    server = HTTPServer(make_app(agent.host, Folders(tmp_path / "folders")))
+    server.add_sockets([socket])
+    yield port
+    server.stop()
+    await server.close_all_connections()
+    await agent.host.close()
+
+
+@pytest.fixture
+async def engine(port: int, tmp_path: Path) -> AsyncIterator[RemoteEngine]:
+    engine = RemoteEngine(
+        tmp_path / "data", AgentConnection("127.0.0.1", port, None), instance="0123456789abcdef"
+    )
+    yield engine
+    await engine.close()
+
+
+@pytest.mark.parametrize("ahead", [MINUTE, -MINUTE])
+async def test_a_node_whose_clock_is_wrong_tells_of_its_tasks_in_our_time(
+    agent: Agent, engine: RemoteEngine, ahead: int
+) -> None:
+    agent.ahead = ahead
+    begin = time.time_ns() // 10**6
+    await engine.start()
+    await engine.ready()
+    lab = await Lab.over(engine, "none")
+    await engine.adopt([])
+    task = await lab.start("true")
+    started = await lab.started(task)
+    usage = await engine.usage(task)
+    assert usage is not None
+    agent.engines[-1].end_all()
+    ended = await lab.ended(task)
+    end = time.time_ns() // 10**6
+    # (as exact as the fastest answer)
+    assert all(begin - SOON < each.time < end + SOON for each in (started, usage, ended))
+    await lab.stop_listening()
+
+
+async def test_what_a_lost_answer_told_is_told_again(agent: Agent) -> None:
+    opened = await agent.host.open(Open("0123456789abcdef", LogKeeping()))
+    engine, task = agent.engines[-1], make_task()
+
+    async def listen(after: int, answer: int) -> Heard:
+        return await agent.host.listen(opened.session, Listen(after, answer))
+
+    engine.on_output(task)
+    lost = await listen(0, 0)
+    assert lost.output == (task,)
+    again = await listen(0, 0)
+    assert again.output == (task,)
+    # that one came: nothing is left to tell, until there is news
+    waiting = asyncio.create_task(listen(again.last, again.answer))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    # who asks again has given up the question before, which takes no news away any more
+    latest = asyncio.create_task(listen(again.last, again.answer))
+    assert (await waiting).output == ()
+    engine.on_output(task)
+    assert (await latest).output == (task,)
+    await agent.host.close()
