@@ -47,6 +47,8 @@ from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
+#: For what a standby has been asked when it begins to lead: a connection that is closed before is an error.
+_LAST_ANSWER_SECONDS = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -218,6 +220,7 @@ async def _wait_for(
         return await candidate.win(stopping)
     finally:
         server.stop()
+        await asyncio.sleep(_LAST_ANSWER_SECONDS)
         await server.close_all_connections()
 
 

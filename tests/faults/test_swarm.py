@@ -97,7 +97,10 @@ class Api:
 
     def has_ended(self, name: str) -> bool:
         """Return whether a job is over, and somebody there who knows."""
-        job = self.job(name)
+        try:
+            job = self.job(name)
+        except httpx.TimeoutException:  # it begins to lead, and the Swarm looks for a leader of its own, too
+            return False
         return job is not None and bool(job["jobStatus"]["subState"] == "ENDED")
 
 

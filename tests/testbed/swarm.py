@@ -209,9 +209,20 @@ class Swarm:
 
     def set(self, name: str, **spec: str) -> None:
         """Change what Swarm's specification says of a node: Availability or Role."""
-        with client(self.manager.host) as manager:
-            nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
-            nodes[name].update({**nodes[name].attrs["Spec"], **spec})
+
+        def change() -> bool:
+            with client(self.manager.host) as manager:
+                try:
+                    nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
+                    nodes[name].update({**nodes[name].attrs["Spec"], **spec})
+                except docker.errors.APIError as error:
+                    # (while the managers choose another leader, and where Swarm itself has changed the node)
+                    if "leader" in str(error) or "out of sequence" in str(error):
+                        return False
+                    raise
+                return True
+
+        _await(change, f"the Swarm changes {name}")
 
     def node(self, name: str) -> Node:
         """Return a node by its name."""
