@@ -62,7 +62,9 @@ async def _serve(options: argparse.Namespace) -> None:
             registries=Registries(asked.registries),
         )
 
-    host = EngineHost(make, options.folder)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    # (in the agent's container / is on the disk of Docker's own files)
+    host = EngineHost(make, options.folder, disks=(options.folder, Path("/")))
     server = HTTPServer(
         make_app(host, Folders(options.folder / "folders")),
         ssl_options=agent_tls(options.credentials),

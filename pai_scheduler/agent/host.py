@@ -6,14 +6,18 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import shutil
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent
+from pai_scheduler.data_folder.room import least_free
+from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent, NodesChanged
 from pai_scheduler.engine.remote.messages import (
     POLL_SECONDS,
     Caller,
@@ -30,6 +34,7 @@ from .front_door import FrontDoor, Streams
 
 #: events in one answer
 _MOST_EVENTS = 1000
+_DISK_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -55,17 +60,24 @@ class MakeEngine(Protocol):
 class EngineHost:
     """Has one engine at a time: a session begins with a fresh one, over what the one before left running.
 
-    `folder` keeps which scheduler has led last. `clock` is this machine's (ms since the epoch).
+    `folder` keeps which scheduler has led last. `disks`: folders on the disks that tasks fill. `clock`: this
+    machine's (ms since the epoch).
     """
 
     def __init__(
-        self, make: MakeEngine, folder: Path, *, clock: Callable[[], int] = lambda: time.time_ns() // 10**6
+        self,
+        make: MakeEngine,
+        folder: Path,
+        *,
+        disks: Iterable[Path] = (),
+        clock: Callable[[], int] = lambda: time.time_ns() // 10**6,
     ) -> None:
-        self._make, self._folder, self._clock = make, folder, clock
+        self._make, self._folder, self._disks, self._clock = make, folder, tuple(disks), clock
         self._changing = asyncio.Lock()
         self._session = ""
         self._engine: LocalEngine | None = None
-        self._hearing: asyncio.Task[None] | None = None
+        self._working: list[asyncio.Task[None]] = []
+        self._is_full = False
         #: what the scheduler has not confirmed yet, with the number of the first of them
         self._events: deque[EngineEvent] = deque()
         self._first = 1
@@ -101,9 +113,13 @@ class EngineHost:
             self._output.clear()
             self._answer, self._told = 0, ((), ())
             self._engine, self._session = engine, secrets.token_hex(16)
-            self._hearing = asyncio.create_task(self._hear(engine))
+            self._is_full = self._has_full_disk(asked.least_free_mb)
+            self._working = [
+                asyncio.create_task(self._hear(engine)),
+                asyncio.create_task(self._watch_disks(engine, asked.least_free_mb)),
+            ]
             _log.info("a scheduler (%s) has begun a session", asked.instance)
-            return Opened(self._session, tuple(await engine.nodes()), self._clock())
+            return Opened(self._session, self._described(await engine.nodes()), self._clock())
 
     async def close(self) -> None:
         """Let go of the engine; tasks run on."""
@@ -168,17 +184,42 @@ class EngineHost:
             self._door.close()
             self._door = None
         self._callers.clear()
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.gather(self._hearing, return_exceptions=True)
+        for work in self._working:
+            work.cancel()
+        await asyncio.gather(*self._working, return_exceptions=True)
+        self._working = []
         if self._engine is not None:
             await self._engine.close()
-        self._engine = self._hearing = None
+        self._engine = None
 
     async def _hear(self, engine: Engine) -> None:
         async for event in engine.events():
-            self._events.append(event)
-            self._news.set()
+            self._tell(event)
+
+    def _tell(self, event: EngineEvent) -> None:
+        if isinstance(event, NodesChanged):
+            event = replace(event, nodes=self._described(event.nodes))
+        self._events.append(event)
+        self._news.set()
+
+    async def _watch_disks(self, engine: Engine, least_free_mb: int) -> None:
+        while True:
+            await asyncio.sleep(_DISK_SECONDS)
+            is_full = self._has_full_disk(least_free_mb)
+            if is_full != self._is_full:
+                self._is_full = is_full
+                _log.warning(
+                    "hardly any room is left on a disk" if is_full else "there is room on the disks again"
+                )
+                self._tell(NodesChanged(self._clock(), tuple(await engine.nodes())))
+
+    def _has_full_disk(self, least_free_mb: int) -> bool:
+        return any(shutil.disk_usage(disk).free < least_free(disk, least_free_mb) for disk in self._disks)
+
+    def _described(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
+        return tuple(
+            replace(node, state=NodeState.FULL) if self._is_full and node.ready else node for node in nodes
+        )
 
     def _note_caller(self, caller: Caller) -> None:
         self._callers.append(caller)

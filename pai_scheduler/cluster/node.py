@@ -14,6 +14,7 @@ class NodeState(StrEnum):
     READY = "READY"
     PAUSED = "PAUSED"  # by an administrator, for a while
     DRAINED = "DRAINED"  # by an administrator, who wants it empty: nothing new, what runs may end by itself
+    FULL = "FULL"  # hardly any room is left on its disk
     LOST = "LOST"  # it does not answer
 
 

@@ -449,8 +449,11 @@ class NodeInfo(TypedDict):
 
     name: str
     state: Annotated[
-        Literal["READY", "PAUSED", "DRAINED", "LOST"],
-        about("PAUSED and DRAINED by an administrator: nothing new comes there. LOST: it does not answer"),
+        Literal["READY", "PAUSED", "DRAINED", "FULL", "LOST"],
+        about(
+            "Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator. "
+            "FULL: hardly any room is left on its disk. LOST: it does not answer"
+        ),
     ]
     total: Amount
     used: Amount

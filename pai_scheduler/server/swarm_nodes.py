@@ -123,4 +123,5 @@ def make_engine(
         front_door=front_door,
         ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
         homes=options.homes,
+        least_free_mb=definition.min_free_mb,
     )

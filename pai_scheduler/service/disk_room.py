@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from pai_scheduler.data_folder.room import least_free
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import Message, msg
@@ -22,8 +23,6 @@ _LOOK_SECONDS = 1.0
 _LOOKS_BETWEEN = 10
 #: After one task was ended for it: until there may be room again, and the next one is looked for.
 _PATIENCE_SECONDS = 5.0
-#: The part of a disk that is kept free at most, so that a small one can be used at all.
-_LARGEST_PART = 0.05
 #: Tasks are ended below this part of what is to be free.
 _ENDING_PART = 0.5
 #: A task that has written less is no reason for a full disk.
@@ -47,8 +46,7 @@ class DiskRoom:
         writer: Writer,
     ) -> None:
         self._folder, self._engine, self._store, self._writer = folder, engine, store, writer
-        total = shutil.disk_usage(folder).total
-        self.least_free = int(min(least_free_mb * _MB, total * _LARGEST_PART))
+        self.least_free = least_free(folder, least_free_mb)
         #: what each task had when there was room
         self._before: Mapping[TaskRef, int] = {}
         self._watching: asyncio.Task[None] | None = None

@@ -140,6 +140,8 @@ function stateLabel(node: INode, trans: TranslationBundle): string {
       return trans.__('paused: nothing new starts there');
     case 'DRAINED':
       return trans.__('drained: nothing new starts there');
+    case 'FULL':
+      return trans.__('its disk is almost full: nothing new starts there');
     case 'LOST':
       return trans.__('lost: it does not answer');
   }

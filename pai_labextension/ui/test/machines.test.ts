@@ -38,7 +38,7 @@ describe('what is free on a machine', () => {
   });
 
   it('is summed up where something new may start', () => {
-    for (const state of ['PAUSED', 'DRAINED', 'LOST'] as const) {
+    for (const state of ['PAUSED', 'DRAINED', 'FULL', 'LOST'] as const) {
       const nodes = [node({ gpus: [gpu('A100')] }), node({ state, gpus: [gpu('A100'), gpu('V100', 'busy')] })];
       expect(sum(nodes, each => [share(each, 'cpus')])).toEqual({ free: 5, total: 16 });
       expect(sum(nodes, gpusOf)).toEqual({ free: 1, total: 3 });

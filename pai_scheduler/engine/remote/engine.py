@@ -102,6 +102,7 @@ class RemoteEngine:
         generation: int = 0,
         front_doors: Mapping[int, str] | None = None,
         homes: Path | None = None,
+        least_free_mb: int = 0,
         node_name: str | None = None,
     ) -> None:
         self._data_dir, self._node_name, self._connection = data_dir, node_name, connection
@@ -125,6 +126,7 @@ class RemoteEngine:
                 generation,
                 tuple(self._front_doors),
                 homes,
+                least_free_mb,
             ),
             patience=patience,
             begun=self._take_up,

@@ -52,7 +52,8 @@ class Open:
     come from. `generation` grows with each scheduler that takes the lead: one that was overtaken without
     knowing it gets no session any more. `front_door_ports`: those of the scheduler's machine that containers
     reach by their node's bridge: the Hub and the storage, the SSH gateway; none: they reach them in another
-    way. `homes`: as for `DockerEngine`.
+    way. `homes`: as for `DockerEngine`. `least_free_mb`: what is to stay free on the node's disks; below it
+    nothing new comes there.
     """
 
     instance: str
@@ -61,6 +62,7 @@ class Open:
     generation: int = 0
     front_door_ports: tuple[int, ...] = ()
     homes: Path | None = None
+    least_free_mb: int = 0
 
 
 @dataclass(frozen=True, slots=True)

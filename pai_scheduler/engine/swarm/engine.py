@@ -88,7 +88,7 @@ class SwarmEngine:
     node that does not answer counts as lost. `generation`: as in
     `remote.messages.Open`. `front_door`: the port of this machine's loopback address at which tasks reach the
     Hub and the storage, by their nodes' agents; None: at the address of browsers. `ssh_gateway`: address and
-    port of the gateway, which they reach in the same way.
+    port of the gateway, which they reach in the same way. `least_free_mb`: as in `remote.messages.Open`.
     """
 
     name = "swarm"
@@ -113,6 +113,7 @@ class SwarmEngine:
         front_door: int | None = None,
         ssh_gateway: tuple[str, int] | None = None,
         homes: Path | None = None,
+        least_free_mb: int = 0,
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
@@ -120,7 +121,7 @@ class SwarmEngine:
         self._front_doors = {} if front_door is None else {front_door: "127.0.0.1"}
         if front_door is not None and ssh_gateway is not None:
             self._front_doors[ssh_gateway[1]] = ssh_gateway[0]
-        self._homes, self._overlay = homes, IPv4Network(subnet_pool)
+        self._homes, self._least_free_mb, self._overlay = homes, least_free_mb, IPv4Network(subnet_pool)
         self._api = DockerApi(host)
         self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
@@ -343,6 +344,7 @@ class SwarmEngine:
             generation=self._generation,
             front_doors=self._front_doors,
             homes=self._homes,
+            least_free_mb=self._least_free_mb,
             node_name=member.name,
         )
         self._engines[member.name] = engine

@@ -238,9 +238,9 @@ export type QueueEntry = {
 export type NodeInfo = {
     name: string;
     /**
-     * PAUSED and DRAINED by an administrator: nothing new comes there. LOST: it does not answer
+     * Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator. FULL: hardly any room is left on its disk. LOST: it does not answer
      */
-    state: 'READY' | 'PAUSED' | 'DRAINED' | 'LOST';
+    state: 'READY' | 'PAUSED' | 'DRAINED' | 'FULL' | 'LOST';
     total: Amount;
     used: Amount;
     gpus: Array<GpuInfo>;

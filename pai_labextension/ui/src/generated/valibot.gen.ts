@@ -292,6 +292,7 @@ export const vNodeInfo = v.object({
         'READY',
         'PAUSED',
         'DRAINED',
+        'FULL',
         'LOST'
     ]),
     total: vAmount,

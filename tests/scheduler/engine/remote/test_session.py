@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from pai_scheduler.agent.app import make_app
 from pai_scheduler.agent.folders import Folders
 from pai_scheduler.agent.host import EngineHost
 from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.engine.protocol import NodesChanged
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.engine import RemoteEngine
-from pai_scheduler.engine.remote.messages import Heard, Listen, Open
+from pai_scheduler.engine.remote.messages import Heard, Listen, Open, read_event
 from pai_scheduler.job.task import TaskRef
 from tests.scheduler.engine.lab import Lab, make_task
 from tests.testbed.agents import StandInEngine
@@ -31,14 +34,15 @@ class Agent:
     def __init__(self, folder: Path) -> None:
         self.ahead = 0
         self.folder = folder
-        self.host = EngineHost(self._make, folder, clock=self.now)
+        self.host = EngineHost(self.make, folder, clock=self.now)
         self.engines: list[StandInEngine] = []
 
     def now(self) -> int:
         """Return what its clock shows."""
         return time.time_ns() // 10**6 + self.ahead
 
-    def _make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> StandInEngine:  # noqa: ARG002
+    def make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> StandInEngine:  # noqa: ARG002
+        """Make the engine of a session."""
         engine = StandInEngine(["node-b"], 4, self.folder / "logs", on_output=on_output, clock=self.now)
         self.engines.append(engine)
         return engine
@@ -47,6 +51,16 @@ class Agent:
 @pytest.fixture
 def agent(tmp_path: Path) -> Agent:
     return Agent(tmp_path / "agent")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 64 MB, of which 3 are to stay free at most."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", folder], check=True)
+    yield folder
+    subprocess.run(["umount", folder], check=True)
 
 
 @pytest.fixture
@@ -90,6 +104,34 @@ async def test_a_node_whose_clock_is_wrong_tells_of_its_tasks_in_our_time(
     # (as exact as the fastest answer)
     assert all(begin - SOON < each.time < end + SOON for each in (started, usage, ended))
     await lab.stop_listening()
+
+
+async def test_nothing_new_comes_to_a_node_whose_disk_is_almost_full(
+    agent: Agent, small_disk: Path, tmp_path: Path
+) -> None:
+    agent.host = EngineHost(agent.make, tmp_path / "agent", disks=[small_disk])
+    opened = await agent.host.open(Open("0123456789abcdef", LogKeeping(), least_free_mb=8))
+    assert [node.state for node in opened.nodes] == [NodeState.READY]
+
+    async def told() -> NodeState:
+        """Return the state that is told next."""
+        nonlocal last
+        while True:
+            heard = await agent.host.listen(opened.session, Listen(last, 0))
+            last = heard.last
+            for event in map(read_event, heard.events):
+                assert isinstance(event, NodesChanged)
+                return event.nodes[0].state
+
+    last = 0
+    (small_disk / "data").write_bytes(bytes(63 * 2**20))
+    assert await told() is NodeState.FULL
+    # in a session that begins later, too, and whatever else changes
+    opened, last = await agent.host.open(Open("0123456789abcdef", LogKeeping(), least_free_mb=8)), 0
+    assert [node.state for node in opened.nodes] == [NodeState.FULL]
+    (small_disk / "data").unlink()
+    assert await told() is NodeState.READY
+    await agent.host.close()
 
 
 async def test_what_a_lost_answer_told_is_told_again(agent: Agent) -> None:
