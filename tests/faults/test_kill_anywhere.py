@@ -173,6 +173,7 @@ async def test_kills_at_any_moment_are_survived_on_processes(tmp_path: Path, tho
     await kill_everywhere(on_processes(tmp_path), *((60, 20) if thorough else (12, 4)))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 async def test_kills_at_any_moment_are_survived_on_docker(
     docker_host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool

@@ -148,6 +148,7 @@ async def test_a_crash_of_daemon_and_scheduler_at_once_loses_nothing(site: Site)
     await site.nothing_is_left()
 
 
+@pytest.mark.long
 async def test_while_the_daemon_hangs_the_scheduler_answers_and_afterwards_all_goes_on(site: Site) -> None:
     await site.submit("running", "sleep 2; exit 3")
     await site.submit("stopped", "sleep 1000")

@@ -52,6 +52,7 @@ def fuzz(world: RunningScheduler, *options: str) -> subprocess.CompletedProcess[
     )
 
 
+@pytest.mark.long
 def test_no_request_gets_an_answer_that_the_document_does_not_have(
     world: RunningScheduler, thorough: bool
 ) -> None:

@@ -84,6 +84,7 @@ def test_a_swarm_that_works_has_nothing_wrong_and_one_node_can_be_asked_about(
     assert "It is paused or drained" in places["node-c"]
 
 
+@pytest.mark.long
 def test_a_network_that_is_not_let_through_is_named_with_its_port(doctor: Doctor, three_nodes: Swarm) -> None:
     with blocked(three_nodes, "node-c", "-p", "udp", "--dport", "4789"):
         code, places = doctor()
