@@ -58,7 +58,7 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
             "what is to stay free on the data folder's disk, at most a twentieth of it: below it no jobs are "
             "accepted, below half of it what fills the disk is ended ([more](scheduler.md#a-full-disk)); "
             "0: nothing of this. On each other machine of a Swarm as much is to stay free: below it nothing "
-            "new comes there",
+            "new comes there, below half of it the task that fills its disk is ended",
         ),
     },
     "virtualClusters": {

@@ -60,6 +60,7 @@ async def _serve(options: argparse.Namespace) -> None:
             on_output=on_output,
             runtime_image=options.runtime_image,
             registries=Registries(asked.registries),
+            counts_containers=True,
         )
 
     options.folder.mkdir(parents=True, exist_ok=True)

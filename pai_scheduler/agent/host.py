@@ -6,17 +6,16 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import shutil
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.data_folder.room import least_free
 from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent, NodesChanged
 from pai_scheduler.engine.remote.messages import (
     POLL_SECONDS,
@@ -30,11 +29,11 @@ from pai_scheduler.engine.remote.messages import (
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
+from .disks import NodeDisks
 from .front_door import FrontDoor, Streams
 
 #: events in one answer
 _MOST_EVENTS = 1000
-_DISK_SECONDS = 2.0
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +71,12 @@ class EngineHost:
         disks: Iterable[Path] = (),
         clock: Callable[[], int] = lambda: time.time_ns() // 10**6,
     ) -> None:
-        self._make, self._folder, self._disks, self._clock = make, folder, tuple(disks), clock
+        self._make, self._folder, self._disk_folders, self._clock = make, folder, tuple(disks), clock
         self._changing = asyncio.Lock()
         self._session = ""
         self._engine: LocalEngine | None = None
         self._working: list[asyncio.Task[None]] = []
-        self._is_full = False
+        self._disks: NodeDisks | None = None
         #: what the scheduler has not confirmed yet, with the number of the first of them
         self._events: deque[EngineEvent] = deque()
         self._first = 1
@@ -113,10 +112,10 @@ class EngineHost:
             self._output.clear()
             self._answer, self._told = 0, ((), ())
             self._engine, self._session = engine, secrets.token_hex(16)
-            self._is_full = self._has_full_disk(asked.least_free_mb)
+            self._disks = NodeDisks(self._disk_folders, asked.least_free_mb, engine)
             self._working = [
                 asyncio.create_task(self._hear(engine)),
-                asyncio.create_task(self._watch_disks(engine, asked.least_free_mb)),
+                asyncio.create_task(self._disks.watch(partial(self._tell_nodes, engine))),
             ]
             _log.info("a scheduler (%s) has begun a session", asked.instance)
             return Opened(self._session, self._described(await engine.nodes()), self._clock())
@@ -202,24 +201,13 @@ class EngineHost:
         self._events.append(event)
         self._news.set()
 
-    async def _watch_disks(self, engine: Engine, least_free_mb: int) -> None:
-        while True:
-            await asyncio.sleep(_DISK_SECONDS)
-            is_full = self._has_full_disk(least_free_mb)
-            if is_full != self._is_full:
-                self._is_full = is_full
-                _log.warning(
-                    "hardly any room is left on a disk" if is_full else "there is room on the disks again"
-                )
-                self._tell(NodesChanged(self._clock(), tuple(await engine.nodes())))
-
-    def _has_full_disk(self, least_free_mb: int) -> bool:
-        return any(shutil.disk_usage(disk).free < least_free(disk, least_free_mb) for disk in self._disks)
+    async def _tell_nodes(self, engine: Engine) -> None:
+        self._tell(NodesChanged(self._clock(), tuple(await engine.nodes())))
 
     def _described(self, nodes: Iterable[Node]) -> tuple[Node, ...]:
-        return tuple(
-            replace(node, state=NodeState.FULL) if self._is_full and node.ready else node for node in nodes
-        )
+        if self._disks is None or not self._disks.is_full:
+            return tuple(nodes)
+        return tuple(replace(node, state=NodeState.FULL) if node.ready else node for node in nodes)
 
     def _note_caller(self, caller: Caller) -> None:
         self._callers.append(caller)

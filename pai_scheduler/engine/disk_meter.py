@@ -34,8 +34,8 @@ def is_beyond(size: int, gb: int) -> bool:
 def filled_the_disk() -> Message:
     """Return why a task was ended that kept within its own limits."""
     return msg(
-        "The disk of the scheduler's data folder was full, and of all tasks this one was filling it fastest "
-        "with its log and its files, so it was ended. Write less, or ask the administrator for a larger disk."
+        "A disk of the machine was full, and of all tasks this one was filling it fastest with its log and "
+        "its files, so it was ended. Write less, or ask the administrator for a larger disk."
     )
 
 

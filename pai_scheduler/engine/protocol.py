@@ -243,10 +243,10 @@ class Engine(Protocol):
         """
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        """Return the bytes that each running task has on the data folder's disk, its log among them."""
+        """Return the bytes that each running task has on a disk that is watched, its log among them."""
 
     async def end_for_room(self, task: TaskRef) -> None:
-        """End a running task at once because the data folder's disk is full: its `Ended` has cause DISK."""
+        """End a running task at once because its machine's disk is full: its `Ended` has cause DISK."""
 
     async def release(self, gang: Gang) -> None:
         """Remove what an ended gang left (containers, network, scratch); logs stay. Idempotent."""

@@ -52,7 +52,7 @@ _MEANINGS: Mapping[int, Message] = {
     193: msg("It could not be started: the sentence beside it says why."),
     196: msg("It used more memory than it asked for: raise memoryMB, or use less."),
     198: msg(
-        "It wrote more to its disk than it asked for, or was what filled the scheduler's disk: raise "
+        "It wrote more to its disk than it asked for, or was what filled the machine's disk: raise "
         "storageGB, or write less."
     ),
     USER_COMMAND_FAILED: msg("Its command failed: the end of its log says why."),

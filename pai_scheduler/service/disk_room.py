@@ -5,28 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from pai_scheduler.data_folder.room import least_free
+from pai_scheduler.engine.disk_watch import DiskWatch
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import Message, msg
-from pai_scheduler.job.task import TaskRef
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.store.store import Store
 
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 1.0
-#: How often it is written down how much each task has, as long as there is room.
+#: How often the database's reserve is looked after, as long as there is room.
 _LOOKS_BETWEEN = 10
-#: After one task was ended for it: until there may be room again, and the next one is looked for.
-_PATIENCE_SECONDS = 5.0
-#: Tasks are ended below this part of what is to be free.
-_ENDING_PART = 0.5
-#: A task that has written less is no reason for a full disk.
-_LEAST_GROWTH = 2**20
 _MB = 2**20
 
 
@@ -45,10 +38,9 @@ class DiskRoom:
         store: Store,
         writer: Writer,
     ) -> None:
-        self._folder, self._engine, self._store, self._writer = folder, engine, store, writer
+        self._folder, self._store, self._writer = folder, store, writer
         self.least_free = least_free(folder, least_free_mb)
-        #: what each task had when there was room
-        self._before: Mapping[TaskRef, int] = {}
+        self._disk = DiskWatch(engine, lambda: self._free() / self.least_free, self.least_free)
         self._watching: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -84,29 +76,13 @@ class DiskRoom:
         looks = 0
         while True:
             try:
-                free = self._free()
-                if free < self.least_free * _ENDING_PART:
-                    if await self._end_the_fastest():
-                        await asyncio.sleep(_PATIENCE_SECONDS)
-                elif free >= self.least_free and looks % _LOOKS_BETWEEN == 0:
-                    self._before = await self._engine.disk_use()
+                has_room = await self._disk.look() >= 1
+                if has_room and looks % _LOOKS_BETWEEN == 0:
                     await self._reserve()
             except Exception:
                 _log.exception("the disk cannot be watched; trying again")
             looks += 1
             await asyncio.sleep(_LOOK_SECONDS)
-
-    async def _end_the_fastest(self) -> bool:
-        """End the task that has grown most since there was room; False where none has."""
-        now = await self._engine.disk_use()
-        growth = {task: size - self._before.get(task, 0) for task, size in now.items()}
-        fastest = max(growth, key=growth.__getitem__, default=None)
-        if fastest is None or growth[fastest] < min(_LEAST_GROWTH, self.least_free // 2):
-            return False
-        _log.error("the disk is full; ending %s, which has grown by %d bytes", fastest.name, growth[fastest])
-        await self._engine.end_for_room(fastest)
-        self._before = now
-        return True
 
     async def _reserve(self) -> None:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -18,31 +17,12 @@ import pytest
 from pai_scheduler.client.rest import ApiError, Client
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
-from tests.testbed.machine import CannotError, as_root
 from tests.testbed.scheduler import CLUSTER
 from tests.testbed.warm import WarmScheduler
 
 from .outside import Containers, Processes
 
 _MOST_SUBMISSIONS = 500
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 40 MB, in memory."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-
-    def mount() -> str:
-        command = as_root("mount", "-t", "tmpfs", "-o", "size=40m,mode=777", "tmpfs", str(folder))
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise CannotError(f"a disk in memory cannot be mounted here: {done.stderr.strip()}")
-        return "mounted"
-
-    provide(mount)
-    yield folder
-    subprocess.run(as_root("umount", "--lazy", str(folder)), check=True)
 
 
 class Ballast:

@@ -13,6 +13,8 @@ import httpx
 import pytest
 
 from tests.scheduler.engine.lab import processes_running
+from tests.testbed.disk import mount_disk, unmount
+from tests.testbed.fixtures import provide
 from tests.testbed.postgres import with_passfile
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.swarm import Node, Swarm
@@ -104,9 +106,9 @@ class Api:
         return job is not None and bool(job["jobStatus"]["subState"] == "ENDED")
 
 
-def workers(name: str, command: str, count: int = 2) -> dict[str, object]:
-    """Return a job whose workers are on a node each: every one takes all cores of its node."""
-    role = {"name": "worker", "taskNumber": count, "cpuNumber": 2, "memoryMB": 256, "command": command}
+def workers(name: str, command: str, count: int = 2, cores: int = 2) -> dict[str, object]:
+    """Return a job whose workers are on a node each: every one takes all cores of its node, unless told."""
+    role = {"name": "worker", "taskNumber": count, "cpuNumber": cores, "memoryMB": 256, "command": command}
     return {"jobName": name, "image": "local/debian:bookworm", "taskRoles": [role]}
 
 
@@ -250,6 +252,39 @@ def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_ru
         status = api.job(name)["jobStatus"]
         assert (name, status["state"], status["retries"]) == (name, "SUCCEEDED", 0)
         assert [api.log(name, task) for task in range(2)] == ["begin\nend\n"] * 2
+
+
+@pytest.fixture
+def small_node(three_nodes: Swarm) -> Iterator[Node]:
+    """Give a node's agent a disk of 40 MB for what it keeps of its tasks."""
+    node, folder = three_nodes.node("node-b"), three_nodes.node("node-b").folder / "agent"
+    node.kill("agent")
+    provide(mount_disk, str(folder))
+    node.start_agent(three_nodes.agent_port)
+    yield node
+    node.kill("agent")
+    unmount(folder)
+    node.start_agent(three_nodes.agent_port)
+
+
+def test_the_task_that_fills_the_disk_of_its_node_is_ended_and_no_other(small_node: Node, api: Api) -> None:
+    extras = {"placement": "spread"}
+    calm = workers("calm", "echo begun; exec sleep 1000", 3, cores=1)
+    api.submit({**calm, "extras": extras})
+    api.wait_for(lambda: api.runs("calm"))
+    # (the others write as much, to disks with room)
+    line = "x" * 4000
+    flood = workers("flood", f"yes {line} | head -c 100000000; exec sleep 1000", 3, cores=1)
+    api.submit({**flood, "extras": extras})
+    api.wait_for(lambda: api.has_ended("flood"))
+    job = api.job("flood")
+    assert job["jobStatus"]["appExitSpec"]["code"] == 198
+    assert "was filling it fastest" in job["jobStatus"]["appExitDiagnostics"]
+    tasks = job["taskRoles"]["worker"]["taskStatuses"]
+    assert [task["node"] for task in tasks if task["containerExitCode"] == 137] == [small_node.name]
+    assert api.states()[small_node.name] == "FULL"
+    assert api.job("calm")["jobStatus"]["subState"] == "RUNNING"
+    assert set(api.places("calm")) == {"node-a", "node-b", "node-c"}
 
 
 @pytest.fixture

@@ -84,6 +84,8 @@ class StandInEngine:
         self._folder = folder
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._running: set[TaskRef] = set()
+        #: bytes on the disk, by task
+        self.sizes: dict[TaskRef, int] = {}
 
     async def start(self) -> None:
         """Do nothing."""
@@ -120,7 +122,7 @@ class StandInEngine:
             self._end(task, EndCause.EXITED)
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        return dict.fromkeys(self._running, 0)
+        return {task: self.sizes.get(task, 0) for task in self._running}
 
     async def end_for_room(self, task: TaskRef) -> None:
         self._end(task, EndCause.DISK)

@@ -16,6 +16,7 @@ from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.testbed.browser import chromium_path
+from tests.testbed.disk import mount_disk, unmount
 from tests.testbed.docker import client
 from tests.testbed.docker import docker_host as start_docker
 from tests.testbed.hdfs import Hdfs
@@ -54,6 +55,16 @@ def chromium() -> str:
 def docker_host() -> str:
     """Return the DOCKER_HOST of a running Docker Engine."""
     return provide(start_docker)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 40 MB, of which 2 are to stay free at most."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    provide(mount_disk, str(folder))
+    yield folder
+    unmount(folder)
 
 
 @pytest.fixture

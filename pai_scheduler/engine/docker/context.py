@@ -29,7 +29,7 @@ class KillMark(Enum):
 
     KILLED = "killed"
     DISK = "disk-full"
-    #: beside `DISK`: it kept within its limit, and the scheduler's disk itself was full
+    #: beside `DISK`: it kept within its limit, and a disk of its machine itself was full
     NO_ROOM = "no-room"
 
 

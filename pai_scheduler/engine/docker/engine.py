@@ -69,6 +69,7 @@ class DockerEngine:
     may come from (None: every public one). `homes`: a folder in which users' homes are (None: each is a
     volume of Docker's). `instance`: the mark by which its containers are known among those of others (None:
     one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
+    `counts_containers`: what fills Docker's own disk is to be known too, wherever that is seen from.
     """
 
     name = "docker"
@@ -93,6 +94,7 @@ class DockerEngine:
         homes: Path | None = None,
         instance: str | None = None,
         on_output: Callable[[TaskRef], None] | None = None,
+        counts_containers: bool = False,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
@@ -109,6 +111,7 @@ class DockerEngine:
         self._meter = UsageMeter(self._api)
         self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
+        self._counts_containers = counts_containers
         self._networks = GangNetworks(self._api, self._instance, subnet_pool)
         self._ways_in = ContainerSshServers(
             self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
@@ -270,14 +273,17 @@ class DockerEngine:
         self._task(task).kill(grace_seconds)
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
-        """Return the bytes of each running task's log, and of Docker's files where they are on its disk."""
+        """Return the bytes of each running task's log, and of its container where that counts."""
         running = [task for task in self._tasks.values() if task.runs]
         folder = self._docker_folder
-        found = await asyncio.to_thread(lambda: [task.disk_use(folder) for task in running])
+        counts = self._counts_containers or folder is not None
+        found = await asyncio.to_thread(
+            lambda: [task.disk_use(folder, counts_container=counts) for task in running]
+        )
         return {task.ref: size for task, size in zip(running, found, strict=True)}
 
     async def end_for_room(self, task: TaskRef) -> None:
-        """End a running task because the disk of the data folder is full."""
+        """End a running task because a disk of this machine is full."""
         if (found := self._tasks.get(task)) is not None:
             found.end_for_room()
 

@@ -93,7 +93,7 @@ class DockerTask:
         self._begin()
 
     def end_for_room(self) -> None:
-        """End it at once because the scheduler's disk is full."""
+        """End it at once because a disk of its machine is full."""
         if self._started and not self._ended:
             self._around.remember(KillMark.NO_ROOM, self.ref)
             self._no_room = True
@@ -104,12 +104,14 @@ class DockerTask:
         """Return whether its container runs, as far as is known."""
         return self._started and not self._ended
 
-    def disk_use(self, docker_folder: Path | None) -> int:
-        """Return the bytes of its log, and of what Docker has in a folder on the same disk (or None)."""
-        own = size_of(self._log_folder)
-        if docker_folder is None:
-            return own
-        return own + (self.disk_bytes or 0) + size_of(docker_folder / "containers" / self._container)
+    def disk_use(self, docker_folder: Path | None, *, counts_container: bool) -> int:
+        """Return the bytes of its log, of its container's files, and of what is in Docker's own folder."""
+        size = size_of(self._log_folder)
+        if counts_container:
+            size += self.disk_bytes or 0
+        if docker_folder is not None:
+            size += size_of(docker_folder / "containers" / self._container)
+        return size
 
     def container_died(self, container: str, exit_code: int | None = None) -> None:
         """Hear that a container of this name ended (with an exit code, where Docker saw it) or is gone."""

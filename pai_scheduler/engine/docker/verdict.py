@@ -24,7 +24,7 @@ class Observations:
     """What was seen of a task until its container ended; times are ms since the epoch.
 
     `exit_code`: as Docker's events told it. `signalled`: the container ran when it was sent a signal.
-    `no_room`: it is ended because the scheduler's disk is full, not because of its own limit.
+    `no_room`: it is ended because a disk of its machine is full, not because of its own limit.
     """
 
     exit_code: int | None = None

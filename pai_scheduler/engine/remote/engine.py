@@ -246,7 +246,7 @@ class RemoteEngine:
         return dict(zip(running, sizes, strict=True))
 
     async def end_for_room(self, task: TaskRef) -> None:
-        """End a running task because the disk of the data folder is full."""
+        """End a running task because a disk that it fills is full."""
         try:
             await self._session.call("end_for_room", task, None)
         except NodeLostError:

@@ -243,7 +243,7 @@ class SwarmEngine:
         return use
 
     async def end_for_room(self, task: TaskRef) -> None:
-        """End a running task because the disk of the data folder is full."""
+        """End a running task because a disk that it fills is full."""
         if (engine := self._engines.get(self._places.get(task, ""))) is not None:
             await engine.end_for_room(task)
 
