@@ -14,7 +14,7 @@ from pathlib import Path
 from tornado.httpserver import HTTPServer
 
 from pai_scheduler.cluster.registries import Registries
-from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
 from pai_scheduler.engine.remote.certificates import agent_tls
 from pai_scheduler.engine.remote.defaults import AGENT_PORT
 from pai_scheduler.engine.remote.messages import MOST_BYTES, Open
@@ -61,6 +61,7 @@ async def _serve(options: argparse.Namespace) -> None:
             runtime_image=options.runtime_image,
             registries=Registries(asked.registries),
             counts_containers=True,
+            spare_networks=SPARE_NETWORKS,
         )
 
     options.folder.mkdir(parents=True, exist_ok=True)

@@ -287,7 +287,7 @@ def _engine(
 ) -> Engine:
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
-        from pai_scheduler.engine.docker.engine import DockerEngine
+        from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
 
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -302,6 +302,7 @@ def _engine(
             publish_ssh=options.publish_ssh,
             registries=definition.registries,
             homes=options.homes,
+            spare_networks=SPARE_NETWORKS,
         )
     if options.engine == "swarm":
         from . import swarm_nodes

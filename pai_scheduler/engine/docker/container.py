@@ -57,6 +57,7 @@ def container_config(
     launch: Launch,
     *,
     instance: str,
+    network: str,
     node_cpus: int,
     limits_storage: bool,
     log_bytes: int,
@@ -69,9 +70,9 @@ def container_config(
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
-    `instance` tells this scheduler's containers from another's. More CPUs than the machine has
-    (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a disk.
-    `log_bytes`: how much is kept of its log.
+    `instance` tells this scheduler's containers from another's. `network`: its gang's. More CPUs than the
+    machine has (declared nodes) mean all of them. `limits_storage`: whether the storage driver can limit a
+    disk. `log_bytes`: how much is kept of its log.
     `hold`: the pipe through which a task that is to be held tells that its command failed. `private`: the
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
     `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
@@ -80,7 +81,7 @@ def container_config(
     """
     task = launch.task
     host: dict[str, Any] = {
-        "NetworkMode": network_name(task.job_id, task.attempt),
+        "NetworkMode": network,
         "NanoCpus": min(launch.cpus, node_cpus) * 10**9,
         "Memory": launch.memory_mb * _MIB,
         "MemorySwap": launch.memory_mb * _MIB,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +44,9 @@ class ContainerNotCreatedError(Exception):
 class ContainerCreator:
     """Makes containers that carry the mark of this `instance` of the scheduler.
 
-    `limits_storage`: whether the storage driver is one that can limit a container's disk. `log_bytes`: how
-    much is kept of a container's log. `publish_ssh`, `storage_address`, `homes`: as for `container_config`.
+    `network_of` names the network of a job's attempt. `limits_storage`: whether the storage driver is one
+    that can limit a container's disk. `log_bytes`: how much is kept of a container's log. `publish_ssh`,
+    `storage_address`, `homes`: as for `container_config`.
     `root`: the user id on the host of containers' root.
     """
 
@@ -54,6 +55,7 @@ class ContainerCreator:
         api: DockerApi,
         instance: str,
         *,
+        network_of: Callable[[str, int], str],
         node_cpus: int,
         limits_storage: bool,
         log_bytes: int,
@@ -63,6 +65,7 @@ class ContainerCreator:
         homes: Path | None = None,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
+        self._network_of = network_of
         self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
         self._storage_address, self._root, self._homes = storage_address, root, homes
 
@@ -158,6 +161,7 @@ class ContainerCreator:
         config = container_config(
             launch,
             instance=self._instance,
+            network=self._network_of(launch.task.job_id, launch.task.attempt),
             node_cpus=self._node_cpus,
             limits_storage=self._limits_storage,
             log_bytes=self._log_bytes,

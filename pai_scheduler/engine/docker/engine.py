@@ -40,6 +40,7 @@ from .loopback_proxy import LoopbackProxy, open_proxy
 from .network import DEFAULT_POOL, GangNetworks
 from .registry_check import RegistryCheck
 from .runtime import Runtime, image_of_this_version
+from .spare_networks import SpareNetworks
 from .ssh import ContainerSshServers
 from .task import DockerTask
 from .usage import UsageMeter, containers_root, limits_storage, node_of
@@ -52,6 +53,8 @@ AWAY_SECONDS = 5.0
 PULSE_SECONDS = 10.0
 #: How long after a break to look for what a call that was given up has made all the same.
 SWEEP_SECONDS = 10.0
+#: how many networks a machine has in advance: so many jobs of one task may be submitted at once
+SPARE_NETWORKS = 3
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +73,7 @@ class DockerEngine:
     volume of Docker's). `instance`: the mark by which its containers are known among those of others (None:
     one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
     `counts_containers`: what fills Docker's own disk is to be known too, wherever that is seen from.
+    `spare_networks`: how many are made in advance, so that a small gang starts sooner.
     """
 
     name = "docker"
@@ -95,6 +99,7 @@ class DockerEngine:
         instance: str | None = None,
         on_output: Callable[[TaskRef], None] | None = None,
         counts_containers: bool = False,
+        spare_networks: int = 0,
     ) -> None:
         self._log_keeping = logs or LogKeeping()
         self._data_dir, self._node_name = data_dir, node_name
@@ -112,7 +117,8 @@ class DockerEngine:
         self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
         self._counts_containers = counts_containers
-        self._networks = GangNetworks(self._api, self._instance, subnet_pool)
+        spares = SpareNetworks(data_dir / "networks", spare_networks)
+        self._networks = GangNetworks(self._api, self._instance, subnet_pool, spares=spares)
         self._ways_in = ContainerSshServers(
             self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
         )
@@ -173,6 +179,7 @@ class DockerEngine:
             maker=ContainerCreator(
                 self._api,
                 self._instance,
+                network_of=self._networks.name,
                 node_cpus=int(self._info["NCPU"]),
                 limits_storage=limits_storage(self._info),
                 log_bytes=log_bytes,
@@ -230,6 +237,7 @@ class DockerEngine:
         if self._around is not None:
             self._around.disks.close()
         self._meter.close()
+        await self._networks.close()
         await self._images.close()
         await self._api.close()
         self._queue.put_nowait(None)
@@ -247,6 +255,7 @@ class DockerEngine:
         gangs = {network_name(task.job_id, task.attempt) for task in expected}
         await self._remove_all_but(lambda: {task.name for task in expected}, lambda: gangs)
         self._gangs = gangs
+        await self._networks.begin(gangs)
         if self._around is not None:
             self._around.forget_all_but(expected)
         for ref in expected:

@@ -7,7 +7,8 @@ an administrator may choose. A block that Docker refuses (taken by something els
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from ipaddress import IPv4Network, ip_network
 from typing import Any
@@ -20,12 +21,16 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi
 from .container import LABEL_INSTANCE, LABEL_SWARM, network_name
+from .spare_networks import SpareNetworks
 
 DEFAULT_POOL = "10.201.0.0/16"
 #: Of each block the network's, the gateway's and the broadcast address are nobody's.
 _RESERVED = 3
 #: The smallest block holds 8 addresses.
 _LONGEST_PREFIX = 29
+_SPARE_SIZE = 2 ** (32 - _LONGEST_PREFIX)
+#: How long an end waits for Docker to remove what nobody has; what is left the next start removes.
+_CLOSE_SECONDS = 5.0
 _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
 
@@ -36,7 +41,7 @@ _GATEWAY_BRIDGE = "docker_gwbridge"
 class GangNetworks:
     """Makes and removes the networks of gangs: on one machine, or with `overlay` across those of a Swarm.
 
-    `encrypted`: what goes from machine to machine.
+    `encrypted`: what goes from machine to machine. `spares`: those made in advance, for small gangs.
     """
 
     def __init__(
@@ -47,26 +52,56 @@ class GangNetworks:
         *,
         overlay: bool = False,
         encrypted: bool = False,
+        spares: SpareNetworks | None = None,
     ) -> None:
         self._api, self._instance, self._overlay, self._encrypted = api, instance, overlay, encrypted
         self._pool = IPv4Network(pool)
         self._next = int(self._pool.network_address)
         self._making = asyncio.Lock()
+        self._spares = spares
+
+    async def begin(self, gangs: Collection[str]) -> None:
+        """Make networks in advance from now on; there are these gangs, and no others."""
+        if self._spares is not None:
+            await self._spares.forget_all_but(gangs)
+            self._spares.fill(self._make_spare)
+
+    async def close(self) -> None:
+        """Remove the networks that nobody has, where Docker answers."""
+        if self._spares is None:
+            return
+        with contextlib.suppress(EngineError, aiodocker.DockerError, OSError, TimeoutError):
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await asyncio.gather(*map(self._remove, await self._spares.close()))
+
+    def name(self, job_id: str, attempt: int) -> str:
+        """Return the name that a gang's network has in Docker."""
+        name = network_name(job_id, attempt)
+        return name if self._spares is None else self._spares.docker_name(name)
 
     async def make(self, gang: Gang) -> dict[TaskRef, str]:
         """Make a gang's network, unless it is there; give each member's address, the same every time."""
         name = network_name(gang.job_id, gang.attempt)
         async with self._making:
-            block = _block(await self._only(name))
+            block = _block(await self._only(self.name(gang.job_id, gang.attempt)))
             if block is None:
-                made = await self._create(name, gang)
+                block = await self._take_spare(name, gang)
+            if block is None:
+                made = await self._create(name, self._size(gang))
                 block = _block(await self._only(name)) or made
         # (of an overlay network, Docker takes the first addresses for its machines)
         first = block.broadcast_address - len(gang.members) if self._overlay else block.network_address + 2
         return {member.task: str(first + n) for n, member in enumerate(gang.members)}
 
     async def remove(self, name: str) -> None:
-        """Remove a network; none of that name is no error."""
+        """Remove a gang's network; none of that name is no error."""
+        if self._spares is None:
+            await self._remove(name)
+        else:
+            await self._remove(self._spares.docker_name(name))
+            await self._spares.forget(name)
+
+    async def _remove(self, name: str) -> None:
         for pause in (*_BUSY_PAUSES, None):
             try:
                 for network in await self._named(name):
@@ -81,10 +116,13 @@ class GangNetworks:
                 await asyncio.sleep(pause)  # a container of it is just being removed
 
     async def names(self) -> list[str]:
-        """List the networks of this scheduler."""
+        """List the gangs whose networks this scheduler has made."""
         label = f"{self._label}={self._instance}"
         networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"label": label}))
-        return [network["Name"] for network in networks if network["Scope"] == self._scope]
+        names = [network["Name"] for network in networks if network["Scope"] == self._scope]
+        if self._spares is None:
+            return names
+        return [gang for name in names if (gang := self._spares.gang_name(name)) is not None]
 
     async def gateway(self) -> str | None:
         """Return this host's address on Docker's default bridge, which containers of every network reach."""
@@ -97,14 +135,13 @@ class GangNetworks:
         block = _block(bridge)
         return str(block.network_address + 1) if block else None
 
-    async def host_address(self, found: Mapping[str, Any], name: str) -> str:
-        """Return where this machine reaches a container of a network; empty: nowhere."""
+    async def host_address(self, found: Mapping[str, Any]) -> str:
+        """Return where this machine reaches a container of a gang's network; empty: nowhere."""
         bridge = await self.show(_GATEWAY_BRIDGE)
         here = ((bridge or {}).get("Containers") or {}).get(str(found["Id"])) or {}
         if here.get("IPv4Address"):
             return str(here["IPv4Address"]).partition("/")[0]
-        network = found["NetworkSettings"]["Networks"].get(name) or {}
-        return str(network.get("IPAddress") or "")
+        return str(own_network(found).get("IPAddress") or "")
 
     async def _only(self, name: str) -> dict[str, Any] | None:
         """Find the network of this name; where there are several, only one stays.
@@ -145,9 +182,28 @@ class GangNetworks:
                 msg("Docker could not make a network for the job: {error}", error=error.message)
             ) from error
 
-    async def _create(self, name: str, gang: Gang) -> IPv4Network:
+    def _size(self, gang: Gang) -> int:
         machines = len({member.node for member in gang.members}) if self._overlay else 0
-        size = len(gang.members) + _RESERVED + machines
+        return len(gang.members) + _RESERVED + machines
+
+    async def _take_spare(self, name: str, gang: Gang) -> IPv4Network | None:
+        """Give a gang a network that is there already; None where there is none, or none large enough."""
+        if self._spares is None or self._size(gang) > _SPARE_SIZE:
+            return None
+        await self._spares.forget(name)
+        while (spare := self._spares.draw()) is not None:
+            # (whoever removes unused networks removes these)
+            if (block := _block(await self._only(spare))) is not None:
+                await self._spares.give(name, spare)
+                return block
+            self._spares.drop(spare)
+        return None
+
+    async def _make_spare(self, name: str) -> None:
+        async with self._making:
+            await self._create(name, _SPARE_SIZE)
+
+    async def _create(self, name: str, size: int) -> IPv4Network:
         prefix = min(_LONGEST_PREFIX, 32 - (size - 1).bit_length())
         networks = await self._api.persist(self._api.docker.networks.list)
         taken = [block for network in networks if (block := _block(network))]
@@ -206,6 +262,11 @@ class GangNetworks:
             "Labels": {self._label: self._instance},
             "IPAM": {"Config": [{"Subnet": str(block), "Gateway": str(block.network_address + 1)}]},
         }
+
+
+def own_network(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what Docker says of the one network that a task's container is in."""
+    return next(iter(found["NetworkSettings"]["Networks"].values()), None) or {}
 
 
 def _block(network: dict[str, Any] | None) -> IPv4Network | None:

@@ -20,7 +20,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi, answered
-from .container import LABEL_INSTANCE, LABEL_SSH_PORT, network_name
+from .container import LABEL_INSTANCE, LABEL_SSH_PORT
 from .network import GangNetworks
 from .runtime import FOLDER, SIGNAL, STATUS, Runtime, has_its_own
 
@@ -59,7 +59,7 @@ class ContainerSshServers:
         port = found["Config"]["Labels"].get(LABEL_SSH_PORT)
         if port is None:
             raise NoSshEndpointError(await self._why_without(found))
-        address = await self._networks.host_address(found, network_name(task.job_id, task.attempt))
+        address = await self._networks.host_address(found)
         way = SshEndpoint(address, int(port), _published(found, port), signals=SIGNAL)
         await self._await_answer(found, way)
         return way
@@ -67,7 +67,7 @@ class ContainerSshServers:
     async def address(self, task: TaskRef) -> str:
         """Return where this machine reaches a running task; NoSshEndpointError where it does not run."""
         found = await self._show(task)
-        return await self._networks.host_address(found, network_name(task.job_id, task.attempt))
+        return await self._networks.host_address(found)
 
     async def _show(self, task: TaskRef) -> dict[str, Any]:
         container = self._api.docker.containers.container(task.name)

@@ -21,13 +21,13 @@ from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .container import network_name
 from .context import EngineContext, KillMark
 from .create import ContainerNotCreatedError, has_run
 from .disk import storage_gb
 from .hold import HoldReport
 from .image_errors import ImageError
 from .logs import LogFollower
+from .network import own_network
 from .runtime import has_its_own
 from .verdict import UNSEEN_EXIT, Observations, judge, read_time
 
@@ -391,9 +391,7 @@ class DockerTask:
             self._around.emit(process_killed(self.ref, when, self._memory_mb))
 
     def _address(self, found: dict[str, Any]) -> str:
-        network = (
-            found["NetworkSettings"]["Networks"].get(network_name(self.ref.job_id, self.ref.attempt)) or {}
-        )
+        network = own_network(found)
         return str(network.get("IPAddress") or (network.get("IPAMConfig") or {}).get("IPv4Address") or "")
 
     async def _unless_killed(self, work: Coroutine[Any, Any, T]) -> T:

@@ -19,9 +19,8 @@ REAL = (Gpu(0, "H100", "GPU-aaaa"), Gpu(3, "H100", "GPU-bbbb"))
 
 
 def config(launch: Launch, **options: Any) -> dict[str, Any]:
-    return container_config(
-        launch, **{"instance": "i", "node_cpus": 4, "limits_storage": False, "log_bytes": 2**30, **options}
-    )
+    usual = {"instance": "i", "network": "pai-job-0", "node_cpus": 4}
+    return container_config(launch, **{**usual, "limits_storage": False, "log_bytes": 2**30, **options})
 
 
 def environment(launch: Launch) -> dict[str, str]:

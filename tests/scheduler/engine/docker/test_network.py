@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from ipaddress import ip_address, ip_network
 
 import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.protocol import EngineError, Launch
+from pai_scheduler.engine.docker.network import GangNetworks
+from pai_scheduler.engine.protocol import EngineError, Launch, Started
 from tests.scheduler.engine.lab import Lab, make_gang, make_task, new_job_id
 
 #: Answers with its own host name on port 8000 until everybody has asked, then asks everybody itself.
@@ -178,3 +179,95 @@ async def test_a_block_that_somebody_else_has_is_passed_over_and_a_full_pool_is_
         lab.gangs.pop()
     finally:
         await lab.clean()
+
+
+async def spares(docker: aiodocker.Docker) -> list[str]:
+    """Return the names of networks that were made in advance, or for a gang that has one of these."""
+    found = await docker.networks.list(filters={"name": "pai-spare-"})
+    return sorted(network["Name"] for network in found)
+
+
+async def filled(docker: aiodocker.Docker, count: int) -> list[str]:
+    """Wait until so many are there."""
+    async with asyncio.timeout(60):
+        while len(found := await spares(docker)) < count:  # noqa: ASYNC110 (as it would be asked again after each of Docker's events)
+            await asyncio.sleep(0.05)
+    return found
+
+
+@pytest.fixture
+async def ahead(
+    open_docker: Callable[..., Awaitable[DockerEngine]], debian_image: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Lab]:
+    """Run an engine that has two networks in advance."""
+    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    lab = await Lab.over(await open_docker(spare_networks=2), debian_image)
+    await lab.engine.adopt({})
+    yield lab
+    await lab.clean()
+
+
+async def test_a_gang_gets_a_network_that_was_there_and_another_is_made(
+    ahead: Lab, docker: aiodocker.Docker
+) -> None:
+    before = await filled(docker, 2)
+    first, second = [await ahead.start("exec sleep 100000") for _ in range(2)]
+    networks = []
+    for task in (first, second):
+        address = (await ahead.started(task)).address
+        container = await docker.containers.container(task.name).show()
+        ((network, found),) = container["NetworkSettings"]["Networks"].items()
+        assert found["IPAddress"] == address
+        networks.append(network)
+    assert sorted(networks) == before
+    now = await filled(docker, 4)
+    assert set(before) < set(now)
+    for gang in list(ahead.gangs):
+        await ahead.engine.release(gang)
+    ahead.gangs.clear()
+    assert set(await filled(docker, 2)) == set(now) - set(before)
+
+
+async def test_which_network_a_gang_has_is_known_after_a_kill_and_what_nobody_has_is_removed(
+    ahead: Lab,
+    docker: aiodocker.Docker,
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(_: GangNetworks) -> None:
+        """A killed service closes nothing."""
+
+    before = await filled(docker, 2)
+    (launch,) = await ahead.prepare(ahead.make("exec sleep 100000"))
+    gang = ahead.gangs.pop()
+    with monkeypatch.context() as kill:
+        kill.setattr(GangNetworks, "close", nothing)
+        later = await open_docker()
+    assert await later.prepare(gang) == {launch.task: launch.address}
+    await later.adopt({launch.task: "here"})
+    assert len(set(await spares(docker)) & set(before)) == 1
+    await later.launch(launch)
+    async for event in later.events():
+        if isinstance(event, Started):
+            assert event.address == launch.address
+            break
+    await later.kill(launch.task, 0)
+    await later.release(gang)
+    assert not set(await spares(docker)) & set(before)
+
+
+async def test_a_network_that_somebody_removed_is_not_missed(ahead: Lab, docker: aiodocker.Docker) -> None:
+    for name in await filled(docker, 2):
+        await (await docker.networks.get(name)).delete()
+    _, ended = await ahead.run("exit 3")
+    assert ended.exit_code == 3
+
+
+async def test_the_end_leaves_none_that_nobody_has(
+    docker: aiodocker.Docker, open_docker: Callable[..., Awaitable[DockerEngine]]
+) -> None:
+    engine = await open_docker(spare_networks=1)
+    await engine.adopt({})
+    await filled(docker, 1)
+    await open_docker()  # (closes the first one)
+    assert await spares(docker) == []

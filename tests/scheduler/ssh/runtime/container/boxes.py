@@ -204,8 +204,8 @@ class Boxes:
 
     def _start(self, launch: Launch, setting: Setting, private: Path) -> Box:
         config = container_config(
-            launch, instance=self._job, node_cpus=1, limits_storage=False, log_bytes=2**20,
-            private=private, runtime=self._volume,
+            launch, instance=self._job, network=self._network, node_cpus=1, limits_storage=False,
+            log_bytes=2**20, private=private, runtime=self._volume,
         )  # fmt: skip
         host = config["HostConfig"]
         # as the engine makes it: the image's user may write there
