@@ -8,12 +8,13 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="session")
 def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler on the process engine."""
-    running = RunningScheduler(tmp_path_factory.mktemp("documented"))
+    running = WarmScheduler(tmp_path_factory.mktemp("documented"))
     yield running
     running.close()
 

@@ -19,8 +19,7 @@ from typing import Any, Protocol
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.rest.models import AttemptInfo, JobEvent, JobSummary
-from tests.testbed.scheduler import clean_environ
-from tests.testbed.warm import WarmProcess, WarmScheduler
+from tests.testbed.warm import WarmScheduler
 
 from .points import Plan, install
 
@@ -108,13 +107,12 @@ class DrilledScheduler(WarmScheduler):
                 if self.process.poll() != -signal.SIGKILL:
                     raise
 
-    def spawn(self) -> WarmProcess:  # type: ignore[override]
-        """Begin the next life."""
+    def preparation(self) -> Callable[[], None]:
+        """Return what ends the next life where it is to end."""
         life = len(self._plans)
         point = self._kill_at[life] if life < len(self._kill_at) else ""
         self._plans.append(Plan(self.folder / f"passed-{life}", point))
-        prepare = partial(install, self._plans[-1])
-        return WarmProcess(self.command()[1:], clean_environ(self._environ), self.log, prepare)
+        return partial(install, self._plans[-1])
 
     def lives(self) -> list[Life]:
         """Tell of each life."""

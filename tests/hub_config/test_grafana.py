@@ -16,6 +16,7 @@ import yaml
 from tests.testbed.fixtures import provide
 from tests.testbed.prometheus import Prometheus
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 ROOT = Path(__file__).parents[2]
 BOARD = json.loads((ROOT / "hub_config/grafana/pai-for-jupyter.json").read_text(encoding="utf-8"))
@@ -43,7 +44,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSched
     """Run a scheduler with the token for metrics, in which a few jobs have run and one still does."""
     folder = tmp_path_factory.mktemp("scheduler")
     (folder / "token").write_text("a-token-for-prometheus-only")
-    running = RunningScheduler(folder, "--metrics-token-file", str(folder / "token"))
+    running = WarmScheduler(folder, "--metrics-token-file", str(folder / "token"))
     try:
         yield running
     finally:

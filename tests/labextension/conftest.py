@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from traitlets.config import Config
 
 from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.ports import free_port
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
 
 OWN_TOKEN = "the-users-own-token"
 BROWSER_TOKEN = "the-browsers-token"
@@ -96,11 +97,11 @@ class _PlayedHandler(RequestHandler):
 
 
 @pytest.fixture
-def real_scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
+def real_scheduler(tmp_path: Path) -> Iterator[WarmScheduler]:
     """Run a scheduler of this test's own, which knows the token of the notebook server."""
     folder = tmp_path / "scheduler"
     folder.mkdir()
-    running = RunningScheduler(folder)
+    running = WarmScheduler(folder)
     yield running
     running.close()
 
@@ -224,42 +225,37 @@ async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
         "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),
         "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "workspaces"),
         "PAI_API_URL": scheduler.url,
         "PAI_TOKEN": token,
         "PAI_JOB_NAME": OWN_SERVER,
     }
-    log = (tmp_path / "lab.log").open("wb")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1"),
+    arguments = [
+        *("--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", f"--ServerApp.root_dir={home}"),
         *(f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={LAB_TOKEN}"),
-        f"--ServerApp.root_dir={home}",
         "--LabApp.news_url=None",
-        env=environment,
-        stdout=log,
-        stderr=log,
-    )
+        # (their defaults are what the environment said when the program was loaded)
+        f"--LabApp.user_settings_dir={tmp_path / 'settings'}",
+        f"--LabApp.workspaces_dir={tmp_path / 'workspaces'}",
+    ]
+    process = WarmProcess(run_jupyterlab, arguments, environment, tmp_path / "lab.log")
     try:
         await answers(f"http://127.0.0.1:{port}/api", process)
         yield f"http://127.0.0.1:{port}/lab?token={LAB_TOKEN}"
     finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-        log.close()
+        process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(process.wait, 60)
 
 
-async def answers(url: str, process: asyncio.subprocess.Process) -> None:
+async def answers(url: str, process: WarmProcess) -> None:
     async with httpx.AsyncClient(trust_env=False) as client:
-        for _ in range(300):
-            assert process.returncode is None, "JupyterLab ended at once; see lab.log"
+        for _ in range(600):
+            assert process.poll() is None, "JupyterLab ended at once; see lab.log"
             try:
                 if (await client.get(url)).is_success:
                     return
             except httpx.TransportError:
                 pass
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.1)
     raise AssertionError("JupyterLab does not answer after a minute")
 
 

@@ -16,6 +16,7 @@ from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 # before JupyterLab starts
 pytestmark = pytest.mark.usefixtures("terminal_settings")
@@ -32,7 +33,7 @@ def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
     """Run a scheduler with an SSH gateway, in place of the played one."""
     folder = tmp_path / "scheduler"
     folder.mkdir()
-    running = RunningScheduler(folder, ssh=True)
+    running = WarmScheduler(folder, ssh=True)
     yield running
     running.close()
 

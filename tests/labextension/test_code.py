@@ -16,13 +16,14 @@ from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 TOKEN = "token-of-alice"
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    scheduler = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    scheduler = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
     yield scheduler
     scheduler.close()
 

@@ -21,6 +21,7 @@ from pai_labextension.answers import CodeServerInfo, ConnectCheck, ConnectInfo
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 CODE_SERVER = """#!{python}
 import http.server, os, sys
@@ -39,7 +40,7 @@ server.serve_forever()
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
     yield running
     running.close()
 

@@ -12,6 +12,7 @@ from playwright.async_api import Page, expect
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 CLUSTER = """
 nodes:
@@ -29,7 +30,7 @@ def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
     """Run a scheduler that knows the token of the notebook server; in place of the played one."""
     folder = tmp_path / "scheduler"
     folder.mkdir()
-    running = RunningScheduler(folder, cluster=CLUSTER)
+    running = WarmScheduler(folder, cluster=CLUSTER)
     yield running
     running.close()
 

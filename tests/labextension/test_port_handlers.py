@@ -18,6 +18,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL, BROWSER_TOKEN
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -28,7 +29,7 @@ PORT = "pai/ports/alice/app/main-0/web"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run one scheduler for these tests, with an application in a task of alice's."""
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
     yield running
     running.close()
 

@@ -17,6 +17,7 @@ from tests.testbed.browser import CHROMIUM_FLAGS
 from tests.testbed.classic import jupyter_notebook
 from tests.testbed.fixtures import provide
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 JOB = Path(__file__).parents[1] / "fixtures" / "jobs" / "scm-jupyter.json"
 
@@ -25,7 +26,7 @@ JOB = Path(__file__).parents[1] / "fixtures" / "jobs" / "scm-jupyter.json"
 def cluster(tmp_path: Path) -> Iterator[RunningScheduler]:
     folder = tmp_path / "scheduler"
     folder.mkdir()
-    running = RunningScheduler(folder, ssh=True)
+    running = WarmScheduler(folder, ssh=True)
     yield running
     running.close()
 

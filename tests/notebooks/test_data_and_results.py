@@ -14,6 +14,7 @@ from nbclient import NotebookClient
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-data-and-results.ipynb"
 
@@ -27,7 +28,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture
 def scheduler(engine: str, tmp_path: Path) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path, "--engine", engine)
+    running = WarmScheduler(tmp_path, "--engine", engine)
     yield running
     running.close()
 

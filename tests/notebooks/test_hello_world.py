@@ -11,14 +11,14 @@ import pytest
 from nbclient import NotebookClient
 
 from pai_scheduler.client.rest import Client
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01-hello-world.ipynb"
 
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    running = RunningScheduler(tmp_path)
+    running = WarmScheduler(tmp_path)
     try:
         async with Client(running.url, "token-of-alice") as client:
             yield client

@@ -13,6 +13,7 @@ from nbclient import NotebookClient
 
 from pai_scheduler.client.rest import Client
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03-into-the-container.ipynb"
 
@@ -27,7 +28,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture
 def scheduler(engine: str, tmp_path: Path) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path, "--engine", engine, ssh=True)
+    running = WarmScheduler(tmp_path, "--engine", engine, ssh=True)
     yield running
     running.close()
 

@@ -22,6 +22,7 @@ from tests.testbed.docker import Daemon, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 PATIENCE = 90.0
 #: as long as the engine waits for an answer to any of its calls
@@ -105,7 +106,7 @@ def daemon(request: pytest.FixtureRequest, docker_host: str, tmp_path: Path) -> 
 async def site(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     monkeypatch.setenv("DOCKER_HOST", daemon.host)
     (tmp_path / "service").mkdir()
-    scheduler = RunningScheduler(tmp_path / "service", "--engine", "docker", cluster=CLUSTER)
+    scheduler = WarmScheduler(tmp_path / "service", "--engine", "docker", cluster=CLUSTER)
     async with Client(scheduler.url, "token-of-alice") as alice, Client(scheduler.url, "token-of-bob") as bob:
         yield Site(scheduler, daemon, alice, bob)
     await asyncio.to_thread(scheduler.close)

@@ -15,6 +15,7 @@ from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import REGISTRY_PASSWORDS
 from tests.testbed.images import tiny_image
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 
@@ -61,7 +62,7 @@ def scheduler(
 ) -> Iterator[RunningScheduler]:
     del debian_image  # it carries the names of the documents' images
     monkeypatch.setenv("DOCKER_HOST", docker_host)
-    scheduler = RunningScheduler(tmp_path, "--engine", "docker")
+    scheduler = WarmScheduler(tmp_path, "--engine", "docker")
     yield scheduler
     scheduler.close()
 

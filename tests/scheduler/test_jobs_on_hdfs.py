@@ -12,6 +12,7 @@ import pytest
 from pai_scheduler.client.rest import Client
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 TRAIN = b"""\
 import os, hdfs
@@ -25,7 +26,7 @@ client.write(f"{output}/result.txt", words.upper())
 @pytest.fixture(scope="module")
 def scheduler(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     options = ("--storage", hdfs.url, "--storage-user", ACCOUNT)
-    running = RunningScheduler(tmp_path_factory.mktemp("on-hdfs"), *options)
+    running = WarmScheduler(tmp_path_factory.mktemp("on-hdfs"), *options)
     yield running
     running.close()
 

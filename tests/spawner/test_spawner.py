@@ -17,6 +17,7 @@ from pai_scheduler.client.rest import Client
 from pai_spawner import PAISpawner, following
 from pai_spawner.failure import ServerNotStarted
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 #: Stands in for jupyterhub-singleuser: listens where it is told, and starts at once.
 SERVER = """
@@ -32,7 +33,7 @@ Make = Callable[..., PAISpawner]
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
     yield running
     running.close()
 

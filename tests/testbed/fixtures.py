@@ -26,6 +26,7 @@ from tests.testbed.postgres import Postgres
 from tests.testbed.registry import registry
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.swarm import Swarm, swarm
+from tests.testbed.warm import WarmScheduler
 
 Part = TypeVar("Part")
 
@@ -73,7 +74,7 @@ def own_scheduler(tmp_path: Path) -> Iterator[Callable[..., RunningScheduler]]:
     with contextlib.ExitStack() as stack:
 
         def start(*options: str, **more: Any) -> RunningScheduler:
-            running = RunningScheduler(tmp_path, *options, **more)
+            running = WarmScheduler(tmp_path, *options, **more)
             stack.callback(running.close)
             return running
 

@@ -1,7 +1,7 @@
-"""Schedulers forked from one interpreter that has everything imported: they start in a tenth of the time.
+"""Programs forked from one interpreter that has everything imported: they start in a tenth of the time.
 
-For tests that kill the real program hundreds of times. It runs `pai_scheduler.server.main` in its own
-process; only the start of the interpreter and the imports are saved.
+For tests that start the real program again and again: a scheduler, a JupyterLab. It runs its `main` in its
+own process; only the start of the interpreter and the imports are saved.
 """
 
 from __future__ import annotations
@@ -14,30 +14,52 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-from pai_scheduler.server.main import main
 from tests.testbed.scheduler import RunningScheduler, clean_environ
 
+#: Gets the arguments of the command line, and returns an exit code.
+Program = Callable[[list[str]], int | None]
+
 _CONTEXT = get_context("forkserver")
-# what the program imports late, too
+# what the programs import late, too
 _CONTEXT.set_forkserver_preload(
     [
         "pai_scheduler.server.main",
         "pai_scheduler.engine.docker.engine",
         "pai_scheduler.engine.process.engine",
         "sqlalchemy.dialects.sqlite",
+        "jupyterlab.labapp",
+        "jupyter_lsp",
+        "jupyter_server_terminals",
+        "notebook_shim.nbserver",
+        "pai_labextension.extension",
         "tests.testbed.warm",
     ]
 )
 
 
-class WarmProcess:
-    """A scheduler as a forked process, with what tests use of `subprocess.Popen`.
+def run_scheduler(arguments: list[str]) -> int:
+    """Be `pai-scheduler`."""
+    from pai_scheduler.server.main import main
 
-    `prepare` is called in the child before the scheduler begins; it can be pickled.
+    return main(arguments)
+
+
+def run_jupyterlab(arguments: list[str]) -> None:
+    """Be `jupyter lab`."""
+    from jupyterlab.labapp import main
+
+    main(arguments)
+
+
+class WarmProcess:
+    """A program as a forked process, with what tests use of `subprocess.Popen`.
+
+    `prepare` is called in the child before the program begins; it can be pickled.
     """
 
     def __init__(
         self,
+        program: Program,
         arguments: Sequence[str],
         environ: Mapping[str, str],
         log: Path,
@@ -46,7 +68,7 @@ class WarmProcess:
         log.touch(0o600)
         # daemon: it ends with the tests
         self._process = _CONTEXT.Process(
-            target=_run, args=(list(arguments), dict(environ), log, prepare), daemon=True
+            target=_run, args=(program, list(arguments), dict(environ), log, prepare), daemon=True
         )
         self._process.start()
 
@@ -83,11 +105,20 @@ class WarmScheduler(RunningScheduler):
 
     def spawn(self) -> WarmProcess:  # type: ignore[override]
         """Begin a scheduler's process."""
-        return WarmProcess(self.command()[1:], clean_environ(self._environ), self.log)
+        environ = clean_environ(self._environ)
+        return WarmProcess(run_scheduler, self.command()[1:], environ, self.log, self.preparation())
+
+    def preparation(self) -> Callable[[], None] | None:
+        """Return what is to be called in the new process before the scheduler begins."""
+        return None
 
 
 def _run(
-    arguments: list[str], environ: dict[str, str], log: Path, prepare: Callable[[], None] | None
+    program: Program,
+    arguments: list[str],
+    environ: dict[str, str],
+    log: Path,
+    prepare: Callable[[], None] | None,
 ) -> None:
     """Be the program, in the child."""
     os.environ.clear()
@@ -100,7 +131,7 @@ def _run(
     threading.Thread(target=_end_with_the_tests, daemon=True).start()
     if prepare is not None:
         prepare()
-    sys.exit(main(arguments))
+    sys.exit(program(arguments))
 
 
 def _end_with_the_tests() -> None:

@@ -14,11 +14,12 @@ from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import shown, write_tree
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
     yield running
     running.close()
 

@@ -13,13 +13,14 @@ from pai_labextension.widgets.watch import Pace
 from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.waiting import until
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 PACE = Pace(gap=0.05, first_retry=0.1, longest_retry=0.5, poll=5)
 
 
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = RunningScheduler(tmp_path_factory.mktemp("scheduler"))
+    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
     yield running
     running.close()
 

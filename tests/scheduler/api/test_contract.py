@@ -15,6 +15,7 @@ import pytest
 
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
@@ -337,7 +338,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler with a job of alice's that ended, one that waits and one that runs."""
-    running = RunningScheduler(tmp_path_factory.mktemp("contract"), cluster=CLUSTER)
+    running = WarmScheduler(tmp_path_factory.mktemp("contract"), cluster=CLUSTER)
     headers = {"Authorization": "Bearer token-of-alice"}
     with httpx.Client(base_url=f"{running.url}/api/v1", headers=headers, trust_env=False) as alice:
         for job in (

@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 FOLDER = Path(__file__).with_name("fuzz")
 PROGRAM = Path(sys.executable).parent / "schemathesis"
@@ -20,7 +21,7 @@ PROGRAM = Path(sys.executable).parent / "schemathesis"
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[RunningScheduler]:
     """Run a scheduler with the jobs that the dictionaries of schemathesis.toml name."""
-    running = RunningScheduler(tmp_path)
+    running = WarmScheduler(tmp_path)
     with httpx.Client(
         base_url=f"{running.url}/api/v1",
         headers={"Authorization": "Bearer token-of-alice"},

@@ -11,6 +11,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.models import UserInfo
 from tests.testbed.hub import RunningHub
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 SCOPE = "access:services!service=pai"
 
@@ -26,7 +27,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
 @pytest.fixture(scope="module")
 def service(hub: RunningHub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run the scheduler as the Hub's service."""
-    running = RunningScheduler(
+    running = WarmScheduler(
         tmp_path_factory.mktemp("service"), "--admin-service", "pai-spawner", environ=hub.service_environ()
     )
     yield running

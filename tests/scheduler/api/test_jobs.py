@@ -16,6 +16,7 @@ import yaml
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.job.jsontext import loads_jsonc
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 TINY = """
 nodes: [{name: node-a, cpus: 1, memoryMB: 100, gpus: {P100: 1}}]
@@ -33,7 +34,7 @@ async def until_ended(client: Client, user: str, name: str) -> None:
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler on whose cluster no job of the documents fits: they are kept, and download nothing."""
-    running = RunningScheduler(tmp_path_factory.mktemp("tiny"), cluster=TINY)
+    running = WarmScheduler(tmp_path_factory.mktemp("tiny"), cluster=TINY)
     yield running
     running.close()
 

@@ -17,6 +17,7 @@ from pai_scheduler.client.rest import Client
 from pai_scheduler.rest.log_position import STAMP_LENGTH
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 def _path(job: str, stream: str = "all") -> str:
@@ -153,7 +154,7 @@ async def test_each_line_can_be_had_with_its_time(
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler that keeps one MB of a log."""
-    running = RunningScheduler(
+    running = WarmScheduler(
         tmp_path_factory.mktemp("strict"),
         cluster=f"{CLUSTER}\ndefaults: {{logs: {{maxMBPerTask: 1, keepDays: 3}}}}\n",
     )

@@ -18,6 +18,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.monitoring.series import SERIES
 from pai_scheduler.rest.models import TaskMetrics
 from tests.testbed.scheduler import TOKENS, RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 TOKEN = "a-token-for-prometheus-only"
 SECRET = "s3cret-of-a-job"
@@ -29,7 +30,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSchedul
     folder = tmp_path_factory.mktemp("watched")
     (folder / "token").write_text(f"{TOKEN}\n")
     options = ("--metrics-token-file", str(folder / "token"), "--log-format", "json", "--log-level", "debug")
-    running = RunningScheduler(folder, *options)
+    running = WarmScheduler(folder, *options)
     yield running
     running.close()
 

@@ -11,6 +11,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
@@ -22,7 +23,7 @@ WAITS = [{"name": "main", "command": "true", "gpuNumber": 9}]
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler whose queues are these tests' alone."""
-    running = RunningScheduler(tmp_path_factory.mktemp("queue"), cluster=CLUSTER)
+    running = WarmScheduler(tmp_path_factory.mktemp("queue"), cluster=CLUSTER)
     yield running
     running.close()
 

@@ -14,6 +14,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.security.principal import Principal
 from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 
 def test_a_stream_counts_for_as_long_as_it_is_open_and_for_its_user_only() -> None:
@@ -39,7 +40,7 @@ def test_an_administrator_is_not_counted() -> None:
 @pytest.fixture
 async def few(tmp_path: Path) -> AsyncIterator[RunningScheduler]:
     """Run a scheduler that lets a user follow three things."""
-    scheduler = RunningScheduler(tmp_path, cluster=f"{CLUSTER}\ndefaults: {{streamsPerUser: 3}}\n")
+    scheduler = WarmScheduler(tmp_path, cluster=f"{CLUSTER}\ndefaults: {{streamsPerUser: 3}}\n")
     yield scheduler
     scheduler.close()
 

@@ -13,6 +13,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
 from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 4}}]
@@ -23,7 +24,7 @@ virtualClusters: {default: {capacity: 60}, vision: {capacity: 30, maxCapacity: 5
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[RunningScheduler]:
     """Run a scheduler that no other test shares, with 10 per cent that no virtual cluster has."""
-    running = RunningScheduler(tmp_path, cluster=CLUSTER)
+    running = WarmScheduler(tmp_path, cluster=CLUSTER)
     yield running
     running.close()
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 
 @dataclass
@@ -43,7 +44,7 @@ def is_file_server(pid: int) -> bool:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    scheduler = RunningScheduler(tmp_path_factory.mktemp("files"), "--file-processes", "2")
+    scheduler = WarmScheduler(tmp_path_factory.mktemp("files"), "--file-processes", "2")
     yield scheduler
     scheduler.close()
 

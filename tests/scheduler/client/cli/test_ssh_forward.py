@@ -16,6 +16,7 @@ import pytest
 from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 SERVER = """
 import http.server, os, pathlib, threading
@@ -40,7 +41,7 @@ BODY = bytes(range(256)) * 8000
 def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler whose gateway may be killed."""
     folder = tmp_path_factory.mktemp("own")
-    running = RunningScheduler(folder, ssh=True)
+    running = WarmScheduler(folder, ssh=True)
     (folder / "server.py").write_text(SERVER)
     ports = [{"label": "web", "beginAt": 0, "portNumber": 2}]
     run_job(running, "server", f"exec python3 {folder}/server.py", portList=ports)

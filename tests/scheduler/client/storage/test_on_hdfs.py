@@ -17,13 +17,14 @@ from tests.scheduler.client.storage.test_client import contents
 from tests.scheduler.client.storage.test_upload import LARGE, names, upload_with_a_late_append
 from tests.testbed.hdfs import ACCOUNT, Hdfs
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
 
 @pytest.fixture(scope="module")
 def scheduler(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
     """Run a scheduler in front of HDFS."""
     folder = tmp_path_factory.mktemp("before-hdfs")
-    running = RunningScheduler(folder, "--storage", hdfs.url, "--storage-user", ACCOUNT)
+    running = WarmScheduler(folder, "--storage", hdfs.url, "--storage-user", ACCOUNT)
     yield running
     running.close()
 
