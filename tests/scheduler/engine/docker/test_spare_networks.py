@@ -1,0 +1,105 @@
+"""Which networks are there in advance, and who has which. With Docker itself: `test_network.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine.docker import spare_networks
+from pai_scheduler.engine.docker.spare_networks import SpareNetworks
+from pai_scheduler.engine.protocol import EngineError
+from pai_scheduler.job.messages import msg
+
+GANG = "pai-0123-0"
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nobody."""
+    monkeypatch.setattr(spare_networks, "_QUIET_SECONDS", 0.01)
+    monkeypatch.setattr(spare_networks, "_RETRY_SECONDS", 0.01)
+
+
+class Docker:
+    """Makes networks; the first calls fail if told so."""
+
+    def __init__(self, failures: int = 0) -> None:
+        self.made: list[str] = []
+        self._news = asyncio.Event()
+        self._failures = failures
+
+    async def make(self, name: str) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise EngineError(msg("There is no room for it."))
+        self.made.append(name)
+        self._news.set()
+
+    async def has_made(self, count: int) -> None:
+        async with asyncio.timeout(30):
+            while len(self.made) < count:
+                self._news.clear()
+                await self._news.wait()
+        await asyncio.sleep(0)  # what is made is noted after the call
+
+
+async def test_as_many_as_are_wanted_are_made_and_another_for_each_that_was_drawn(tmp_path: Path) -> None:
+    docker, spares = Docker(), SpareNetworks(tmp_path, 2)
+    spares.fill(docker.make)
+    await docker.has_made(2)
+    assert spares.draw() == docker.made[0]
+    await docker.has_made(3)
+    await asyncio.sleep(0.05)
+    assert len(docker.made) == 3
+    assert await spares.close() == sorted(docker.made)
+
+
+async def test_where_none_is_wanted_none_is_made(tmp_path: Path) -> None:
+    docker, spares = Docker(), SpareNetworks(tmp_path, 0)
+    spares.fill(docker.make)
+    await asyncio.sleep(0.05)
+    assert spares.draw() is None
+    assert docker.made == []
+    assert await spares.close() == []
+
+
+async def test_who_has_a_network_is_known_in_the_next_life_too(tmp_path: Path) -> None:
+    docker, spares = Docker(), SpareNetworks(tmp_path / "networks", 1)
+    spares.fill(docker.make)
+    await docker.has_made(1)
+    assert spares.gang_name(docker.made[0]) is None  # nobody's, and kept
+    drawn = spares.draw()
+    assert drawn is not None
+    await spares.give(GANG, drawn)
+    await spares.close()
+    for each in (spares, SpareNetworks(tmp_path / "networks", 0)):
+        assert each.docker_name(GANG) == drawn
+        assert each.gang_name(drawn) == GANG
+        assert each.docker_name("pai-4567-1") == each.gang_name("pai-4567-1") == "pai-4567-1"
+
+
+async def test_what_was_removed_or_belongs_to_no_gang_any_more_is_forgotten_for_good(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0)
+    for number in range(3):
+        await spares.give(f"pai-{number}-0", f"pai-spare-{number}")
+    await spares.forget("pai-0-0")
+    await spares.forget_all_but({"pai-1-0"})
+    for each in (spares, SpareNetworks(tmp_path, 0)):
+        assert each.docker_name("pai-0-0") == "pai-0-0"
+        assert each.docker_name("pai-1-0") == "pai-spare-1"
+        assert each.gang_name("pai-spare-2") == "pai-spare-2"
+
+
+async def test_what_cannot_be_made_now_is_made_later(tmp_path: Path) -> None:
+    docker, spares = Docker(failures=2), SpareNetworks(tmp_path, 1)
+    spares.fill(docker.make)
+    await docker.has_made(1)
+    assert await spares.close() == docker.made
+
+
+async def test_a_file_that_a_power_cut_left_half_written_names_no_network(tmp_path: Path) -> None:
+    (tmp_path / f"{GANG}.0123.new").write_text("pai-spare-1")
+    (tmp_path / GANG).write_text("")
+    assert SpareNetworks(tmp_path, 0).docker_name(GANG) == GANG
