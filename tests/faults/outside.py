@@ -16,6 +16,7 @@ from pathlib import Path
 import aiodocker
 
 from pai_scheduler.job.task import TaskRef
+from tests.testbed.docker import networks_of_jobs
 
 from .drill import Ran
 
@@ -84,14 +85,13 @@ class Containers:
 
     async def leftovers(self, alive: bool) -> list[str]:
         """List what is left on the machine although all jobs have ended."""
-        del alive
         label = {"label": [f"pai.instance={(self.data_dir / 'docker-instance').read_text()}"]}
         containers = await self._docker.containers.list(all=1, filters=json.dumps(label))
         networks = await self._docker.networks.list(filters=label)
         killed = self.data_dir / "killed"
         return [
             *(str(container._container["Names"]) for container in containers),
-            *(str(network["Name"]) for network in networks),
+            *networks_of_jobs((str(network["Name"]) for network in networks), in_advance=alive),
             *map(str, orphans(self.data_dir)),
             *map(str, kept_for_jobs(self.data_dir)),
             *(map(str, killed.iterdir()) if killed.exists() else ()),

@@ -18,7 +18,7 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from tests.scheduler.making import make_config, make_role
-from tests.testbed.docker import Daemon, socket_folder
+from tests.testbed.docker import Daemon, networks_of_jobs, socket_folder
 from tests.testbed.fixtures import provide
 from tests.testbed.images import TINY, tiny_image
 from tests.testbed.scheduler import RunningScheduler
@@ -73,7 +73,7 @@ class Site:
         """List our containers and networks that are on the daemon."""
         async with aiodocker.Docker(url=self.daemon.host) as docker:
             containers = [name for each in await docker.containers.list(all=1) for name in each["Names"]]
-            networks = [network["Name"] for network in await docker.networks.list()]
+            networks = networks_of_jobs(network["Name"] for network in await docker.networks.list())
         return [name for name in (*containers, *networks) if name.lstrip("/").startswith("pai-")]
 
     async def nothing_is_left(self) -> None:

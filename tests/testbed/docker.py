@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,7 @@ from typing import IO, Any
 from docker import DockerClient
 from docker.errors import DockerException, NotFound
 
+from pai_scheduler.engine.docker.engine import SPARE_NETWORKS
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
 _PROGRAMS = {
@@ -163,6 +164,14 @@ def _mtu() -> int:
     except (OSError, ValueError):
         pass
     return 1500
+
+
+def networks_of_jobs(names: Iterable[str], *, in_advance: bool = True) -> list[str]:
+    """Return all networks of a scheduler but those that it may have `in_advance`, for jobs to come."""
+    names = list(names)
+    spare = [name for name in names if name.startswith("pai-spare-")]
+    allowed = set(spare[:SPARE_NETWORKS]) if in_advance else set()
+    return [name for name in names if name not in allowed]
 
 
 def docker_host() -> str:

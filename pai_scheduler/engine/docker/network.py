@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from ipaddress import IPv4Network, ip_network
@@ -22,6 +23,8 @@ from pai_scheduler.job.task import TaskRef
 from .connection import DockerApi
 from .container import LABEL_INSTANCE, LABEL_SWARM, network_name
 from .spare_networks import SpareNetworks
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_POOL = "10.201.0.0/16"
 #: Of each block the network's, the gateway's and the broadcast address are nobody's.
@@ -192,10 +195,15 @@ class GangNetworks:
             return None
         await self._spares.forget(name)
         while (spare := self._spares.draw()) is not None:
-            # (whoever removes unused networks removes these)
-            if (block := _block(await self._only(spare))) is not None:
-                await self._spares.give(name, spare)
-                return block
+            try:
+                # (whoever removes unused networks removes these)
+                if (block := _block(await self._only(spare))) is not None:
+                    await self._spares.give(name, spare)
+                    return block
+            except OSError as error:
+                # a full disk: a network of the gang's own name has to be noted nowhere
+                _log.warning("it cannot be kept who has the network %s: %s", spare, error)
+                await self._remove(spare)
             self._spares.drop(spare)
         return None
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 
 import aiodocker
 import pytest
 
-from pai_scheduler.engine.docker.engine import DockerEngine
+from pai_scheduler.engine.docker.container import LABEL_INSTANCE
+from pai_scheduler.engine.docker.engine import DockerEngine, instance_mark
 from pai_scheduler.engine.docker.network import GangNetworks
 from pai_scheduler.engine.protocol import EngineError, Launch, Started
 from tests.scheduler.engine.lab import Lab, make_gang, make_task, new_job_id
@@ -181,18 +183,28 @@ async def test_a_block_that_somebody_else_has_is_passed_over_and_a_full_pool_is_
         await lab.clean()
 
 
-async def spares(docker: aiodocker.Docker) -> list[str]:
-    """Return the names of networks that were made in advance, or for a gang that has one of these."""
-    found = await docker.networks.list(filters={"name": "pai-spare-"})
-    return sorted(network["Name"] for network in found)
+class Spares:
+    """The networks of one scheduler that were made in advance, or that a gang has of these."""
+
+    def __init__(self, docker: aiodocker.Docker, folder: Path) -> None:
+        self._docker, self._folder = docker, folder
+
+    async def names(self) -> list[str]:
+        label = f"{LABEL_INSTANCE}={instance_mark(self._folder)}"
+        found = await self._docker.networks.list(filters={"label": label})
+        return sorted(network["Name"] for network in found if network["Name"].startswith("pai-spare-"))
+
+    async def until(self, count: int) -> list[str]:
+        """Wait until so many are there."""
+        async with asyncio.timeout(60):
+            while len(found := await self.names()) < count:  # noqa: ASYNC110 (other tests make some, too)
+                await asyncio.sleep(0.05)
+        return found
 
 
-async def filled(docker: aiodocker.Docker, count: int) -> list[str]:
-    """Wait until so many are there."""
-    async with asyncio.timeout(60):
-        while len(found := await spares(docker)) < count:  # noqa: ASYNC110 (as it would be asked again after each of Docker's events)
-            await asyncio.sleep(0.05)
-    return found
+@pytest.fixture
+def spares(docker: aiodocker.Docker, tmp_path: Path) -> Spares:
+    return Spares(docker, tmp_path / "data")
 
 
 @pytest.fixture
@@ -208,9 +220,9 @@ async def ahead(
 
 
 async def test_a_gang_gets_a_network_that_was_there_and_another_is_made(
-    ahead: Lab, docker: aiodocker.Docker
+    ahead: Lab, docker: aiodocker.Docker, spares: Spares
 ) -> None:
-    before = await filled(docker, 2)
+    before = await spares.until(2)
     first, second = [await ahead.start("exec sleep 100000") for _ in range(2)]
     networks = []
     for task in (first, second):
@@ -220,24 +232,24 @@ async def test_a_gang_gets_a_network_that_was_there_and_another_is_made(
         assert found["IPAddress"] == address
         networks.append(network)
     assert sorted(networks) == before
-    now = await filled(docker, 4)
+    now = await spares.until(4)
     assert set(before) < set(now)
     for gang in list(ahead.gangs):
         await ahead.engine.release(gang)
     ahead.gangs.clear()
-    assert set(await filled(docker, 2)) == set(now) - set(before)
+    assert set(await spares.until(2)) == set(now) - set(before)
 
 
 async def test_which_network_a_gang_has_is_known_after_a_kill_and_what_nobody_has_is_removed(
     ahead: Lab,
-    docker: aiodocker.Docker,
+    spares: Spares,
     open_docker: Callable[..., Awaitable[DockerEngine]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def nothing(_: GangNetworks) -> None:
         """A killed service closes nothing."""
 
-    before = await filled(docker, 2)
+    before = await spares.until(2)
     (launch,) = await ahead.prepare(ahead.make("exec sleep 100000"))
     gang = ahead.gangs.pop()
     with monkeypatch.context() as kill:
@@ -245,7 +257,7 @@ async def test_which_network_a_gang_has_is_known_after_a_kill_and_what_nobody_ha
         later = await open_docker()
     assert await later.prepare(gang) == {launch.task: launch.address}
     await later.adopt({launch.task: "here"})
-    assert len(set(await spares(docker)) & set(before)) == 1
+    assert len(set(await spares.names()) & set(before)) == 1
     await later.launch(launch)
     async for event in later.events():
         if isinstance(event, Started):
@@ -253,21 +265,43 @@ async def test_which_network_a_gang_has_is_known_after_a_kill_and_what_nobody_ha
             break
     await later.kill(launch.task, 0)
     await later.release(gang)
-    assert not set(await spares(docker)) & set(before)
+    assert not set(await spares.names()) & set(before)
 
 
-async def test_a_network_that_somebody_removed_is_not_missed(ahead: Lab, docker: aiodocker.Docker) -> None:
-    for name in await filled(docker, 2):
+async def test_a_network_that_somebody_removed_is_not_missed(
+    ahead: Lab, docker: aiodocker.Docker, spares: Spares
+) -> None:
+    for name in await spares.until(2):
         await (await docker.networks.get(name)).delete()
     _, ended = await ahead.run("exit 3")
     assert ended.exit_code == 3
 
 
 async def test_the_end_leaves_none_that_nobody_has(
-    docker: aiodocker.Docker, open_docker: Callable[..., Awaitable[DockerEngine]]
+    spares: Spares, open_docker: Callable[..., Awaitable[DockerEngine]]
 ) -> None:
     engine = await open_docker(spare_networks=1)
     await engine.adopt({})
-    await filled(docker, 1)
+    await spares.until(1)
     await open_docker()  # (closes the first one)
-    assert await spares(docker) == []
+    assert await spares.names() == []
+
+
+async def test_on_a_full_disk_a_gang_gets_a_network_of_its_own_name(
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    docker: aiodocker.Docker,
+    spares: Spares,
+    debian_image: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    engine = await open_docker(spare_networks=1)
+    # (a file that is in the way of the folder stands for a disk on which there is no room for one)
+    (tmp_path / "data" / "networks").touch()
+    await engine.adopt({})
+    await spares.until(1)
+    lab = await Lab.over(engine, debian_image)
+    (launch,) = await lab.prepare(lab.make("true"))
+    assert len(await networks_of(docker, f"pai-{launch.task.job_id}-{launch.task.attempt}")) == 1
+    await lab.clean()
