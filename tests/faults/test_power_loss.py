@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -82,6 +82,18 @@ async def state_of(alice: Client, name: str) -> tuple[str, int | None]:
     return status["state"], status["appExitCode"]
 
 
+@pytest.fixture
+def start(disk: Disk) -> Callable[[], WarmScheduler]:
+    """Start a scheduler on the disk."""
+
+    def start() -> WarmScheduler:
+        folder = disk.place / "scheduler"
+        folder.mkdir(exist_ok=True)
+        return WarmScheduler(folder)
+
+    return start
+
+
 async def until(alice: Client, name: str, state: str) -> None:
     for _ in range(3000):
         if (await state_of(alice, name))[0] == state:
@@ -106,12 +118,10 @@ async def test_what_nobody_synced_is_gone_after_a_power_loss(disk: Disk) -> None
 
 
 async def test_what_was_acknowledged_or_ended_is_on_the_disk_and_what_ran_is_not_run_again(
-    disk: Disk, tmp_path: Path
+    disk: Disk, start: Callable[[], WarmScheduler], tmp_path: Path
 ) -> None:
     ran = tmp_path / "ran"
-    folder = disk.place / "scheduler"
-    folder.mkdir()
-    scheduler = WarmScheduler(folder)
+    scheduler = start()
     async with Client(scheduler.url, "token-of-alice") as alice:
         await alice.submit(job("over", "exit 7"))
         await until(alice, "over", "FAILED")
@@ -122,8 +132,7 @@ async def test_what_was_acknowledged_or_ended_is_on_the_disk_and_what_ran_is_not
         copy = disk.copy()
     await asyncio.to_thread(scheduler.close)
     disk.boot(copy)
-    folder.mkdir(exist_ok=True)
-    scheduler = WarmScheduler(folder)
+    scheduler = start()
     async with Client(scheduler.url, "token-of-alice") as alice:
         assert {found["name"] for found in await alice.jobs()} == {"over", "runs", "waits"}
         assert await state_of(alice, "over") == ("FAILED", 7)

@@ -58,7 +58,7 @@ KINDS = [
     Kind("sleep 0.2", "SUCCEEDED", 0, weight=3, tasks=3),
     Kind("sleep 0.1; [ $PAI_TASK_INDEX != 1 ] || exit 5; exec sleep 100", "FAILED", 5, weight=2, tasks=3),
     Kind("sleep 0.1; exit 3", "FAILED", 3, weight=2, attempts=3, fields={"retryCount": 2}),
-    Kind("exec sleep 100", "STOPPED", -7351, weight=2, tasks=2, stopped=True),
+    Kind("exec sleep 1000", "STOPPED", -7351, weight=2, tasks=2, stopped=True),
     Kind("sleep 0.2; kill -SEGV $$", "FAILED", 139),
 ]
 
