@@ -225,6 +225,8 @@ async def lab(tmp_path, scheduler, locale, token) -> AsyncIterator[str]:
         "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
         "JUPYTER_DATA_DIR": str(tmp_path / "data"),
         "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"),
+        # (kernels know the language by it)
+        "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"),
         "PAI_API_URL": scheduler.url,
         "PAI_TOKEN": token,
         "PAI_JOB_NAME": OWN_SERVER,
