@@ -74,6 +74,9 @@ class Hdfs:
         """Send a name node a signal, as SIGSTOP, with which it hangs until SIGCONT."""
         if (process := self._name_nodes[index]) is not None:
             process.send_signal(number)
+            if number == signal.SIGSTOP:
+                # (a thread on another processor may answer once more meanwhile)
+                self._wait(lambda: _has_stopped(process.pid))
 
     def start_namenode(self, index: int = 0) -> None:
         """Start a name node again and wait until it serves; one of a pair comes back as the standby."""
@@ -251,3 +254,9 @@ def main() -> None:
 if __name__ == "__main__":
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     main()
+
+
+def _has_stopped(pid: int) -> bool:
+    """Return whether each thread of a process stands still."""
+    threads = Path(f"/proc/{pid}/task").glob("*/stat")
+    return all(file.read_text().rpartition(") ")[2].startswith("T") for file in threads)
