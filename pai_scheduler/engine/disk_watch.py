@@ -32,24 +32,28 @@ class DiskWatch:
     def __init__(self, engine: Engine, part_free: Callable[[], float], least_free: int) -> None:
         self._engine, self._part_free = engine, part_free
         self._least_growth = min(_LEAST_GROWTH, least_free // 2)
-        #: what each task had when there was room
-        self._before: Mapping[TaskRef, int] = {}
+        #: what each task had when there was room, or when the first were seen; None: not known yet
+        self._before: Mapping[TaskRef, int] | None = None
         self._looks = 0
         self._patient_until = 0.0
 
     async def look(self) -> float:
         """Return `part_free`; where that is less than half, end the task that has grown most."""
         part = self._part_free()
-        if part < _ENDING_PART and time.monotonic() >= self._patient_until:
-            await self._end_the_fastest()
+        if self._before is None:
+            # what runs since before this service does may have all it has for long: nobody is ended for that
+            sizes = await self._engine.disk_use()
+            self._before = sizes if sizes or part >= 1 else None
+        elif part < _ENDING_PART and time.monotonic() >= self._patient_until:
+            await self._end_the_fastest(self._before)
         elif part >= 1 and self._looks % _LOOKS_BETWEEN == 0:
             self._before = await self._engine.disk_use()
         self._looks += 1
         return part
 
-    async def _end_the_fastest(self) -> None:
+    async def _end_the_fastest(self, before: Mapping[TaskRef, int]) -> None:
         now = await self._engine.disk_use()
-        growth = {task: size - self._before.get(task, 0) for task, size in now.items()}
+        growth = {task: size - before.get(task, 0) for task, size in now.items()}
         fastest = max(growth, key=growth.__getitem__, default=None)
         if fastest is None or growth[fastest] < self._least_growth:
             return

@@ -78,6 +78,18 @@ async def test_the_next_one_is_ended_only_where_there_is_still_no_room_after_a_w
     assert await ended(engine) == [FAST, SLOW]
 
 
+async def test_where_a_disk_is_full_at_the_start_only_what_grows_from_then_on_is_ended(
+    engine: StandInEngine, disk: Disk
+) -> None:
+    disk.free = 0
+    await disk.look()
+    await disk.look()
+    assert LARGE in await engine.disk_use()
+    engine.sizes[FAST] += 2 * MB
+    await disk.look()
+    assert await ended(engine) == [FAST]
+
+
 async def test_a_task_that_does_not_grow_is_never_ended(engine: StandInEngine, disk: Disk) -> None:
     await disk.look()
     disk.free = 0
