@@ -40,7 +40,7 @@ class Field(widgets.VBox):
         raise NotImplementedError
 
     def show_errors(self, errors: Sequence[str]) -> None:
-        """Return what is wrong, or (an empty sequence) nothing."""
+        """Show what is wrong; an empty sequence: nothing is."""
         text = "<br>".join(html.escape(error) for error in errors)
         self._problem.value = f'<span role="alert">{text}</span>' if text else ""
         self._problem.layout.display = None if text else "none"
