@@ -16,7 +16,7 @@ from pai_scheduler.api.webhdfs.request import storage_paths
 from pai_scheduler.storage.files import Files
 
 from .handlers import TransferContext, TransferHandler
-from .messages import Ended, Report
+from .messages import Report
 from .stream import PassedOnStream
 
 #: Bytes of the longest head; the scheduler itself reads half of that.
@@ -24,10 +24,19 @@ _HEAD = 128 * 1024
 
 
 class FileServer:
-    """Serves the `files` of the storage to those whom the scheduler lets in; `report` gets what was done."""
+    """Serves the `files` of the storage to those whom the scheduler lets in.
+
+    `report` gets what was done, `ended` the number of each connection when it has ended.
+    """
 
     def __init__(
-        self, files: Files, prefix: str, report: Callable[[Report], None], *, openpai_compat: bool = False
+        self,
+        files: Files,
+        prefix: str,
+        report: Callable[[Report], None],
+        ended: Callable[[int], None],
+        *,
+        openpai_compat: bool = False,
     ) -> None:
         paths = storage_paths(prefix, openpai_compat=openpai_compat)
         settings = {"context": TransferContext(files, prefix, report)}
@@ -35,13 +44,19 @@ class FileServer:
         app.settings[STREAMED] = paths
         # what the scheduler has read is written anew, so it may be some bytes longer
         self._server = _Server(BoundedServer(app), no_keep_alive=True, max_header_size=_HEAD, **reading())
-        self._server.report = report
+        self._server.streams, self._server.ended = {}, ended
 
-    def take(self, number: int, connection: socket.socket, transfer: Transfer) -> None:
+    def take(self, number: int, connection: socket.socket, about: Transfer) -> None:
         """Answer the request on a connection, and close it."""
         connection.setblocking(False)
-        stream = PassedOnStream(number, connection, transfer, int(reading()["chunk_size"]))
-        self._server.handle_stream(stream, transfer.peer)
+        stream = PassedOnStream(number, connection, about, int(reading()["chunk_size"]))
+        self._server.streams[number] = stream
+        self._server.handle_stream(stream, about.peer)
+
+    def break_off(self, number: int) -> None:
+        """End a connection, unless it has ended."""
+        if (stream := self._server.streams.get(number)) is not None:
+            stream.close()
 
     async def close(self) -> None:
         """Break off what goes on."""
@@ -51,10 +66,12 @@ class FileServer:
 class _Server(HTTPServer):
     """One request for each connection: another one on it would be nobody's."""
 
-    report: Callable[[Report], None]
+    streams: dict[int, PassedOnStream]
+    ended: Callable[[int], None]
 
     def on_close(self, server_conn: object) -> None:
-        """Report that a connection has ended."""
+        """Tell that a connection has ended."""
         super().on_close(server_conn)
         if isinstance(server_conn, HTTP1ServerConnection) and isinstance(server_conn.stream, PassedOnStream):
-            self.report(Ended(server_conn.stream.number))
+            del self.streams[server_conn.stream.number]
+            self.ended(server_conn.stream.number)

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pai_scheduler.api.webhdfs.handlers import WebHdfsHandler
-from pai_scheduler.file_server.messages import Answered, Report, Sent, Settings
-from pai_scheduler.file_server.supervisor import FileServerProcesses
+from pai_scheduler.connection_servers.supervisor import ConnectionServers
+from pai_scheduler.file_server.messages import Answered, Report, Sent, Settings, read_report
 from pai_scheduler.monitoring.monitor import Monitor
 
 from .startup import MOST_PROCESSES, check_range
@@ -34,7 +34,7 @@ def check_options(options: argparse.Namespace) -> None:
 @asynccontextmanager
 async def open_file_servers(
     options: argparse.Namespace, folder: Path, account: str, prefix: str, monitor: Monitor
-) -> AsyncIterator[FileServerProcesses]:
+) -> AsyncIterator[ConnectionServers]:
     """Run them until the end. `folder`: the storage where none is named; `account`: who we are to an HDFS."""
     settings = Settings(
         options.storage,
@@ -46,7 +46,13 @@ async def open_file_servers(
         log_level=options.log_level,
         log_format=options.log_format,
     )
-    servers = FileServerProcesses(settings, lambda report: count(monitor, report), options.file_processes)
+    servers = ConnectionServers(
+        "file server",
+        "pai_scheduler.file_server",
+        settings.to_line(),
+        options.file_processes,
+        lambda line: count(monitor, read_report(line)),
+    )
     servers.start()
     try:
         yield servers
