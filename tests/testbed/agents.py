@@ -158,8 +158,11 @@ class StandInEngine:
     async def ssh_endpoint(self, task: TaskRef) -> SshEndpoint:  # noqa: ARG002
         raise NoSshEndpointError(msg("The task does not run."))
 
-    async def task_address(self, task: TaskRef) -> str:  # noqa: ARG002
-        raise NoSshEndpointError(msg("The task does not run."))
+    async def task_address(self, task: TaskRef) -> str:
+        """Return this machine's own: what a test lets listen there stands in for the task's ports."""
+        if task not in self._running:
+            raise NoSshEndpointError(msg("The task does not run."))
+        return "127.0.0.1"
 
     def _begin(self, task: TaskRef) -> None:
         if task not in self._running:
