@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ from sqlalchemy.orm import object_session
 from traitlets import default
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.job.exits import STOPPED_BY_USER
 from pai_scheduler.job.messages import Message, choose_locale
 from pai_scheduler.rest.models import JobDetail
 
@@ -28,7 +28,6 @@ from .following import (
     exit_code_if_over,
     patiently,
     reach,
-    wait_until_ended,
     wait_until_listening,
     wait_until_running,
 )
@@ -36,15 +35,17 @@ from .form import render_form
 from .homes import prepare_home
 from .messages import counted, msg
 from .options import InvalidOptions, Options, options_from_form, parse_options
+from .resuming import ResumableStarts
 from .server_job import new_job_name, server_job
 from .settings import SpawnerSettings
+from .stopping import PendingStops
 from .supply import supply_of
 
 #: Ten years: how long a server may wait in the queue is not the Hub's business.
 _FOR_EVER = 10 * 365 * 24 * 3600
 
 
-class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub has no types
+class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Runs a user's notebook server as a job of the PAI scheduler.
 
     The server waits in the same queue, for the same CPUs and GPUs, as every other job. It lives on while the
@@ -56,18 +57,16 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
     _progress: list[dict[str, Any]]
     _progress_grew: asyncio.Event
     _starting = False
-    #: the Hub's own, which its pages and its REST API read
-    _spawn_future: asyncio.Future[None] | None = None
     #: the server has answered once: its start is over
     _answered = False
-    #: jobs of former servers that must still be stopped
-    _to_stop: list[str]
-    _stopping: asyncio.Future[None] | None = None
+    #: the job has ended, or is being stopped
+    _over = False
     _locale = "en"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._progress, self._progress_grew, self._to_stop = [], asyncio.Event(), []
+        self._progress, self._progress_grew = [], asyncio.Event()
         super().__init__(*args, **kwargs)
+        self._stops = PendingStops(self._client, lambda: self.user.name, self._store_state, self.log)
 
     @default("start_timeout")
     def _no_start_timeout(self) -> int:
@@ -222,18 +221,22 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         """
         if not self.job_name:
             return 0
+        if self.job_name in self._stops:
+            return STOPPED_BY_USER
         if self._check_pending and not self._answered:
-            return await self._resumed()
+            return await self.resume(self._resume)
         try:
             detail = await self._client().job(self.user.name, self.job_name)
         except UnreachableError:
             return None
         except ApiError as error:
             if error.status == 404:
+                self._over = not self._starting
                 return None if self._starting else 0
             self.log.error("the scheduler does not tell about %s: %s", self.job_name, error)
             return None
         if (exit_code := exit_code_if_over(detail)) is not None:
+            self._over = True
             return exit_code
         await self._take_address(detail)
         return None
@@ -270,53 +273,12 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         """
         if not self.job_name:
             return
-        client, user, job = self._client(), self.user.name, self.job_name
-        try:
-            await patiently(partial(_stop, client, user, job), patience=self.stop_patience)
-            if not now:
-                await wait_until_ended(client, user, job, patience=self.stop_patience)
-        except (UnreachableError, TimeoutError) as error:
-            self.log.warning("%s is not stopped yet (%s); it will be stopped later", job, error)
-            self._to_stop.append(job)
-            self._stop_later()
-
-    def _stop_later(self) -> None:
-        """Stop what `stop` could not, in the background, however long that takes."""
-        if self._to_stop and (self._stopping is None or self._stopping.done()):
-            self._stopping = asyncio.ensure_future(self._stop_all())
-
-    async def _stop_all(self) -> None:
-        while self._to_stop:
-            job = self._to_stop[0]
-            stop = partial(_stop, self._client(), self.user.name, job)
-            await patiently(stop, patience=math.inf)
-            self._to_stop.remove(job)
-            self.log.info("%s is stopped now", job)
-        self._store_state()
+        self._over = True
+        await self._stops.stop(self.job_name, wait=not now, patience=self.stop_patience)
 
     # ── taking up a start that a Hub did not live to see the end of ───────────────────────────────────
 
-    async def _resumed(self) -> int | None:
-        """Go on with the start, in sight of the Hub's pages; returns when the server answers or has failed.
-
-        The Hub asks for a server's status once when it starts, and would take a server that still waits in
-        the queue for a broken one. While the answer is held back, the server counts as pending, as it is.
-        """
-        answers = asyncio.Event()
-        start = asyncio.ensure_future(self._resume(answers))
-
-        def over(done: asyncio.Future[None]) -> None:
-            self._spawn_pending = False
-            if done.cancelled() or done.exception() is None:
-                self._spawn_future = None
-            answers.set()
-
-        self._spawn_future, self._spawn_pending = start, True
-        start.add_done_callback(over)
-        await answers.wait()
-        return 1 if start.done() else None
-
-    async def _resume(self, answers: asyncio.Event) -> None:
+    async def _resume(self, answered: Callable[[], None]) -> None:
         self._tell(msg("The Hub was started anew; going on with the start of your server."), None)
         try:
             await self._follow()
@@ -324,9 +286,7 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
             raise not_started(error, self._locale) from error
         self._answered = True
         self._store_state()
-        # from here on it is only the Hub's check that is pending, so that the route is made right after it
-        self._spawn_pending = False
-        answers.set()
+        answered()
         # the Hub's progress page takes the end of this for the server's being ready, which the Hub itself
         # only believes after its check
         while self._check_pending:  # noqa: ASYNC110 - the Hub's own flag, which tells nobody
@@ -339,8 +299,8 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         state: dict[str, Any] = super().get_state()
         if self.job_name:
             state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}
-        if self._to_stop:
-            state["to_stop"] = list(self._to_stop)
+        if self._stops.jobs:
+            state["to_stop"] = list(self._stops.jobs)
         return state
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -349,15 +309,18 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         self.job_name = state.get("job_name", "")
         self._locale = state.get("locale", "en")
         self._answered = state.get("answered", False)
-        self._to_stop = list(state.get("to_stop", ()))
-        if self._to_stop:
-            asyncio.get_running_loop().call_soon(self._stop_later)
+        self._stops.restore(state.get("to_stop", ()))
 
     def clear_state(self) -> None:
         """Forget the server that was."""
         super().clear_state()
-        self.job_name, self._answered = "", False
+        forgotten = self.job_name if not self._over else ""
+        self.job_name, self._answered, self._over = "", False, False
         self._progress = []
+        if forgotten:
+            # the Hub could not ask, or starts another while this one is being cancelled
+            self._stops.add(forgotten)
+            self._stops.later()
 
     def _store_state(self) -> None:
         """Write the state now; the Hub itself does so only after `start` has returned."""
@@ -383,15 +346,6 @@ class PAISpawner(SpawnerSettings, Spawner):  # type: ignore[misc]  # jupyterhub 
         """Speak the language of the browser that asks, where one does."""
         if self.handler is not None:
             self._locale = choose_locale(self.handler.request.headers.get("Accept-Language", ""))
-
-
-async def _stop(client: Client, user: str, job: str) -> None:
-    """Stop a job; one that is gone is stopped."""
-    try:
-        await client.stop(user, job)
-    except ApiError as error:
-        if error.status != 404:
-            raise
 
 
 def _describe(options: Options) -> Message:

@@ -179,13 +179,43 @@ async def test_a_server_that_could_not_be_stopped_is_stopped_when_the_scheduler_
     spawner.orm_spawner.state = spawner.get_state()
 
     # the Hub is started anew, too
-    assert spawner._stopping is not None
-    spawner._stopping.cancel()
+    assert spawner._stops.task is not None
+    spawner._stops.task.cancel()
     make()
     scheduler.start()
     async with Client(scheduler.url, "token-of-root") as client:
         await following.wait_until_ended(client, "alice", job, patience=60)
     await eventually(lambda: "to_stop" not in spawner.orm_spawner.state)
+
+
+async def test_a_job_that_is_forgotten_while_it_runs_is_stopped(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    spawner = make()
+    await spawner.start()
+    job = spawner.job_name
+    # as when another start begins while the Hub has not stopped the cancelled one
+    spawner.clear_state()
+    assert spawner.get_state()["to_stop"] == [job]
+    async with Client(scheduler.url, "token-of-root") as client:
+        await following.wait_until_ended(client, "alice", job, patience=60)
+
+
+async def test_a_hub_that_was_killed_while_it_stopped_a_server_does_not_take_it_up_again(make: Make) -> None:
+    spawner = make()
+    await spawner.start()
+    spawner.load_state({**spawner.get_state(), "to_stop": [spawner.job_name]})
+    spawner._check_pending = True
+    assert await spawner.poll() == -7351
+
+
+async def test_only_a_server_that_the_hub_watches_is_ready(make: Make) -> None:
+    spawner = make()
+    assert not spawner.ready
+    spawner.add_poll_callback(lambda: None)
+    assert spawner.ready
+    spawner.clear_state()
+    assert not spawner.ready
 
 
 async def test_a_start_goes_on_when_the_scheduler_was_away_meanwhile(
