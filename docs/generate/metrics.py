@@ -16,7 +16,7 @@ from pai_scheduler.monitoring.tally import Tally
 def facts(_locale: str) -> Mapping[str, Any]:
     """Return what the page about monitoring says in facts."""
     monitor = Monitor("process", [])
-    monitor.watch(Present(lambda: Facts((), (), Tally(), {}, {}, 0)))
+    monitor.watch(Present(lambda: Facts((), (), Tally(), {}, {}, 0, {})))
     labels: dict[str, tuple[str, ...]] = {}
     families: list[Metric] = []
     for collector in monitor.registry._collector_to_names:

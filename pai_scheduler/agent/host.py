@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.data_folder.durable_file import write_durably
+from pai_scheduler.engine.machine import disk_space
 from pai_scheduler.engine.protocol import Engine, EngineError, EngineEvent, NodesChanged
 from pai_scheduler.engine.remote.messages import (
     POLL_SECONDS,
@@ -77,6 +78,8 @@ class EngineHost:
         self._engine: LocalEngine | None = None
         self._working: list[asyncio.Task[None]] = []
         self._disks: NodeDisks | None = None
+        #: what the scheduler knows of the disk's room
+        self._told_disk: DiskSpace | None = None
         #: what the scheduler has not confirmed yet, with the number of the first of them
         self._events: deque[EngineEvent] = deque()
         self._first = 1
@@ -118,7 +121,9 @@ class EngineHost:
                 asyncio.create_task(self._disks.watch(partial(self._tell_nodes, engine))),
             ]
             _log.info("a scheduler (%s) has begun a session", asked.instance)
-            return Opened(self._session, self._described(await engine.nodes()), self._clock())
+            nodes = self._described(await engine.nodes())
+            self._told_disk = disk_space(self._disk_folders)
+            return Opened(self._session, nodes, self._clock(), self._told_disk)
 
     async def close(self) -> None:
         """Let go of the engine; tasks run on."""
@@ -134,6 +139,7 @@ class EngineHost:
         if listen.answer != self._answer:
             self._output.update(self._told[0])
             self._callers[:0] = self._told[1]
+            self._told_disk = None
         self._told = (), ()
         self._listening += 1
         own = self._listening
@@ -153,7 +159,7 @@ class EngineHost:
         self._answer = max(self._answer, listen.answer) + 1
         last = max(listen.after, self._first + len(events) - 1)
         documents = tuple(map(event_document, events))
-        return Heard(last, documents, output, callers, self._answer, self._clock())
+        return Heard(last, documents, output, callers, self._answer, self._clock(), self._disk_news())
 
     def take_caller(self, session: str, caller: str) -> Streams | None:
         """Return a connection of a container that waits; None where it does no more; SessionError."""
@@ -208,6 +214,13 @@ class EngineHost:
         if self._disks is None or not self._disks.is_full:
             return tuple(nodes)
         return tuple(replace(node, state=NodeState.FULL) if node.ready else node for node in nodes)
+
+    def _disk_news(self) -> DiskSpace | None:
+        space = disk_space(self._disk_folders)
+        if space is None or not space.differs_noticeably(self._told_disk):
+            return None
+        self._told_disk = space
+        return space
 
     def _note_caller(self, caller: Caller) -> None:
         self._callers.append(caller)

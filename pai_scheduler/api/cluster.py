@@ -40,7 +40,8 @@ class NodesHandler(ApiHandler):
     )
     async def get(self) -> None:
         """List."""
-        self.answer([self.presenter.node(use, self.principal) for use in self.service.nodes()])
+        nodes = [(use, self.service.disk(use.node.name)) for use in self.service.nodes()]
+        self.answer([self.presenter.node(use, disk, self.principal) for use, disk in nodes])
 
 
 class VirtualClustersHandler(ApiHandler):

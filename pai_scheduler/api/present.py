@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import quote
 
+from pai_scheduler.cluster.node import DiskSpace
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
 from pai_scheduler.job.exits import STOPPED_BY_USER, exit_table
@@ -110,7 +111,7 @@ class Presenter:
             "gpusHeld": limits.gpus_held,
         }
 
-    def node(self, use: NodeUse, principal: Principal) -> models.NodeInfo:
+    def node(self, use: NodeUse, disk: DiskSpace | None, principal: Principal) -> models.NodeInfo:
         """Return a machine; whose job has a GPU is told to its owner and to admins only."""
         node = use.node
         holders = {
@@ -136,6 +137,7 @@ class Presenter:
                 for gpu in node.gpus
             ],
             "rack": node.rack,
+            "disk": None if disk is None else {"freeMB": disk.free_mb, "totalMB": disk.total_mb},
         }
 
     def virtual_cluster(self, use: VirtualClusterUse) -> models.VirtualClusterInfo:

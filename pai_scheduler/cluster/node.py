@@ -29,6 +29,26 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """What is free of a disk, and how large it is; both in MB."""
+
+    free_mb: int
+    total_mb: int
+
+    def differs_noticeably(self, other: DiskSpace | None) -> bool:
+        """Return whether who knows `other` is to be told of this.
+
+        That is so where another tenth of what was free is free or is not, or another hundredth of the disk:
+        of a disk that fills, the last gigabytes are told in small steps, and a large one with much room is
+        told seldom.
+        """
+        if other is None or self.total_mb != other.total_mb:
+            return True
+        step = min(other.free_mb / 10, self.total_mb / 100)
+        return self.free_mb != other.free_mb and abs(self.free_mb - other.free_mb) >= step
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A machine and its capacity: memory in MB, storage in GB. Not what is free.
 

@@ -23,7 +23,7 @@ _GPU_LIST = (
 
 
 class MachineReport(msgspec.Struct, frozen=True):
-    """A machine. Disk in GB, of the file system with Docker's containers."""
+    """A machine. Disk in GB (of 2³⁰ bytes, as everywhere), of the file system with Docker's containers."""
 
     docker: str
     disk_free_gb: float
@@ -83,7 +83,7 @@ def look_at_machine(client: DockerClient, image: str = "", gpu_image: str = "") 
 def _disk(folder: str) -> tuple[float, float]:
     # within a container the folder is not there, and its own root is on the same file system
     place = os.statvfs(folder if Path(folder).is_dir() else "/")
-    return place.f_bavail * place.f_frsize / 10**9, place.f_blocks * place.f_frsize / 10**9
+    return place.f_bavail * place.f_frsize / 2**30, place.f_blocks * place.f_frsize / 2**30
 
 
 def _gpus_on_bus(bus: Path) -> int:

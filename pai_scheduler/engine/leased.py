@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.task import TaskRef
 
@@ -95,6 +95,10 @@ class LeasedEngine:
     async def nodes(self) -> Sequence[Node]:
         """See `Engine.nodes`."""
         return await self._engine.nodes()
+
+    def disk(self, node: str) -> DiskSpace | None:
+        """See `Engine.disk`."""
+        return self._engine.disk(node)
 
     async def refuses_image(self, image: str) -> Message | None:
         """See `Engine.refuses_image`."""

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 
 from . import gpu
 from .cgroup import own_limits, own_mounts
@@ -37,6 +37,16 @@ def this_machine(name: str | None, storage_gb: int) -> Node:
 def free_disk_gb(folder: Path) -> int:
     """Return what is free on the disk that holds a folder, in GB."""
     return shutil.disk_usage(folder).free // _GB
+
+
+def disk_space(folders: Iterable[Path]) -> DiskSpace | None:
+    """Return the room on the disk, of those that hold `folders`, that has the least; None: none is there."""
+    found: list[DiskSpace] = []
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            usage = shutil.disk_usage(folder)
+            found.append(DiskSpace(usage.free // _MB, usage.total // _MB))
+    return min(found, key=lambda space: space.free_mb, default=None)
 
 
 def taken_port(ports: Iterable[int]) -> int | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.node import DiskSpace, Gpu, Node
 from pai_scheduler.core.events import (
     EndCause,
     Ended,
@@ -206,6 +206,13 @@ class Engine(Protocol):
 
     async def nodes(self) -> Sequence[Node]:
         """Return this engine's machines as they are (GPUs asked from NVML)."""
+
+    def disk(self, node: str) -> DiskSpace | None:
+        """Return the room on the disk that tasks fill on a node, as it is known here; None: it is not.
+
+        An engine that has one machine tells of that, whatever the name. Costs no more than a look at a file
+        system: it is asked for each node whenever somebody looks at the nodes or at the metrics.
+        """
 
     async def refuses_image(self, image: str) -> Message | None:
         """Return why no task may have an image, as far as that can be told at once; None where one may."""

@@ -48,6 +48,7 @@ class Meters:
         self.recorder = Recorder(engine, self._not_measured)
         self._tally = Tally()
         self._nodes: dict[str, Node] = {}
+        self._engine = engine
         self._cluster, self._engine_errors, self._writer = cluster, engine_errors, writer
         self._unmeasured = 0
         self.monitor.watch(Present(self._facts))
@@ -98,4 +99,5 @@ class Meters:
             self.recorder.latest,
             {**self._engine_errors, "usage": self._unmeasured},
             self._writer.failures,
+            {name: disk for name in self._nodes if (disk := self._engine.disk(name)) is not None},
         )

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
 
@@ -33,6 +33,8 @@ class Facts:
     engine_errors: Mapping[str, int]
     #: commits that the database refused
     store_errors: int
+    #: by node; of those of which it is known
+    disks: Mapping[str, DiskSpace]
 
 
 class Present(Collector):
@@ -50,6 +52,7 @@ class Present(Collector):
         facts = self._facts()
         yield from _jobs(facts.tally)
         yield from _resources(facts.nodes, facts.tally)
+        yield from _disks(facts.disks)
         yield from _shares(facts.virtual_clusters)
         yield from _used(facts.usages, facts.tally)
         errors = CounterMetricFamily(
@@ -95,6 +98,20 @@ def _resources(nodes: Sequence[Node], tally: Tally) -> Iterator[Metric]:
     for (cluster, gpu_type), count in tally.gpus.items():
         used.add_metric([cluster, gpu_type], count)
     yield used
+
+
+def _disks(disks: Mapping[str, DiskSpace]) -> Iterator[Metric]:
+    free = GaugeMetricFamily(
+        "pai_node_disk_free_bytes", "What is free on the disk that tasks fill on a node.", labels=["node"]
+    )
+    size = GaugeMetricFamily(
+        "pai_node_disk_bytes", "How large the disk is that tasks fill on a node.", labels=["node"]
+    )
+    for name, disk in disks.items():
+        free.add_metric([name], _MIB * disk.free_mb)
+        size.add_metric([name], _MIB * disk.total_mb)
+    yield free
+    yield size
 
 
 def _shares(clusters: Iterable[VirtualCluster]) -> Iterator[Metric]:

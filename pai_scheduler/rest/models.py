@@ -444,6 +444,13 @@ class GpuInfo(TypedDict):
     job: Annotated[str | None, about("Who has it: user~job; the word `busy` for another user's")]
 
 
+class DiskInfo(TypedDict):
+    """What is free of a disk, and how large it is."""
+
+    freeMB: Count
+    totalMB: Count
+
+
 class NodeInfo(TypedDict):
     """A machine of the cluster."""
 
@@ -459,6 +466,13 @@ class NodeInfo(TypedDict):
     used: Amount
     gpus: list[GpuInfo]
     rack: Annotated[str, about("The same for machines near each other; empty: not known")]
+    disk: Annotated[
+        DiskInfo | None,
+        about(
+            "The disk that tasks fill, as it was measured last; of several the one with the least room. "
+            "Null: it is not known, or the machine does not answer. `storageGB` is what jobs may reserve"
+        ),
+    ]
 
 
 class VirtualClusterResources(TypedDict):

@@ -111,7 +111,7 @@ def _data_folder(data_dir: Path) -> Iterator[Finding]:
     if there != data_dir:
         yield note(msg("There is no data folder {folder} yet.", folder=data_dir))
     usage = shutil.disk_usage(there)
-    yield judge.of_disk(usage.free / 10**9, usage.total / 10**9, str(data_dir))
+    yield judge.of_disk(usage.free / 2**30, usage.total / 2**30, str(data_dir))
 
 
 def _database(data_dir: Path, url: str | None) -> Iterator[Finding]:

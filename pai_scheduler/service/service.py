@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pai_scheduler.clock.clock import Clock
 from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.cluster.node import DiskSpace
 from pai_scheduler.core.events import SharesChanged, Tick
 from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import NodeUse, node_uses
@@ -184,6 +185,10 @@ class Service:
     def nodes(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
         return node_uses(self._writer.core)
+
+    def disk(self, node: str) -> DiskSpace | None:
+        """Return the room on the disk that tasks fill on a node; None: it is not known."""
+        return self._engine.disk(node)
 
     async def job_holder(self, token: str) -> Principal | None:
         """Return in whose name a job's token speaks; None: it is no token of a job that has not ended."""

@@ -108,6 +108,8 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await expect(machine).to_contain_text("ready")
     await expect(machine).to_contain_text("P100 (simulated): 0/1")
     await expect(machine).to_contain_text("Jobs on its GPUs: alice~holder")
+    await expect(machine.get_by_role("meter", name="Disk free (GB)")).to_be_visible()
+    await expect(machine).to_contain_text("left for jobs: ")
 
     await page.get_by_role("button", name="My jobs").click()
     await page.get_by_role("button", name="Show “holder”").click()

@@ -20,6 +20,7 @@ def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bo
             for index in range(count)
         ],
         "rack": "",
+        "disk": None,
     }
 
 

@@ -23,7 +23,7 @@ from tornado.web import Application, RequestHandler
 from pai_scheduler.agent.app import make_app
 from pai_scheduler.agent.folders import Folders
 from pai_scheduler.agent.host import EngineHost
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import (
     EndCause,
@@ -95,6 +95,9 @@ class StandInEngine:
 
     async def nodes(self) -> Sequence[Node]:
         return tuple(self._nodes)
+
+    def disk(self, node: str) -> DiskSpace | None:  # noqa: ARG002
+        return None
 
     async def refuses_image(self, image: str) -> Message | None:  # noqa: ARG002
         return None

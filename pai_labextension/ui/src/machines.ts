@@ -32,6 +32,11 @@ export function share(node: INode, kind: 'cpus' | 'memoryMB' | 'storageGB'): ISh
   return { free: Math.max(0, total - node.used[kind]), total };
 }
 
+/** Return what there is and what is free of the disk that tasks fill on a machine, in MB; null: it is not known. */
+export function diskOf(node: INode): IShare | null {
+  return node.disk && { free: node.disk.freeMB, total: node.disk.totalMB };
+}
+
 /** Return a machine's GPUs by type, in alphabetical order. */
 export function gpusOf(node: INode): IGpus[] {
   const types = [...new Set(node.gpus.map(gpu => gpu.type))].sort();

@@ -5,7 +5,7 @@ import { InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { INode } from './api';
-import { gpusOf, IGpus, IShare, jobsOn, Machines, select, share, sum, takesJobs } from './machines';
+import { diskOf, gpusOf, IGpus, IShare, jobsOn, Machines, select, share, sum, takesJobs } from './machines';
 import { ColumnTitles, PageError } from './page';
 
 interface IMachinesProps {
@@ -90,7 +90,7 @@ function MachineRow({ node, trans }: { node: INode; trans: TranslationBundle }):
         <Free of={{ free: inGb(memory.free), total: inGb(memory.total) }} label={trans.__('Memory free (GB)')} />
       </td>
       <td>
-        <Free of={share(node, 'storageGB')} label={trans.__('Disk free (GB)')} />
+        <Disk node={node} trans={trans} />
       </td>
       <td className="pai-Table-reason">{jobs.length > 0 && trans.__('Jobs on its GPUs: %1', jobs.join(', '))}</td>
     </tr>
@@ -116,6 +116,18 @@ function Gpus({ gpus, trans }: { gpus: IGpus; trans: TranslationBundle }): React
         ))}
       </span>
     </div>
+  );
+}
+
+/** Shows the room on the disk that tasks fill, and how much of it jobs may still reserve. */
+function Disk({ node, trans }: { node: INode; trans: TranslationBundle }): React.ReactElement {
+  const disk = diskOf(node);
+  const storage = share(node, 'storageGB');
+  return (
+    <>
+      {disk ? <Free of={{ free: inGb(disk.free), total: inGb(disk.total) }} label={trans.__('Disk free (GB)')} /> : '–'}
+      <span className="pai-mod-secondary">{trans.__('left for jobs: %1/%2', storage.free, storage.total)}</span>
+    </>
   );
 }
 

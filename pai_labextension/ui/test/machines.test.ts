@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { INode } from '../src/api';
-import { gpusOf, jobsOn, select, share, sum } from '../src/machines';
+import { diskOf, gpusOf, jobsOn, select, share, sum } from '../src/machines';
 
 type Gpu = INode['gpus'][number];
 
@@ -18,6 +18,7 @@ function node(changes: Partial<INode> = {}): INode {
     used: { cpus: 3, memoryMB: 6_000, storageGB: 20, gpus: {} },
     gpus: [],
     rack: '',
+    disk: null,
     ...changes
   };
 }
@@ -27,6 +28,11 @@ describe('what is free on a machine', () => {
     expect(share(node(), 'cpus')).toEqual({ free: 5, total: 8 });
     expect(share(node(), 'memoryMB')).toEqual({ free: 10_000, total: 16_000 });
     expect(share(node({ used: { cpus: 9, memoryMB: 0, storageGB: 0, gpus: {} } }), 'cpus').free).toBe(0);
+  });
+
+  it('is what was measured of its disk, if it was', () => {
+    expect(diskOf(node({ disk: { freeMB: 30, totalMB: 40 } }))).toEqual({ free: 30, total: 40 });
+    expect(diskOf(node())).toBeNull();
   });
 
   it('is said for each type of GPU', () => {

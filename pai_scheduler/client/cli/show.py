@@ -94,6 +94,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
         msg("CPUS (used/all)"),
         msg("MEMORY MB (used/all)"),
         msg("GPUS (used/all)"),
+        msg("DISK GB (free/all)"),
     ]
     rows = [
         [
@@ -103,6 +104,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
             f"{node['used']['cpus']}/{node['total']['cpus']}",
             f"{node['used']['memoryMB']}/{node['total']['memoryMB']}",
             _gpus(node, locale),
+            _disk(node),
         ]
         for node in nodes
     ]
@@ -153,6 +155,11 @@ def _task_row(name: str, task: TaskStatus) -> list[str]:
         ",".join(gpus) or "-",
         _number(task["containerExitCode"]),
     ]
+
+
+def _disk(node: NodeInfo) -> str:
+    disk = node["disk"]
+    return "-" if disk is None else f"{disk['freeMB'] / 1024:.1f}/{disk['totalMB'] / 1024:.1f}"
 
 
 def _gpus(node: NodeInfo, locale: str) -> str:

@@ -19,12 +19,13 @@ import aiohttp
 from aiodocker.containers import DockerContainer
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
+from pai_scheduler.engine.machine import disk_space
 from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch, SshEndpoint, Usage
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
@@ -245,6 +246,14 @@ class DockerEngine:
     async def nodes(self) -> Sequence[Node]:
         """Return this host: CPUs and memory as Docker says, GPUs as NVML says where it is this machine."""
         return (self._node(),)
+
+    def disk(self, node: str) -> DiskSpace | None:  # noqa: ARG002
+        """Return the room for containers or for their logs; None where Docker is on another machine."""
+        if not self._is_local:
+            return None
+        folder = Path(str(self._info.get("DockerRootDir", "")))
+        # (where this runs in a container, its own root is on the disk of Docker's own files)
+        return disk_space([self._data_dir, folder if folder.is_dir() else Path("/")])
 
     async def refuses_image(self, image: str) -> Message | None:
         """Return why no task may have an image; None where one may."""

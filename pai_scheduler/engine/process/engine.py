@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.engine.cgroup import Cgroups
 from pai_scheduler.engine.disk_meter import DiskMeter, is_beyond, size_of
 from pai_scheduler.engine.gpu import GpuMeter
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.logs.segment import is_shortened
-from pai_scheduler.engine.machine import free_disk_gb, taken_ports, this_machine
+from pai_scheduler.engine.machine import disk_space, free_disk_gb, taken_ports, this_machine
 from pai_scheduler.engine.notices import log_shortened, process_killed
 from pai_scheduler.engine.protocol import (
     EndCause,
@@ -191,6 +191,10 @@ class ProcessEngine:
         node = await self._in_thread(this_machine, self._node_name, self._storage_gb)
         self._real_gpus = bool(node.gpus)
         return [node]
+
+    def disk(self, node: str) -> DiskSpace | None:  # noqa: ARG002
+        """Return the room on the disk of the tasks' folders, as it is now."""
+        return disk_space([self._data_dir])
 
     async def refuses_image(self, image: str) -> Message | None:  # noqa: ARG002
         """Refuse none: an image is a name here, and nothing is pulled."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_meter import size_of
@@ -177,6 +177,10 @@ class RemoteEngine:
     async def nodes(self) -> Sequence[Node]:
         """Return the node as it was last seen; none where it has never answered."""
         return tuple(self._describe(node) for node in self._session.nodes)
+
+    def disk(self, node: str) -> DiskSpace | None:  # noqa: ARG002
+        """Return the room on the node's disk, as it was told last; None where the node does not answer."""
+        return self._session.disk if self.answers else None
 
     async def refuses_image(self, image: str) -> Message | None:
         """Return why no task may have an image; None where one may, or the node does not answer."""

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.cluster.registries import PUBLIC
 from pai_scheduler.engine.logs.copying import Extent
 from pai_scheduler.engine.protocol import (
@@ -67,11 +67,15 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The new session, and the machine as it is. `time`: by its clock, when this was said."""
+    """The new session, and the machine as it is. `time`: by its clock, when this was said.
+
+    `disk`: the room on the disk of tasks; None: an older agent, which does not tell it.
+    """
 
     session: str
     nodes: tuple[Node, ...]
     time: int
+    disk: DiskSpace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,9 @@ class Heard:
 
     `output`: tasks whose logs have grown since they were last asked for. `callers`: connections of containers
     that wait to be taken to the scheduler's machine. `answer`: the number of this answer. `time`: when it was
-    given, by the clock of which the events' times are, too.
+    given, by the clock of which the events' times are, too. `disk`: the room on the disk of tasks, where it
+    differs noticeably (`DiskSpace.differs_noticeably`) from what was told last. No answer is given for it
+    alone: it comes with the next one, `POLL_SECONDS` later at the latest.
     """
 
     last: int
@@ -124,6 +130,7 @@ class Heard:
     callers: tuple[Caller, ...]
     answer: int
     time: int
+    disk: DiskSpace | None = None
 
 
 @dataclass(frozen=True, slots=True)

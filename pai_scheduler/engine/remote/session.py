@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.engine.protocol import EngineError, EngineEvent
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
@@ -59,6 +59,8 @@ class AgentSession:
         self._session = ""
         self._last = self._answer = 0
         self.nodes: tuple[Node, ...] = ()
+        #: as it was told last; None: never
+        self.disk: DiskSpace | None = None
         self.clock = ClockDifference(connection.host)
         self.is_lost = False
         self.why = ""
@@ -140,7 +142,7 @@ class AgentSession:
         asked = time.monotonic()
         opened = await self._connection.call("open", self._asked, Opened, seconds=_OPEN_SECONDS)
         self.clock.learn(opened.time, time.monotonic() - asked)
-        self._session, self.nodes = opened.session, opened.nodes
+        self._session, self.nodes, self.disk = opened.session, opened.nodes, opened.disk
         self._last = self._answer = 0
         try:
             await self._begun()
@@ -157,6 +159,7 @@ class AgentSession:
         self.clock.learn(heard.time, time.monotonic() - asked)
         self._note_answer()
         self._last, self._answer = heard.last, heard.answer
+        self.disk = heard.disk or self.disk
         for document in heard.events:
             event = read_event(document)
             self._on_heard(replace(event, time=self.clock.here(event.time)))

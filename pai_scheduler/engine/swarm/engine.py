@@ -19,7 +19,7 @@ from pathlib import Path
 import aiodocker
 
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import DiskSpace, Node, NodeState
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
@@ -174,6 +174,11 @@ class SwarmEngine:
     async def nodes(self) -> Sequence[Node]:
         """Return the nodes whose agents have answered, as they are."""
         return await self._nodes()
+
+    def disk(self, node: str) -> DiskSpace | None:
+        """Return the room on a node's disk, as its agent told it last; None where that is not known."""
+        engine = self._engines.get(node)
+        return None if engine is None else engine.disk(node)
 
     async def refuses_image(self, image: str) -> Message | None:
         """Return why no task may have an image; None where one may, or no node answers."""

@@ -42,6 +42,7 @@ NODE: NodeInfo = {
         {"index": 2, "type": "P100", "uuid": "x", "simulated": False, "job": None},
     ],
     "rack": "",
+    "disk": None,
 }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import httpx
 
 from pai_scheduler.client.rest import Client
-from tests.testbed.scheduler import hello_job
+from tests.testbed.scheduler import RunningScheduler, hello_job
 
 
 async def test_a_node_shows_what_it_has_and_that_its_gpus_are_simulated(alice: Client) -> None:
@@ -19,6 +21,16 @@ async def test_a_node_shows_what_it_has_and_that_its_gpus_are_simulated(alice: C
     }
     assert {gpu["simulated"] for gpu in node["gpus"]} == {True}
     assert sorted(gpu["index"] for gpu in node["gpus"]) == list(range(8))
+
+
+async def test_a_node_shows_the_room_on_the_disk_that_tasks_fill(
+    alice: Client, scheduler: RunningScheduler
+) -> None:
+    (node,) = await alice.nodes()
+    disk = node["disk"]
+    assert disk is not None
+    assert disk["totalMB"] == shutil.disk_usage(scheduler.data_dir).total // 2**20
+    assert 0 < disk["freeMB"] < disk["totalMB"]
 
 
 async def test_who_has_a_gpu_is_told_to_its_owner_and_to_admins(

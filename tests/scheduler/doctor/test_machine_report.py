@@ -18,7 +18,7 @@ def test_the_report_has_what_docker_and_the_disk_say(docker_host: str) -> None:
         info = engine.info()
     assert report.docker == info["ServerVersion"]
     usage = shutil.disk_usage(info["DockerRootDir"])
-    assert report.disk_gb == pytest.approx(usage.total / 10**9, rel=0.01)
+    assert report.disk_gb == pytest.approx(usage.total / 2**30, rel=0.01)
     assert 0 < report.disk_free_gb < report.disk_gb
     assert report.gpu_runtime == ("nvidia" in info["Runtimes"])
     assert "127.0.0.1:9" in report.registry_error

@@ -595,3 +595,10 @@ class EngineConformance:
             assert node.cpus >= 1
             assert node.memory_mb > 100
             assert node.storage_gb >= 0
+
+    async def test_the_room_on_the_disk_of_each_node_is_known(self, lab: Lab) -> None:
+        for node in await lab.engine.nodes():
+            disk = lab.engine.disk(node.name)
+            assert disk is not None
+            assert 0 <= disk.free_mb <= disk.total_mb
+            assert disk.total_mb > 0

@@ -48,7 +48,7 @@ async def test_every_call_either_only_looks_or_waits_until_it_is_certain() -> No
     looks = {
         "front_door_url", "storage_host", "bridge_address", "start", "close", "nodes", "events",
         "refuses_image", "work_dir", "log", "usage", "disk_use", "private_dir", "code_dir",
-        "ssh_endpoint", "taken_ports", "reach",
+        "ssh_endpoint", "taken_ports", "reach", "disk",
     }  # fmt: skip
     calls = {name for name in vars(Engine) if not name.startswith("_")} - looks
     assert calls == {"adopt", "prepare", "launch", "kill", "end_for_room", "release", "forget"}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.machine import free_disk_gb, taken_port, this_machine
+from pai_scheduler.engine.machine import disk_space, free_disk_gb, taken_port, this_machine
 
 
 def test_the_machine_has_a_name_processors_and_memory() -> None:
@@ -29,6 +30,18 @@ def test_what_this_process_is_limited_to_is_what_the_machine_has(monkeypatch: py
 def test_free_disk_is_counted_in_gb(tmp_path: Path) -> None:
     found = os.statvfs(tmp_path)
     assert abs(free_disk_gb(tmp_path) - found.f_bavail * found.f_frsize / 1024**3) <= 2
+
+
+def test_of_several_disks_the_one_with_the_least_room_counts(tmp_path: Path, small_disk: Path) -> None:
+    small = disk_space([tmp_path, small_disk])
+    assert small is not None
+    assert small.free_mb <= small.total_mb <= 40
+    large = disk_space([tmp_path])
+    assert large is not None
+    assert large.total_mb == shutil.disk_usage(tmp_path).total // 2**20
+    # a folder that is not there has no disk
+    assert disk_space([tmp_path / "none", small_disk]) == small
+    assert disk_space([tmp_path / "none"]) is None
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::1", "::"])  # noqa: S104

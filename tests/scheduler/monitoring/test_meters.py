@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -67,6 +68,12 @@ async def test_what_ran_before_a_restart_is_taken_up(metered: Metered, tmp_path:
     labels = {"virtual_cluster": "default", "state": "RUNNING", "sub_state": "RUNNING"}
     assert again.value("pai_jobs", **labels) == 1
     await again.meters.close()
+
+
+async def test_the_disk_of_each_node_is_what_its_engine_says(metered: Metered, tmp_path: Path) -> None:
+    size = metered.value("pai_node_disk_bytes", node=make_node().name)
+    assert size == shutil.disk_usage(tmp_path).total // 2**20 * 2**20
+    assert metered.value("pai_node_disk_bytes", node="another") is None
 
 
 async def test_what_failed_elsewhere_is_shown(metered: Metered) -> None:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.demand import Assignment
-from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.cluster.node import DiskSpace, NodeState
 from pai_scheduler.core.model import Job, Task
 from pai_scheduler.engine.protocol import Usage
 from pai_scheduler.job.task import TaskRef
@@ -30,6 +30,7 @@ def make_registry(**facts: Any) -> CollectorRegistry:
         "usages": {},
         "engine_errors": {},
         "store_errors": 0,
+        "disks": {},
     }
     registry = CollectorRegistry()
     registry.register(Present(lambda: Facts(**{**usual, **facts})))
@@ -60,6 +61,13 @@ def test_metrics_show_what_there_is_and_what_is_held() -> None:
     assert value("pai_memory_used_bytes", {"virtual_cluster": "vision"}) == 500 * 2**20
     labels = {"virtual_cluster": "vision", "state": "WAITING", "sub_state": "QUEUED"}
     assert value("pai_jobs", labels) == 1
+
+
+def test_the_room_on_each_disk_is_shown_where_it_is_known() -> None:
+    value = make_registry(disks={"a": DiskSpace(3, 10)}).get_sample_value
+    assert value("pai_node_disk_free_bytes", {"node": "a"}) == 3 * 2**20
+    assert value("pai_node_disk_bytes", {"node": "a"}) == 10 * 2**20
+    assert value("pai_node_disk_bytes", {"node": "b"}) is None
 
 
 def test_shares_are_ratios() -> None:

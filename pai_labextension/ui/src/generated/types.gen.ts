@@ -248,6 +248,10 @@ export type NodeInfo = {
      * The same for machines near each other; empty: not known
      */
     rack: string;
+    /**
+     * The disk that tasks fill, as it was measured last; of several the one with the least room. Null: it is not known, or the machine does not answer. `storageGB` is what jobs may reserve
+     */
+    disk: DiskInfo | null;
 };
 
 /**
@@ -425,6 +429,14 @@ export type GpuInfo = {
      * Who has it: user~job; the word `busy` for another user's
      */
     job: string | null;
+};
+
+/**
+ * What is free of a disk, and how large it is.
+ */
+export type DiskInfo = {
+    freeMB: number;
+    totalMB: number;
 };
 
 /**

@@ -284,6 +284,14 @@ export const vGpuInfo = v.object({
 });
 
 /**
+ * What is free of a disk, and how large it is.
+ */
+export const vDiskInfo = v.object({
+    freeMB: v.pipe(v.number(), v.integer()),
+    totalMB: v.pipe(v.number(), v.integer())
+});
+
+/**
  * A machine of the cluster.
  */
 export const vNodeInfo = v.object({
@@ -298,7 +306,8 @@ export const vNodeInfo = v.object({
     total: vAmount,
     used: vAmount,
     gpus: v.array(vGpuInfo),
-    rack: v.string()
+    rack: v.string(),
+    disk: v.nullable(vDiskInfo)
 });
 
 export const vNodes = v.array(vNodeInfo);

@@ -12,6 +12,17 @@ LIMITS: JobLimits = {
 }
 
 
+NODE: NodeInfo = {
+    "name": "a",
+    "state": "READY",
+    "total": {"cpus": 8, "memoryMB": 16_000, "storageGB": 100, "gpus": {"P100": 2}},
+    "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": {"P100": 1}},
+    "gpus": [],
+    "rack": "r1",
+    "disk": None,
+}
+
+
 def said(validation: Validation) -> list[str]:
     return [str(words) for words in limits_in_words(validation)]
 
@@ -34,15 +45,14 @@ def test_a_job_that_is_wrong_has_no_limits() -> None:
 
 
 def test_each_machine_is_shown_with_the_rack_that_it_is_in() -> None:
-    node: NodeInfo = {
-        "name": "a",
-        "state": "READY",
-        "total": {"cpus": 8, "memoryMB": 16_000, "storageGB": 100, "gpus": {"P100": 2}},
-        "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": {"P100": 1}},
-        "gpus": [],
-        "rack": "r1",
-    }
-    lines = nodes_table([node, {**node, "rack": ""}], "en").splitlines()
+    lines = nodes_table([NODE, {**NODE, "rack": ""}], "en").splitlines()
     assert [line.split() for line in lines[-2:]] == [
-        ["a", rack, "READY", "3/8", "1000/16000", "P100", "1/2"] for rack in ("r1", "-")
+        ["a", rack, "READY", "3/8", "1000/16000", "P100", "1/2", "-"] for rack in ("r1", "-")
     ]
+
+
+def test_the_room_on_a_machine_s_disk_is_shown_where_it_is_known() -> None:
+    disk = {"freeMB": 1536, "totalMB": 102_400}
+    lines = nodes_table([{**NODE, "disk": disk}, NODE], "en").splitlines()  # type: ignore[typeddict-item]
+    assert lines[0].endswith("DISK GB (free/all)")
+    assert [line.split()[-1] for line in lines[-2:]] == ["1.5/100.0", "-"]

@@ -38,7 +38,7 @@ class Agent:
 
     def start(self) -> None:
         """Begin to answer."""
-        self._host = EngineHost(self._make, self._folder)
+        self._host = EngineHost(self._make, self._folder, disks=[self._folder.parent])
         self._server = HTTPServer(make_app(self._host, Folders(self._folder / "folders")))
         self._server.add_sockets([self._socket.dup()])
 

@@ -15,7 +15,7 @@ from pai_scheduler.agent.app import make_app
 from pai_scheduler.agent.folders import Folders
 from pai_scheduler.agent.host import EngineHost
 from pai_scheduler.cluster.definition import LogKeeping
-from pai_scheduler.cluster.node import NodeState
+from pai_scheduler.cluster.node import DiskSpace, NodeState
 from pai_scheduler.engine.protocol import NodesChanged
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.engine import RemoteEngine
@@ -121,6 +121,50 @@ async def test_nothing_new_comes_to_a_node_whose_disk_is_almost_full(
     (small_disk / "data").unlink()
     assert await told() is NodeState.READY
     await agent.host.close()
+
+
+async def test_the_room_on_a_node_s_disk_is_told_where_it_changed_and_comes_with_other_news(
+    agent: Agent, small_disk: Path, tmp_path: Path
+) -> None:
+    agent.host = EngineHost(agent.make, tmp_path / "agent", disks=[tmp_path, small_disk])
+    opened = await agent.host.open(Open("0123456789abcdef", LogKeeping()))
+    assert opened.disk is not None
+    assert opened.disk.free_mb == opened.disk.total_mb == 40
+    engine, task = agent.engines[-1], make_task()
+
+    async def listen(after: int, answer: int) -> Heard:
+        return await agent.host.listen(opened.session, Listen(after, answer))
+
+    waiting = asyncio.create_task(listen(0, 0))
+    (small_disk / "data").write_bytes(bytes(10 * 2**20))
+    await asyncio.sleep(0.1)
+    assert not waiting.done()
+    engine.on_output(task)
+    lost = await waiting
+    assert lost.disk == DiskSpace(30, 40)
+    # that answer did not come: all of it is told again
+    again = await listen(0, 0)
+    assert (again.output, again.disk) == ((task,), DiskSpace(30, 40))
+    # it did come: what has not changed is told no more
+    engine.on_output(task)
+    assert (await listen(again.last, again.answer)).disk is None
+    await agent.host.close()
+
+
+async def test_a_scheduler_knows_the_room_on_a_disk_as_long_as_its_node_answers(
+    agent: Agent, engine: RemoteEngine, small_disk: Path
+) -> None:
+    agent.host._disk_folders = (small_disk,)
+    assert engine.disk("node-b") is None
+    await engine.start()
+    assert engine.disk("node-b") == DiskSpace(40, 40)
+    (small_disk / "data").write_bytes(bytes(10 * 2**20))
+    async with asyncio.timeout(30):
+        while engine.disk("node-b") == DiskSpace(40, 40):  # noqa: ASYNC110 (nobody is told of it by itself)
+            await asyncio.sleep(0.01)
+    assert engine.disk("node-b") == DiskSpace(30, 40)
+    engine._set_health(False)
+    assert engine.disk("node-b") is None
 
 
 async def test_what_a_lost_answer_told_is_told_again(agent: Agent) -> None:
