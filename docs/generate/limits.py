@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
+from pai_scheduler.cluster.estimate import MOST_AHEAD
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
@@ -22,6 +23,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "highest_priority": priority["maximum"],
         "default_priority": DEFAULT_PRIORITY,
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
+        "most_ahead": MOST_AHEAD,
         "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",
         "preempted": PREEMPTED,
         "reasons": list(reasons()),

@@ -10,6 +10,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from pai_scheduler.client.forecast_words import start_in_words
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError, submit_with_code
 from pai_scheduler.client.storage.errors import FilesError
@@ -328,7 +329,8 @@ class JobForm(TopWidget):
             sentence = say("This job cannot run here as it is. {reason}", reason=answer["reason"])
         if answer["borrows"] and (answer["fits"] != "now" or not answer["reason"]):
             sentence += " " + say("It would borrow what is idle, and may be stopped for those it belongs to.")
-        self.fit.value = notice(sentence, _KIND_OF_FIT[answer["fits"]])
+        start = [say.of(words) for words in start_in_words(answer)]
+        self.fit.value = notice(" ".join((sentence, *start)), _KIND_OF_FIT[answer["fits"]])
 
     def _show_trouble(self, sentence: str) -> None:
         text = self.say("Whether the job fits is not known: {error}. You can go on writing.", error=sentence)

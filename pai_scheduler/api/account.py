@@ -5,13 +5,23 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from pai_scheduler.job.messages import msg
-from pai_scheduler.rest.errors import RequestError, forbidden
-from pai_scheduler.rest.models import Login, LoginInfo, ServiceHealth, ServiceInfo, Token, UserInfo
+from pai_scheduler.rest.errors import RequestError
+from pai_scheduler.rest.models import (
+    AvailableAmounts,
+    Login,
+    LoginInfo,
+    ServiceHealth,
+    ServiceInfo,
+    Token,
+    UserInfo,
+)
 from pai_scheduler.security.principal import Principal
 
-from .base_handlers import ApiHandler, Route, routes
+from .base_handlers import ApiHandler, Route, no_user, routes
 from .body import missing, read_fields
-from .operations import NO_API, Answer, Body, Refusal, operation
+from .operations import FLAG, NO_API, NO_USER, Answer, Body, Refusal, operation, query
+
+_NOT_OTHERS = msg("Only an administrator may look at other users.")
 
 
 class AboutHandler(ApiHandler):
@@ -121,7 +131,7 @@ class TokenHandler(ApiHandler):
     async def _refusal(self, name: str) -> RequestError:
         try:
             if await self.context.authenticator.find(name) is None:
-                return _no_user(name)
+                return no_user(name)
         except RequestError:
             pass  # nobody can be asked whether there is such a user
         return RequestError(
@@ -155,26 +165,41 @@ class UserHandler(_ShowingHandler):
         "A user",
         {200: Answer("The user.", UserInfo)},
         description="Oneself, or for administrators anybody.",
-        refusals=[
-            Refusal(400, ["InvalidParametersError", "NoUserError"], "There is no such user."),
-            NO_API,
-        ],
+        refusals=[NO_USER, NO_API],
     )
     async def get(self, name: str) -> None:
         """Show oneself, or as admin anybody."""
-        if name == self.principal.name:
-            self.show(self.principal)
-            return
-        if not self.principal.admin:
-            raise forbidden(msg("Only an administrator may look at other users."))
-        user = await self.context.authenticator.find(name)
-        if user is None:
-            raise _no_user(name)
-        self.show(user)
+        self.show(await self.asked_user(name, _NOT_OTHERS))
 
 
-def _no_user(name: str) -> RequestError:
-    return RequestError(400, "NoUserError", msg("User {name} is not known.", name=name))
+class AvailableHandler(ApiHandler):
+    """`/user/:u/available`."""
+
+    @operation(
+        "GET /user/{user}/available",
+        "available",
+        "cluster",
+        "What a user's next job could have, by virtual cluster",
+        {200: Answer("Those virtual clusters that are open to the user.", dict[str, AvailableAmounts])},
+        description="Oneself, or for administrators anybody. What is kept for jobs that wait is not free.",
+        parameters=[
+            query(
+                "borrowing",
+                FLAG,
+                "Also what others do not use, for jobs that may borrow",
+                "0",
+            )
+        ],
+        refusals=[NO_USER, NO_API],
+    )
+    async def get(self, name: str) -> None:
+        """Show."""
+        borrowing = self.query_flag("borrowing")
+        user = await self.asked_user(name, _NOT_OTHERS)
+        found = self.service.virtual_clusters.available_to(user, borrowing=borrowing)
+        self.answer({name: self.presenter.available(one) for name, one in found.items()})
 
 
-ROUTES: list[Route] = routes(AboutHandler, HealthHandler, AuthnHandler, TokenHandler, MeHandler, UserHandler)
+ROUTES: list[Route] = routes(
+    AboutHandler, HealthHandler, AuthnHandler, TokenHandler, MeHandler, UserHandler, AvailableHandler
+)

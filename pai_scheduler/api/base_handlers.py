@@ -10,7 +10,7 @@ from tornado.httputil import HTTPServerRequest
 
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
-from pai_scheduler.rest.errors import RequestError, invalid_parameters
+from pai_scheduler.rest.errors import RequestError, forbidden, invalid_parameters
 from pai_scheduler.rest.models import SshGateway
 from pai_scheduler.security.principal import AnonymousReader, Principal
 from pai_scheduler.security.throttle import GuessThrottle
@@ -116,6 +116,17 @@ class ApiHandler(AnsweringHandler):
         """Find out whose token this is; refuses nobody's."""
         return await self.context.holder_of(token, self.peer)
 
+    async def asked_user(self, name: str, forbidden_text: Message) -> Principal:
+        """Find the user whom a call is about: oneself, or as admin anybody; refuses others, and nobody."""
+        if name == self.principal.name:
+            return self.principal
+        if not self.principal.admin:
+            raise forbidden(forbidden_text)
+        user = await self.context.authenticator.find(name)
+        if user is None:
+            raise no_user(name)
+        return user
+
     def _is_old_client(self) -> bool:
         """Return whether a client of OpenPAI reads without a token, and may."""
         return (
@@ -161,6 +172,11 @@ class UnknownPath(ApiHandler):
     async def prepare(self) -> None:
         """Refuse."""
         raise RequestError(404, "NoApiError", msg("There is no {path} here.", path=self.request.path))
+
+
+def no_user(name: str) -> RequestError:
+    """Return that nobody has this name."""
+    return RequestError(400, "NoUserError", msg("User {name} is not known.", name=name))
 
 
 def bad_query(name: str, message: Message) -> RequestError:

@@ -35,6 +35,7 @@ from .operations import (
     NEXT_PAGE,
     NO_API,
     NO_JOB,
+    NO_USER,
     NO_VIRTUAL_CLUSTER,
     TOO_MANY_JOBS,
     Answer,
@@ -297,10 +298,14 @@ class ValidateHandler(ApiHandler):
         {200: Answer("What it would do.", Validation)},
         description="Any JSON is answered; what keeps it from being a job stands in `errors`.",
         body=Body({"anyOf": [JOB, True]}, {"type": "object"}),
+        parameters=[query("user", str, "For administrators: whose job it would be; absent, one's own")],
+        refusals=[NO_USER],
     )
     async def post(self) -> None:
         """Check."""
-        forecast = await self.service.admission.validate(self.principal, read_body(self.request))
+        name = self.query_text("user") or self.principal.name
+        user = await self.asked_user(name, msg("Only an administrator may act for user {user}.", user=name))
+        forecast = await self.service.admission.validate(user, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
 
 

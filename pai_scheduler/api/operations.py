@@ -145,6 +145,12 @@ NO_SSH = _shared(
     "There is no such address, or tasks of this scheduler cannot be reached by SSH.",
 )
 NO_JOB = _shared("NoJob", 404, "NoJobError NoApiError", "There is no such job, or it is another user's.")
+NO_USER = _shared(
+    "NoUser",
+    400,
+    "InvalidParametersError NoUserError",
+    "The request is wrong, or there is no such user.",
+)
 NO_VIRTUAL_CLUSTER = _shared(
     "NoVirtualCluster", 404, "NoVirtualClusterError NoApiError", "There is no such virtual cluster."
 )

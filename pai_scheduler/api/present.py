@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, cast
 from urllib.parse import quote
 
+from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE, Amounts, is_gpu
+from pai_scheduler.cluster.available import Available
 from pai_scheduler.cluster.node import DiskSpace
 from pai_scheduler.core.model import Attempt, Job, RetryCounts, State, Task
 from pai_scheduler.core.queries import Forecast, Limits, NodeUse, QueuedJob, VirtualClusterUse
@@ -100,6 +102,8 @@ class Presenter:
             "reason": self._words(forecast.reason),
             "borrows": forecast.borrows,
             "limits": None if forecast.limits is None else self._limits(forecast.limits),
+            "startsWithin": forecast.starts_within,
+            "startsNowIn": list(forecast.starts_now_in),
         }
 
     def _limits(self, limits: Limits) -> models.JobLimits:
@@ -109,6 +113,15 @@ class Presenter:
             "maxRunSeconds": limits.run_seconds,
             "gpusPerUser": limits.gpus_per_user,
             "gpusHeld": limits.gpus_held,
+        }
+
+    def available(self, found: Available) -> models.AvailableAmounts:
+        """Return what a user's next job could have in a virtual cluster."""
+        return {
+            "free": _amounts(found.free),
+            "most": _amounts(found.most),
+            "freeOnOne": _amounts(found.free_on_one),
+            "mostOnOne": _amounts(found.most_on_one),
         }
 
     def node(self, use: NodeUse, disk: DiskSpace | None, principal: Principal) -> models.NodeInfo:
@@ -326,6 +339,11 @@ def _progress(job: Job) -> float:
 
 def _amount(cpus: int, memory_mb: int, storage_gb: int, gpus: dict[str, int]) -> models.Amount:
     return {"cpus": cpus, "memoryMB": memory_mb, "storageGB": storage_gb, "gpus": gpus}
+
+
+def _amounts(amounts: Amounts) -> models.Amount:
+    gpus = {key.removeprefix(ANY_GPU): count for key, count in amounts.items() if is_gpu(key)}
+    return _amount(amounts.get(CPUS, 0), amounts.get(MEMORY, 0), amounts.get(STORAGE, 0), gpus)
 
 
 def _resources(amounts: tuple[int, int, int]) -> models.VirtualClusterResources:

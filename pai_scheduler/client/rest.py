@@ -17,6 +17,7 @@ from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.log_position import LogPart, LogPosition
 from pai_scheduler.rest.models import (
     AttemptInfo,
+    AvailableAmounts,
     FieldError,
     JobDetail,
     JobEvent,
@@ -144,9 +145,18 @@ class Client:
         """Delete a job and its logs; a running one is stopped first."""
         await self._send("DELETE", _job(user, name))
 
-    async def validate(self, config: Mapping[str, Any]) -> Validation:
-        """Check a job without submitting it."""
-        return await self._read(Validation, "POST", "validate", json=config)
+    async def validate(self, config: Mapping[str, Any], *, user: str | None = None) -> Validation:
+        """Check a job without submitting it: one's own or, as admin, one of `user`."""
+        return await self._read(Validation, "POST", "validate", params=_present(user=user), json=config)
+
+    async def available(self, user: str, *, borrowing: bool = False) -> dict[str, AvailableAmounts]:
+        """Return what a user's next job could have in each virtual cluster open to the user.
+
+        `borrowing`: also what the other virtual clusters do not use, which may be taken back.
+        """
+        path = f"user/{quote(user, safe='')}/available"
+        params = _present(borrowing=1 if borrowing else None)
+        return await self._read(dict[str, AvailableAmounts], "GET", path, params=params)
 
     async def nodes(self) -> list[NodeInfo]:
         """List the machines."""

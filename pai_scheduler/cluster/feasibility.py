@@ -27,7 +27,8 @@ class Fits(StrEnum):
 class Feasibility:
     """What would happen to a gang, and why. `borrows`: it would hold more than its share guarantees.
 
-    `violation`: the limit in the way, where it is one; `behind`: resources are free, but kept for others.
+    `violation`: the limit in the way, where it is one; `behind`: resources are free, but kept for others;
+    `preempts`: borrowing jobs are stopped for it.
     """
 
     fits: Fits
@@ -35,6 +36,7 @@ class Feasibility:
     borrows: bool = False
     violation: QuotaViolation | None = None
     behind: bool = False
+    preempts: bool = False
 
 
 def feasibility(
@@ -54,7 +56,7 @@ def feasibility(
         vc=cluster,
         count=count,
     )
-    return replace(found, reason=text)
+    return replace(found, reason=text, preempts=True)
 
 
 def obstacle(dispatcher: SchedulerState, job_id: str) -> Feasibility:
@@ -136,8 +138,9 @@ def _beyond(dispatcher: SchedulerState, violation: QuotaViolation) -> Message:
     cluster = dispatcher.quota_accounting.clusters[violation.virtual_cluster]
     if violation.bound is Bound.GUARANTEE:
         return msg(
-            "a job that must not be stopped for others cannot borrow: virtual cluster {vc} is guaranteed "
-            "{limit} ({share:g} %), its jobs hold {used}, and the job asks for {asked}.",
+            "virtual cluster {vc} has {limit} of its own ({share:g} %), of which {used} are in use, and "
+            "{asked} are asked for. What other virtual clusters do not use is only for jobs that may be "
+            "stopped for them.",
             **values,
             share=cluster.capacity,
         )

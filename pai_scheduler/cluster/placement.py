@@ -152,17 +152,23 @@ class Cluster:
         )
 
     def place(
-        self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None = None
+        self,
+        gang: Sequence[Demand],
+        gpu_room: Mapping[str, int] | None = None,
+        *,
+        closely: bool = True,
     ) -> list[Assignment] | None:
         """Find and book nodes for all demands; None, and nothing booked, where one does not fit.
 
-        `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are.
+        `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are. `closely`:
+        where best fit finds no room, the exact search is asked, which uses up steps that decisions need.
         """
         kept = self._ports_of(gang)
         if kept is None:
             return None
         placed = self._place_best_fit(gang, gpu_room, kept)
-        if placed is None and best_fit_may_err(gang, gpu_room) and self._has_gpus_for(gang, gpu_room):
+        err = closely and placed is None and best_fit_may_err(gang, gpu_room)
+        if err and self._has_gpus_for(gang, gpu_room):
             places = self._second_look.arrange(self._state, self.rooms, gang, gpu_room)
             placed = None if places is None else self._take(gang, places, kept)
         return placed

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from pai_scheduler.cluster.definition import VirtualCluster
-from pai_scheduler.cluster.feasibility import Fits, feasibility, obstacle
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ahead
+from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.queue import QueuePosition
@@ -20,6 +23,8 @@ from .model import Job, State, SubState, Task
 
 #: an order behind every job's
 _LAST = 1 << 62
+#: Of so many other virtual clusters is said whether a job would start there: each takes a search.
+_MOST_OTHERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +43,19 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid."""
+    """What submitting a job would do. `fits`: now, later, never; `limits` None: it is not valid.
+
+    `starts_within`: seconds, an estimate; None: nobody knows. `starts_now_in`: other virtual clusters open to
+    its user in which it would start at once.
+    """
 
     errors: Sequence[SpecError]
     fits: str
     reason: Message | None
     borrows: bool = False
     limits: Limits | None = None
+    starts_within: int | None = None
+    starts_now_in: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +100,11 @@ class VirtualClusterUse:
     stopped: bool
 
 
-def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
-    """Return what submitting a valid job would do now."""
+def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[str] = ()) -> Forecast:
+    """Return what submitting a valid job would do now (ms since the epoch).
+
+    `others`: the other virtual clusters that are open to the user.
+    """
     gang = gang_of(spec, core.settings.default_storage_gb)
     found = feasibility(core.dispatcher, user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
     reason = found.reason
@@ -109,7 +123,48 @@ def forecast(core: Core, user: str, spec: JobSpec) -> Forecast:
         cluster.gpus_per_user if cluster is not None else None,
         scheduler_state.quota_accounting.user_gpus(spec.virtual_cluster, user),
     )
-    return Forecast((), found.fits.value, reason, found.borrows, limits)
+    return Forecast(
+        (),
+        found.fits.value,
+        reason,
+        found.borrows,
+        limits,
+        _starts_within(core, user, spec, gang, found, now),
+        () if found.fits is Fits.NOW else _starts_now_in(core, user, spec, gang, others),
+    )
+
+
+def _starts_within(
+    core: Core, user: str, spec: JobSpec, gang: Sequence[Demand], found: Feasibility, now: int
+) -> int | None:
+    """Estimate in how many seconds a job would start; None: nobody knows."""
+    if found.fits is not Fits.LATER:
+        return 0 if found.fits is Fits.NOW else None
+    if found.preempts:
+        return STOPPING_MS // 1000
+    state = core.dispatcher
+    shape = state.shape(user, spec.virtual_cluster, gang, spec.preemptible)
+
+    def run_ms(job_id: str) -> int | None:
+        seconds = core.run_seconds(core.jobs[job_id].spec)
+        return None if seconds is None else seconds * 1000
+
+    ahead = those_ahead(state, spec.virtual_cluster, (-spec.priority, _LAST))
+    start = estimate_start(state, user, spec.virtual_cluster, shape, ahead, now, run_ms)
+    return None if start is None else max(1, -(-(start - now) // 1000))
+
+
+def _starts_now_in(
+    core: Core, user: str, spec: JobSpec, gang: Sequence[Demand], others: Iterable[str]
+) -> list[str]:
+    """Find in which of some virtual clusters a job would start now, without being in danger of a stop."""
+    found = []
+    for name in islice((name for name in others if name != spec.virtual_cluster), _MOST_OTHERS):
+        answer = feasibility(core.dispatcher, user, name, gang, preemptible=spec.preemptible)
+        starts = answer.fits is Fits.NOW and not answer.borrows
+        if starts and not limit_errors(core, replace(spec, virtual_cluster=name)):
+            found.append(name)
+    return found
 
 
 def limit_errors(core: Core, spec: JobSpec) -> list[SpecError]:

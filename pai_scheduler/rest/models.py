@@ -315,6 +315,13 @@ class Validation(TypedDict):
     reason: Annotated[str, about("Why not now")]
     borrows: Annotated[bool, about("Whether it would run on what other virtual clusters do not use")]
     limits: Annotated[JobLimits | None, about("Its order and limits; null where the job is not valid")]
+    startsWithin: Annotated[
+        Count | None,
+        about("Seconds until it starts, by the time limits of the jobs before it; null: not known"),
+    ]
+    startsNowIn: Annotated[
+        list[str], about("Other virtual clusters open to the user in which it would start at once")
+    ]
 
 
 # ── what happens, and what is used ──────────────────────────────────────────────────────────────────────────
@@ -426,12 +433,21 @@ class Reordering(TypedDict, total=False):
 
 
 class Amount(TypedDict):
-    """Resources of a machine."""
+    """Resources: of a machine, or of several."""
 
     cpus: int
     memoryMB: int
     storageGB: int
     gpus: Annotated[dict[str, int], about("By type")]
+
+
+class AvailableAmounts(TypedDict):
+    """What a user's next job could have in a virtual cluster, within its share and the user's quota."""
+
+    free: Annotated[Amount, about("Now, in all")]
+    most: Annotated[Amount, about("In all, if nobody held anything")]
+    freeOnOne: Annotated[Amount, about("Now, what one machine has at most of each resource")]
+    mostOnOne: Annotated[Amount, about("The same, if nobody held anything")]
 
 
 class GpuInfo(TypedDict):

@@ -118,7 +118,9 @@ class Admission:
         errors = [*await self._errors(spec), *self._refused_files(principal, spec)]
         if errors:
             return Forecast(errors, "never", _summary(errors))
-        return forecast(self._writer.core, principal.name, spec)
+        clusters = self._cluster.virtual_clusters.values()
+        others = [other.name for other in clusters if principal.may_use(other) and not other.stopped]
+        return forecast(self._writer.core, principal.name, spec, self._now(), others)
 
     def _refused_files(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
         if self._files is None:

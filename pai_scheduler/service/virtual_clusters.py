@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from pai_scheduler.cluster.available import Available, available
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.redistribution import DEFAULT, NotEnoughError, assign, difference, remove
 from pai_scheduler.core.events import SharesChanged
@@ -58,6 +59,14 @@ class VirtualClusters:
     def open_to(self, user: Principal) -> list[str]:
         """Name the virtual clusters that a user may use, stopped ones too."""
         return [cluster.name for cluster in self._cluster.virtual_clusters.values() if user.may_use(cluster)]
+
+    def available_to(self, user: Principal, *, borrowing: bool) -> dict[str, Available]:
+        """Return what a user's next job could have in each virtual cluster that is open to the user.
+
+        `borrowing`: also what the other virtual clusters do not use.
+        """
+        state = self._writer.core.dispatcher
+        return {name: available(state, user.name, name, preemptible=borrowing) for name in self.open_to(user)}
 
     async def set(self, principal: Principal, name: str, wanted: WantedShare) -> bool:
         """Make a virtual cluster, or change it; True: it is new."""

@@ -182,7 +182,7 @@ def measure(nodes: int, queued: int, clusters: int, seconds: float, in_rack: int
     )
     timed(
         "answers to: would this fit",
-        lambda: 1 if forecast(bench.core, "user-1", bench.specs[-1]) else 0,
+        lambda: 1 if forecast(bench.core, "user-1", bench.specs[-1], bench.now) else 0,
         seconds,
     )
     gc.unfreeze()

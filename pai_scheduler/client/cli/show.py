@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
+from pai_scheduler.client.forecast_words import start_in_words
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.rest.models import (
@@ -192,7 +193,8 @@ def _words(header: Sequence[Message], locale: str) -> list[str]:
 
 
 def limits_in_words(validation: Validation) -> Iterator[Message]:
-    """Return what order and limits a job would have: its order only where it would have to wait."""
+    """Return when a job would start, its order and its limits: its order only where it would have to wait."""
+    yield from start_in_words(validation)
     limits = validation["limits"]
     if limits is None:
         return

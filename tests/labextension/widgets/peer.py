@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from tornado.httpserver import HTTPServer
 from tornado.iostream import StreamClosedError
@@ -202,18 +202,32 @@ def job_of(name: str, *roles: str) -> Job:
     return Job(name, {"jobName": name, "taskRoles": [{"name": role, "taskNumber": 2} for role in names]})
 
 
+def validation(
+    fits: Literal["now", "later", "never"] = "now",
+    reason: str = "",
+    *,
+    borrows: bool = False,
+    starts_within: int | None = None,
+    starts_now_in: Sequence[str] = (),
+) -> Validation:
+    """Make what the scheduler answers to: would this job fit?"""
+    return {
+        "errors": [],
+        "fits": fits,
+        "reason": reason,
+        "borrows": borrows,
+        "limits": None,
+        "startsWithin": starts_within,
+        "startsNowIn": list(starts_now_in),
+    }
+
+
 class Peer:
     """What the peer answers, and what it was asked."""
 
     def __init__(self) -> None:
         self.jobs: dict[str, Job] = {}
-        self.validation: Validation = {
-            "errors": [],
-            "fits": "now",
-            "reason": "",
-            "borrows": False,
-            "limits": None,
-        }
+        self.validation = validation()
         self.refusal: tuple[int, str, str, list[FieldError]] | None = None
         #: every body that came to /validate; answers wait for `gate`
         self.asked: list[dict[str, Any]] = []

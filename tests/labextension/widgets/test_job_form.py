@@ -11,7 +11,7 @@ import pytest
 
 from pai_labextension.widgets import JobForm
 from pai_labextension.widgets.background import NoEventLoopError
-from tests.labextension.widgets.peer import Peer
+from tests.labextension.widgets.peer import Peer, validation
 from tests.labextension.widgets.waiting import turns, until
 
 JOB: dict[str, Any] = {
@@ -128,36 +128,31 @@ async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_
 
 
 async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: Make) -> None:
-    peer.validation = {
-        "errors": [],
-        "fits": "later",
-        "reason": "2 × P100 <wanted>.",
-        "borrows": True,
-        "limits": None,
-    }
+    peer.validation = validation("later", "2 × P100 <wanted>.", borrows=True)
     form = make()
     await until(lambda: form.fit.value)
     assert "30 of 32 CPUs" in form.free.value
     assert "2 × P100 &lt;wanted&gt;." in form.fit.value
     assert "borrow" in form.fit.value
-    peer.validation = {
-        "errors": [],
-        "fits": "never",
-        "reason": "No machine is that large.",
-        "borrows": False,
-        "limits": None,
-    }
+    peer.validation = validation("never", "No machine is that large.")
     form.form.roles.boxes[0].field("cpuNumber").entry.value = "999"
     await until(lambda: "No machine is that large." in form.fit.value)
     assert not form.submit_button.disabled  # a machine may come
-    peer.validation = {"errors": [], "fits": "now", "reason": "", "borrows": False, "limits": None}
+    peer.validation = validation("now")
     form.form.roles.boxes[0].field("cpuNumber").entry.value = "1"
     await until(lambda: "fits now" in form.fit.value)
-    reason = "It may be stopped for others."
-    peer.validation = {"errors": [], "fits": "now", "reason": reason, "borrows": True, "limits": None}
+    peer.validation = validation("now", "It may be stopped for others.", borrows=True)
     form.form.extras.field("priority").entry.value = "70"
     await until(lambda: "This job fits now. It may be stopped for others.</div>" in form.fit.value)
     assert peer.asked[-1]["extras"] == {"mine": 1, "priority": 70}
+
+
+async def test_it_says_when_the_job_would_start_and_where_at_once(peer: Peer, make: Make) -> None:
+    peer.validation = validation("later", "None is free.", starts_within=1201, starts_now_in=["a&b", "c"])
+    form = make()
+    await until(lambda: form.fit.value)
+    assert "None is free. It starts in about 21 minutes." in form.fit.value
+    assert "It would start now in virtual cluster a&amp;b, c." in form.fit.value
 
 
 async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: Peer, make: Make) -> None:

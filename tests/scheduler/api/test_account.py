@@ -66,6 +66,26 @@ async def test_users_see_themselves_and_admins_everybody(alice: Client, root: Cl
     assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
 
 
+async def test_users_see_what_their_next_job_could_have_and_admins_what_everybodys(
+    alice: Client, bob: Client, root: Client
+) -> None:
+    mine = await alice.available("alice")
+    assert mine == await root.available("alice")
+    assert list(mine) == ["default", "vision", "your_virtual_cluster"]
+    assert list(await root.available("bob")) == ["default", "your_virtual_cluster"]
+    assert mine["vision"]["most"]["gpus"] == mine["vision"]["mostOnOne"]["gpus"] == {"TITANX": 0, "P100": 0}
+    assert mine["default"]["most"]["gpus"] == {"TITANX": 2, "P100": 2}
+    assert mine["default"]["most"]["cpus"] == 32
+    borrowing = await alice.available("alice", borrowing=True)
+    assert borrowing["vision"]["most"]["gpus"] == {"TITANX": 4, "P100": 4}
+    with pytest.raises(ApiError) as refusal:
+        await bob.available("alice")
+    assert (refusal.value.status, refusal.value.code) == (403, "ForbiddenUserError")
+    with pytest.raises(ApiError) as refusal:
+        await root.available("nobody")
+    assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
+
+
 async def test_a_password_guesser_waits_and_a_right_password_is_let_in(tmp_path: Path) -> None:
     pauses: list[float] = []
 

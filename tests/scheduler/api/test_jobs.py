@@ -262,6 +262,38 @@ async def test_validate_tells_what_would_happen(alice: Client) -> None:
     assert "vision" in nowhere["errors"][0]["message"]
 
 
+async def test_an_admin_is_told_what_would_happen_to_a_job_of_somebody_else(
+    bob: Client, root: Client
+) -> None:
+    job = hello_job("v", virtualCluster="vision")
+    assert (await root.validate(job))["fits"] == "now"
+    assert (await root.validate(job, user="alice"))["fits"] == "now"
+    refused = await root.validate(job, user="bob")
+    assert [error["path"] for error in refused["errors"]] == ["$.virtualCluster"]
+    assert "not open to you" in refused["errors"][0]["message"]
+    with pytest.raises(ApiError) as refusal:
+        await bob.validate(job, user="alice")
+    assert (refusal.value.status, refusal.value.code) == (403, "ForbiddenUserError")
+    with pytest.raises(ApiError) as refusal:
+        await root.validate(job, user="nobody")
+    assert (refusal.value.status, refusal.value.code) == (400, "NoUserError")
+
+
+async def test_where_a_job_would_start_at_once_only_what_is_open_to_its_user_is_named(root: Client) -> None:
+    job = hello_job("v", extras={"preemptible": False})
+    job["taskRoles"] = [{"name": "a", "command": "x", "cpuNumber": 33}]
+    answer = await root.validate(job, user="bob")
+    assert (answer["fits"], answer["startsWithin"], answer["startsNowIn"]) == ("never", None, [])
+    job["taskRoles"][0]["cpuNumber"] = 12
+    job["virtualCluster"] = "your_virtual_cluster"
+    assert (await root.validate(job, user="bob"))["startsWithin"] == 0
+    job["taskRoles"][0]["cpuNumber"] = 20
+    assert (await root.validate(job, user="bob"))["startsNowIn"] == ["default"]
+    job["taskRoles"][0]["cpuNumber"] = 12
+    job["virtualCluster"] = "default"
+    assert (await root.validate(job, user="alice"))["startsNowIn"] == []
+
+
 async def test_what_does_not_fit_waits_and_says_why(alice: Client) -> None:
     job = hello_job("too-big")
     job["taskRoles"] = [{"name": "a", "command": "x", "gpuNumber": 99}]

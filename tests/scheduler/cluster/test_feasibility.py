@@ -51,8 +51,8 @@ def test_what_must_not_be_stopped_for_others_cannot_borrow() -> None:
     assert asked(harness, gpu(2), preemptible=False) == Feasibility(Fits.NOW)
     never = asked(harness, gpu(3), preemptible=False)
     words = (
-        "a job that must not be stopped for others cannot borrow: virtual cluster x is guaranteed "
-        "2 × P100 (50 %), its jobs hold {used}, and the job asks for {asked} × P100."
+        "virtual cluster x has 2 × P100 of its own (50 %), of which {used} are in use, and {asked} × P100 "
+        "are asked for. What other virtual clusters do not use is only for jobs that may be stopped for them."
     )
     assert asked(harness, gpu(3, "P100"), preemptible=False).violation == QuotaViolation(
         "x", Bound.GUARANTEE, "gpu:P100", 3, 0, 2

@@ -5,7 +5,6 @@ from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
     QueuedJob,
-    forecast,
     limit_errors,
     node_uses,
     queued_jobs,
@@ -24,7 +23,7 @@ def why(world: World, job_id: str = "j") -> str | None:
 def test_a_job_that_would_fit_now_is_told_so_and_nothing_is_booked() -> None:
     world = World(make_node(gpus={"P100": 2}))
     spec = make_spec(make_role(gpus=2))
-    assert (forecast(world.core, "alice", spec).fits, forecast(world.core, "alice", spec).reason) == (
+    assert (world.forecast("alice", spec).fits, world.forecast("alice", spec).reason) == (
         "now",
         None,
     )
@@ -34,13 +33,13 @@ def test_a_job_that_would_fit_now_is_told_so_and_nothing_is_booked() -> None:
 def test_a_job_that_would_have_to_wait_is_told_for_what() -> None:
     world = World(make_node(gpus={"P100": 2}))
     world.run(make_role(gpus=1))
-    answer = forecast(world.core, "alice", make_spec(make_role(gpus=2), gpuType="P100"))
+    answer = world.forecast("alice", make_spec(make_role(gpus=2), gpuType="P100"))
     assert answer.fits == "later"
     assert str(answer.reason) == "the job asks for 2 × P100, 1 free (a: 1)."
 
 
 def test_a_job_that_never_would_fit_is_told_why() -> None:
-    answer = forecast(World().core, "alice", make_spec(make_role(gpus=1), gpuType="P100"))
+    answer = World().forecast("alice", make_spec(make_role(gpus=1), gpuType="P100"))
     assert answer.fits == "never"
     assert str(answer.reason) == "Never fits at present: there is no GPU of type P100; there are: none."
 
@@ -133,11 +132,11 @@ def test_a_job_is_told_beforehand_its_order_its_time_limit_and_what_is_left_of_a
     world = World(make_node(gpus={"P100": 4}), virtual_clusters=[limited])
     world.run(make_role(gpus=2), id="running")
     world.submit(make_role(gpus=3), id="waits")
-    limits = forecast(world.core, "alice", make_spec(make_role(gpus=1))).limits
+    limits = world.forecast("alice", make_spec(make_role(gpus=1))).limits
     assert limits is not None
     assert (limits.priority, limits.place, limits.run_seconds) == (50, 2, 60)
     assert (limits.gpus_per_user, limits.gpus_held) == (3, 2)
-    urgent = forecast(world.core, "bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
+    urgent = world.forecast("bert", make_spec(extras={"priority": 51, "maxRunSeconds": 90})).limits
     assert urgent is not None
     assert (urgent.place, urgent.run_seconds, urgent.gpus_held) == (1, 90, 0)
 
@@ -158,7 +157,7 @@ def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wai
 ):
     clusters = [VirtualCluster("default", 50), VirtualCluster("vision", 50)]
     world = World(make_node(cpus=100, gpus={"P100": 4}), virtual_clusters=clusters)
-    now = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    now = world.forecast("alice", make_spec(make_role(gpus=3)))
     assert (now.fits, now.borrows, str(now.reason)) == (
         "now",
         True,
@@ -166,7 +165,7 @@ def test_a_job_that_would_borrow_is_told_what_that_means_and_one_that_has_to_wai
         "and is queued again then.",
     )
     world.run(make_role(gpus=2))
-    later = forecast(world.core, "alice", make_spec(make_role(gpus=3)))
+    later = world.forecast("alice", make_spec(make_role(gpus=3)))
     assert (later.fits, later.borrows, str(later.reason)) == (
         "later",
         True,
@@ -180,10 +179,8 @@ def test_a_forecast_tells_priority_place_and_limits() -> None:
     world.run(make_role(gpus=2), id="running")
     world.submit(make_role(cpus=8), id="plain")
     world.submit(make_role(cpus=8), id="urgent", extras={"priority": 80})
-    assert forecast(world.core, "alice", make_spec(extras={"priority": 80})).limits == Limits(80, 2, 60, 3, 2)
-    assert forecast(world.core, "bert", make_spec(extras={"maxRunSeconds": 9})).limits == Limits(
-        50, 3, 9, 3, 0
-    )
+    assert world.forecast("alice", make_spec(extras={"priority": 80})).limits == Limits(80, 2, 60, 3, 2)
+    assert world.forecast("bert", make_spec(extras={"maxRunSeconds": 9})).limits == Limits(50, 3, 9, 3, 0)
 
 
 def test_the_queue_shows_places_overtakings_and_for_whom_things_are_kept() -> None:
@@ -212,3 +209,43 @@ def test_a_time_limit_is_too_long_for_a_virtual_cluster_only_beyond_the_longest_
     assert str(error.message) == (
         "A job of virtual cluster default may run for 60 s at most: ask for less than 61."
     )
+
+
+def test_a_forecast_says_in_how_many_seconds_a_job_would_start_where_time_limits_tell() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    spec = make_spec(make_role(gpus=1))
+    assert world.forecast("alice", spec).starts_within == 0
+    world.started(*world.run(make_role(gpus=2), id="runs", extras={"maxRunSeconds": 600}))
+    assert world.forecast("alice", spec).starts_within == 600
+    world.submit(make_role(gpus=2), id="waits", extras={"maxRunSeconds": 300})
+    assert world.forecast("alice", spec).starts_within == 900
+    assert world.forecast("alice", make_spec(make_role(gpus=1), extras={"priority": 51})).starts_within == 600
+    world.submit(make_role(gpus=2), id="forever")
+    assert world.forecast("alice", spec).starts_within is None
+    assert world.forecast("alice", make_spec(make_role(gpus=3))).starts_within is None  # it never does
+
+
+def test_a_forecast_names_the_other_virtual_clusters_in_which_a_job_would_start_now() -> None:
+    clusters = (
+        VirtualCluster("default", 50),
+        VirtualCluster("vision", 25, max_run_seconds=60),
+        VirtualCluster("speech", 25),
+    )
+    world = World(make_node(gpus={"P100": 4}), virtual_clusters=clusters)
+    world.run(make_role(gpus=2), id="runs")
+    spec = make_spec(make_role(gpus=1), extras={"preemptible": False})
+    answer = world.forecast("alice", spec, "default", "vision", "speech")
+    assert (answer.fits, answer.starts_now_in) == ("later", ["vision", "speech"])
+    assert world.forecast("alice", spec, "speech").starts_now_in == ["speech"]
+    longer = make_spec(make_role(gpus=1), extras={"preemptible": False, "maxRunSeconds": 61})
+    assert world.forecast("alice", longer, "vision", "speech").starts_now_in == ["speech"]
+    two = make_spec(make_role(gpus=2), extras={"preemptible": False})
+    assert world.forecast("alice", two, "vision", "speech").starts_now_in == []
+
+
+def test_a_job_for_which_others_are_stopped_starts_soon() -> None:
+    clusters = (VirtualCluster("default", 50), VirtualCluster("vision", 50))
+    world = World(make_node(gpus={"P100": 2}), virtual_clusters=clusters)
+    world.run(make_role(gpus=2), id="borrows")
+    answer = world.forecast("alice", make_spec(make_role(gpus=1), virtualCluster="vision"))
+    assert (answer.fits, answer.starts_within) == ("later", 60)

@@ -6,7 +6,7 @@ from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.instructions import Instruction
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.model import State, SubState
-from pai_scheduler.core.queries import forecast, limit_errors, queued_jobs, waiting_reason
+from pai_scheduler.core.queries import limit_errors, queued_jobs, waiting_reason
 from tests.scheduler.core.world import (
     GRACE,
     EndCause,
@@ -59,8 +59,8 @@ def test_what_is_idle_may_be_borrowed_and_a_job_event_says_what_that_means() -> 
 
 def test_the_form_says_that_a_job_would_borrow() -> None:
     world = shared()
-    assert forecast(world.core, "alice", make_spec(gpus(2))).borrows is False
-    answer = forecast(world.core, "alice", make_spec(gpus(3)))
+    assert world.forecast("alice", make_spec(gpus(2))).borrows is False
+    answer = world.forecast("alice", make_spec(gpus(3)))
     assert (answer.fits, answer.borrows) == ("now", True)
     assert "may be stopped for others" in str(answer.reason)
 
@@ -83,14 +83,14 @@ def test_nobody_holds_more_than_the_maximum_of_their_virtual_cluster() -> None:
 def test_jobs_that_must_not_be_preempted_never_borrow() -> None:
     world = shared()
     assert launches(world.submit(gpus(3), extras={"preemptible": False})) == []
-    assert "Never fits at present: a job that must not be stopped for others cannot borrow" in why(world, "j")
-    assert forecast(world.core, "alice", make_spec(gpus(3), extras={"preemptible": False})).fits == "never"
+    assert "Never fits at present: virtual cluster default has 2 × GPU of its own" in why(world, "j")
+    assert world.forecast("alice", make_spec(gpus(3), extras={"preemptible": False})).fits == "never"
 
 
 def test_a_guarantee_is_rounded_down_for_each_type_of_gpu() -> None:
     world = shared(VirtualCluster("default", 60), VirtualCluster("vision", 40), gpus=3)
-    assert not forecast(world.core, "alice", make_spec(gpus(1))).borrows
-    assert forecast(world.core, "alice", make_spec(gpus(2))).borrows
+    assert not world.forecast("alice", make_spec(gpus(1))).borrows
+    assert world.forecast("alice", make_spec(gpus(2))).borrows
 
 
 def test_jobs_within_their_guarantee_come_before_those_that_borrow() -> None:
@@ -111,7 +111,7 @@ def test_the_form_says_that_borrowing_jobs_would_be_stopped_for_a_job() -> None:
     world.run(gpus(2), id="old")
     world.now += 1
     world.run(gpus(2), id="young")
-    answer = forecast(world.core, "alice", make_spec(gpus(2), virtualCluster="vision"))
+    answer = world.forecast("alice", make_spec(gpus(2), virtualCluster="vision"))
     assert answer.fits == "later"
     assert str(answer.reason) == (
         "it is guaranteed to virtual cluster vision: 1 borrowing job of others is stopped for it."

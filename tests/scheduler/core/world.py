@@ -33,8 +33,10 @@ from pai_scheduler.core.instructions import (
 )
 from pai_scheduler.core.machine import Core, CoreSettings
 from pai_scheduler.core.model import Attempt, Job, JobEvent, Task
+from pai_scheduler.core.queries import Forecast, forecast
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import parse_job
+from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.store import rows
 from tests.scheduler.making import make_config, make_node, make_role
@@ -123,6 +125,10 @@ class World:
     ) -> list[Instruction]:
         """Submit a job whose name is its id."""
         return self.submit_config(make_config(*roles, name=id, **fields), id, user)
+
+    def forecast(self, user: str, spec: JobSpec, *others: str) -> Forecast:
+        """Ask what submitting a job would do; `others`: virtual clusters that are open to its user."""
+        return forecast(self.core, user, spec, self.now, others)
 
     def submit_config(self, config: Mapping[str, Any], job_id: str, user: str = "alice") -> list[Instruction]:
         self._orders += 1

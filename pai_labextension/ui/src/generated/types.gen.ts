@@ -400,7 +400,7 @@ export type RetryDetails = {
 };
 
 /**
- * Resources of a machine.
+ * Resources: of a machine, or of several.
  */
 export type Amount = {
     cpus: number;

@@ -263,7 +263,7 @@ export const vJobSummary = v.object({
 export const vJobs = v.array(vJobSummary);
 
 /**
- * Resources of a machine.
+ * Resources: of a machine, or of several.
  */
 export const vAmount = v.object({
     cpus: v.pipe(v.number(), v.integer()),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Literal
+
 from pai_scheduler.client.cli.show import limits_in_words, nodes_table
 from pai_scheduler.rest.models import JobLimits, NodeInfo, Validation
 
@@ -23,12 +25,36 @@ NODE: NodeInfo = {
 }
 
 
+def validation(fits: Literal["now", "never"], limits: JobLimits | None) -> Validation:
+    return {
+        "errors": [],
+        "fits": fits,
+        "reason": "",
+        "borrows": False,
+        "limits": limits,
+        "startsWithin": 0 if fits == "now" else None,
+        "startsNowIn": [],
+    }
+
+
 def said(validation: Validation) -> list[str]:
     return [str(words) for words in limits_in_words(validation)]
 
 
 def test_a_job_that_would_wait_is_told_its_order_its_time_and_its_quota() -> None:
-    assert said({"errors": [], "fits": "later", "reason": "…", "borrows": False, "limits": LIMITS}) == [
+    assert said(
+        {
+            "errors": [],
+            "fits": "later",
+            "reason": "…",
+            "borrows": False,
+            "limits": LIMITS,
+            "startsWithin": 1140,
+            "startsNowIn": ["vision"],
+        }
+    ) == [
+        "It starts in about 19 minutes.",
+        "It would start now in virtual cluster vision.",
         "Its priority is 50, its place in the queue would be 3.",
         "It may run for 60 s.",
         "You hold 2 of the 4 GPUs that one user may hold there.",
@@ -37,11 +63,37 @@ def test_a_job_that_would_wait_is_told_its_order_its_time_and_its_quota() -> Non
 
 def test_a_job_that_fits_now_has_no_place_in_the_queue() -> None:
     free: JobLimits = {**LIMITS, "maxRunSeconds": None, "gpusPerUser": None}
-    assert said({"errors": [], "fits": "now", "reason": "", "borrows": False, "limits": free}) == []
+    assert (
+        said(
+            {
+                "errors": [],
+                "fits": "now",
+                "reason": "",
+                "borrows": False,
+                "limits": free,
+                "startsWithin": 0,
+                "startsNowIn": [],
+            }
+        )
+        == []
+    )
 
 
 def test_a_job_that_is_wrong_has_no_limits() -> None:
-    assert said({"errors": [], "fits": "never", "reason": "", "borrows": False, "limits": None}) == []
+    assert (
+        said(
+            {
+                "errors": [],
+                "fits": "never",
+                "reason": "",
+                "borrows": False,
+                "limits": None,
+                "startsWithin": 0,
+                "startsNowIn": [],
+            }
+        )
+        == []
+    )
 
 
 def test_each_machine_is_shown_with_the_rack_that_it_is_in() -> None:

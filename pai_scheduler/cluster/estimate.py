@@ -1,0 +1,228 @@
+"""When a gang that came now would start: the ends of what runs, and those who come first, played through.
+
+Only time limits allow a number. A job without one is taken to run for ever, so that where it is in the way
+nothing is promised. What others will submit, and who will be stopped for whom, is not known: it is an
+estimate.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from .amounts import Amounts, of_task
+from .demand import Assignment, Demand
+from .queue import Rank
+from .quota import Bound
+from .reservations import Reservation
+from .state import SchedulerState, Shape
+
+#: A longer queue, or more looks at the cluster than this, and no number is worth the time that it takes.
+MOST_AHEAD = 100
+MOST_LOOKS = 2000
+#: ms until a job whose tasks are being stopped has ended: they have some seconds to go by themselves.
+STOPPING_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A job that waits. `run_ms`: its time limit; None: it has none. `job_id` None: the one asked about."""
+
+    job_id: str | None
+    user: str
+    virtual_cluster: str
+    shape: Shape
+    run_ms: int | None
+
+
+@dataclass(slots=True)
+class _Held:
+    """What is booked for a job: what really runs (`real`), or what was placed while playing."""
+
+    user: str
+    virtual_cluster: str
+    tasks: Sequence[tuple[Demand, Assignment, Amounts]]
+    real: bool
+    lifted: bool = False
+
+
+@dataclass(slots=True)
+class _Play:
+    state: SchedulerState
+    now: int
+    waiting: list[_Candidate]
+    #: (ms, a number that makes them comparable, what ends then)
+    ends: list[tuple[int, int, _Held]] = field(default_factory=list)
+    touched: list[_Held] = field(default_factory=list)
+    #: reservations of jobs that have started
+    served: dict[str, Reservation] = field(default_factory=dict)
+    suspended: ExitStack = field(default_factory=ExitStack)
+    looks: int = 0
+
+    def run(self) -> int | None:
+        """Return when the last of `waiting` starts; None: nobody knows."""
+        wanted = self.waiting[-1]
+        while wanted in self._start_those_that_fit():
+            if self.looks > MOST_LOOKS or not self.ends:
+                return None
+            self.now = max(self.now, self.ends[0][0])
+            while self.ends and self.ends[0][0] <= self.now:
+                self._end(heapq.heappop(self.ends)[2])
+        return self.now
+
+    def expect(self, end: int, held: _Held) -> None:
+        heapq.heappush(self.ends, (end, len(self.touched), held))
+        self.touched.append(held)
+
+    def undo(self) -> None:
+        """Put everything back exactly as it was."""
+        with self.suspended, self.state.without_reservations():
+            for held in self.touched:
+                if not held.real and not held.lifted:
+                    self._lift(held)
+            for held in self.touched:
+                if held.real and held.lifted:
+                    self._book(held)
+            self._count(self.served.values())
+
+    def _start_those_that_fit(self) -> list[_Candidate]:
+        """Start those who can, first come first; return who waits on.
+
+        Where one does not fit, the others who ask for the same are not tried.
+        """
+        for bound in (Bound.GUARANTEE, Bound.MAXIMUM):
+            still: list[_Candidate] = []
+            failed: set[tuple[str, Shape]] = set()
+            for candidate in self.waiting:
+                line = (candidate.virtual_cluster, candidate.shape)
+                reservation = self._reservation_of(candidate)
+                out = bound is Bound.MAXIMUM and not candidate.shape.preemptible
+                if reservation is None and line in failed:
+                    out = True
+                if out or not self._start(candidate, reservation, bound):
+                    failed.add(line)
+                    still.append(candidate)
+            self.waiting = still
+        return self.waiting
+
+    def _reservation_of(self, candidate: _Candidate) -> Reservation | None:
+        return None if candidate.job_id is None else self.state.reservations.get(candidate.job_id)
+
+    def _start(self, candidate: _Candidate, reservation: Reservation | None, bound: Bound) -> bool:
+        """Start a job beside what is kept for others; what is kept for it and those behind is free."""
+        if reservation is None:
+            return self._place(candidate, bound)
+        order = [one for one in self.state.reservations if one.job_id not in self.served]
+        behind = [
+            one
+            for one in order[order.index(reservation) :]
+            if one.virtual_cluster == reservation.virtual_cluster
+        ]
+        self._uncount(behind)
+        with ExitStack() as own:
+            own.enter_context(self.state.reservations.suspended(self.state.cluster, [reservation]))
+            started = self._place(candidate, bound)
+            if started:
+                self.served[reservation.job_id] = reservation
+                self.suspended.push(own.pop_all())
+        self._count(one for one in behind if one.job_id not in self.served)
+        return started
+
+    def _place(self, candidate: _Candidate, bound: Bound) -> bool:
+        self.looks += 1
+        if self.looks > MOST_LOOKS:
+            return False
+        quotas, cluster = self.state.quota_accounting, self.state.cluster
+        user, name, shape = candidate.user, candidate.virtual_cluster, candidate.shape
+        if quotas.violation(name, user, shape.asked, bound) is not None:
+            return False
+        placed = cluster.place(shape.gang, quotas.gpu_room(name, bound), closely=False)
+        if placed is None:
+            return False
+        nodes = {assignment.node: cluster.uses[assignment.node].node for assignment in placed}
+        tasks = [
+            (demand, assignment, of_task(demand, assignment, nodes))
+            for demand, assignment in zip(shape.gang, placed, strict=True)
+        ]
+        held = _Held(user, name, tasks, real=False)
+        for _, _, amounts in tasks:
+            quotas.book(name, user, amounts)
+        if candidate.run_ms is None:
+            self.touched.append(held)
+        else:
+            self.expect(self.now + candidate.run_ms, held)
+        return True
+
+    def _end(self, held: _Held) -> None:
+        """A job is over: what it held is free, or kept for those who have reservations there."""
+        self._lift(held)
+        for node in {assignment.node for _, assignment, _ in held.tasks}:
+            self.state.reservations.refresh(self.state.cluster, node)
+
+    def _lift(self, held: _Held) -> None:
+        held.lifted = True
+        for demand, assignment, amounts in held.tasks:
+            self.state.cluster.release(demand, assignment)
+            self.state.quota_accounting.unbook(held.virtual_cluster, held.user, amounts)
+
+    def _book(self, held: _Held) -> None:
+        held.lifted = False
+        for demand, assignment, amounts in held.tasks:
+            self.state.cluster.occupy(demand, assignment)
+            self.state.quota_accounting.book(held.virtual_cluster, held.user, amounts)
+
+    def _count(self, reservations: Iterable[Reservation]) -> None:
+        for one in reservations:
+            self.state.quota_accounting.book(one.virtual_cluster, one.user, one.amounts)
+
+    def _uncount(self, reservations: Iterable[Reservation]) -> None:
+        for one in reservations:
+            self.state.quota_accounting.unbook(one.virtual_cluster, one.user, one.amounts)
+
+
+def estimate_start(
+    state: SchedulerState,
+    user: str,
+    virtual_cluster: str,
+    shape: Shape,
+    ahead: Iterable[str],
+    now: int,
+    run_ms: Callable[[str], int | None],
+) -> int | None:
+    """Return when a gang would start that comes behind the waiting jobs `ahead` (ms); None: nobody knows.
+
+    `run_ms` gives a waiting job's time limit.
+    """
+    waiting: list[_Candidate] = []
+    for job_id in ahead:
+        if len(waiting) == MOST_AHEAD:
+            return None
+        asked = state.queue.shape(job_id)
+        waiting.append(_Candidate(job_id, *state.whose(job_id), asked, run_ms(job_id)))
+    waiting.append(_Candidate(None, user, virtual_cluster, shape, None))
+    play = _Play(state, now, waiting)
+    for holding in state.holdings.values():
+        end = now + STOPPING_MS if holding.ending else holding.expected_end
+        if end is not None:
+            tasks = list(holding.tasks.values())
+            play.expect(end, _Held(holding.user, holding.virtual_cluster, tasks, real=True))
+    try:
+        return play.run()
+    finally:
+        play.undo()
+
+
+def those_ahead(state: SchedulerState, virtual_cluster: str, rank: Rank) -> Iterator[str]:
+    """Return the waiting jobs that would be tried before one of this rank, in that order.
+
+    Of its own virtual cluster those of a better rank, of the others all: they were submitted before.
+    """
+    lines = []
+    for name in state.quota_accounting.clusters:
+        _, ids = state.queue.after(name, limit=MOST_AHEAD + 1)
+        if name == virtual_cluster:
+            ids = [job_id for job_id in ids if state.queue.rank(job_id) < rank]
+        lines.append(ids)
+    return heapq.merge(*lines, key=lambda job_id: state.queue.rank(job_id)[1])
