@@ -154,7 +154,7 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
             home=self.home_in_container,
             tutorials=self.tutorials,
         )
-        verdict = await client.validate(config)
+        verdict = await client.validate(config, user=self.user.name)
         if verdict["errors"]:
             raise ServerNotStarted(
                 " ".join(error["message"] for error in verdict["errors"]), reason="options"

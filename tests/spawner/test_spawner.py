@@ -107,6 +107,15 @@ async def test_a_started_server_answers_at_the_address_that_is_given(
     assert await state_of(scheduler, "alice", job) == "STOPPED"
 
 
+async def test_a_virtual_cluster_of_others_is_refused_though_the_hub_may_use_it(make: Make) -> None:
+    spawner = make("bob")
+    spawner.user_options = {"virtual_cluster": "vision"}
+    with pytest.raises(ServerNotStarted) as caught:
+        await spawner.start()
+    assert caught.value.reason == "options"
+    assert "Virtual cluster vision is not open to you." in caught.value.jupyterhub_message
+
+
 async def test_a_server_that_is_being_ended_does_not_run_any_more(make: Make) -> None:
     takes_a_while = "import os, signal, time; end = lambda *_: (time.sleep(1), os._exit(0))\n"
     spawner = make(program=f"{takes_a_while}signal.signal(signal.SIGTERM, end)\n{SERVER}")
