@@ -24,7 +24,7 @@ from pai_scheduler.api.base_handlers import HandlerContext
 from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.webhdfs.handover import Transfer, TransferHandover
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.file_server.messages import Ended, Report
+from pai_scheduler.file_server.messages import Report
 from pai_scheduler.file_server.server import FileServer
 from pai_scheduler.inputs.identity import JobIdentities
 from pai_scheduler.security.principal import Principal
@@ -95,7 +95,11 @@ class FileServerHere:
         self._service = context.service
         self._ended: dict[int, asyncio.Future[None]] = {}
         self._server = FileServer(
-            self._service.files, context.prefix, self._count, openpai_compat=context.openpai_compat
+            self._service.files,
+            context.prefix,
+            self._count,
+            self._end,
+            openpai_compat=context.openpai_compat,
         )
         self._numbers = itertools.count()
 
@@ -109,10 +113,10 @@ class FileServerHere:
         await self._server.close()
 
     def _count(self, report: Report) -> None:
-        if isinstance(report, Ended):
-            self._ended.pop(report.number).set_result(None)
-        else:
-            file_servers.count(self._service.monitor, report)
+        file_servers.count(self._service.monitor, report)
+
+    def _end(self, number: int) -> None:
+        self._ended.pop(number).set_result(None)
 
 
 @asynccontextmanager
