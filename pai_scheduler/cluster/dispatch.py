@@ -140,10 +140,11 @@ class Dispatcher(SchedulerState):
         for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
             self._somebody_is_due = self._somebody_is_due or self._is_line_due(line)
         self.queue.remove(job_id)
-        left = {assignment.node for assignment in assignments}
-        assignments = rearrange(self.cluster, shape.gang, assignments)
-        for node in left.difference(assignment.node for assignment in assignments):
-            self.reservations.refresh(self.cluster, node)
+        best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments)
+        if assignments is not best_fit:
+            # also where only some of it has left
+            for node in {assignment.node for assignment in best_fit}:
+                self.reservations.refresh(self.cluster, node)
         holding = JobHolding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
             amounts = of_task(demand, assignment, self._nodes)

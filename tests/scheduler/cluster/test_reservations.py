@@ -392,3 +392,55 @@ def test_of_equal_jobs_that_wait_only_the_first_has_a_reservation() -> None:
     assert harness.leave("first") == []
     assert harness.reserved() == ["second"]
     assert harness.end("r") == ["+second"]
+
+
+# -- a gang that started is brought near together, or spread: what it leaves behind is kept for others
+
+
+def test_what_a_gang_leaves_on_a_node_when_it_is_brought_near_together_is_kept_for_others() -> None:
+    # best fit takes `a` and `c`, in which the fewest cores are free; near each other are `b` and `c`
+    cores = {"a": 40, "b": 21, "c": 20}
+    racks = {"a": "r1", "b": "r2", "c": "r2"}
+    harness = Harness(
+        *(make_node(name, cpus, 100_000, rack=racks[name]) for name, cpus in cores.items()),
+        clusters=WHOLE,
+        limit=0,
+    )
+    harness.hold("one", (make_demand(16), on("a")))
+    harness.hold("stays", (make_demand(20), on("a")))
+    harness.hold("other", (make_demand(16), on("b")))
+    assert harness.wait("gang", *[make_demand(16)] * 2) == []
+    assert harness.wait("large", make_demand(40)) == []  # nowhere but on `a`, after all that runs there
+    assert harness.awaited("large") == {"one", "stays"}
+    assert harness.end("one", "other") == ["+gang"]
+    assert harness.nodes_of("gang") == ["c", "b"]
+    assert kept_on("a", harness, "large").cpus == 20
+    assert harness.wait("small", make_demand(6)) == []
+    assert harness.end("stays") == ["+large"]
+
+
+def test_what_a_gang_leaves_on_a_node_where_some_of_it_stays_is_kept_for_others() -> None:
+    # best fit takes two GPUs of `a`; spread, one task goes to `b`, which has cores for one only
+    harness = Harness(
+        make_node("a", 100, 100_000, gpus={"P100": 3}),
+        make_node("b", 1, 100_000, gpus={"P100": 3}),
+        clusters=WHOLE,
+        limit=0,
+    )
+    harness.hold("two", (gpu(2), on("a", 0, 1)))
+    harness.hold("one", (gpu(1), on("a", 2)))
+    assert harness.wait("gang", *[make_demand(gpus=1, spread="worker")] * 2) == []
+    assert harness.wait("large", gpu(3, cpus=2)) == []  # nowhere but on `a`, after all that runs there
+    assert harness.awaited("large") == {"two", "one"}
+    assert harness.end("two") == ["+gang"]
+    assert harness.nodes_of("gang") == ["a", "b"]
+    assert kept_on("a", harness, "large").gpus == 1
+    assert harness.wait("small", gpu(1, cpus=2)) == []
+
+
+def kept_on(node: str, harness: Harness, job_id: str) -> Demand:
+    """Return what is kept on a node for the only task of a waiting job."""
+    reservation = harness.dispatcher.reservations.get(job_id)
+    assert reservation is not None, f"nothing is kept for {job_id}"
+    ((part, _),) = reservation.kept[node]
+    return part
