@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .demand import Assignment, Demand
-from .placement import Cluster, FreeNodeResources, hardest_first
+from .free_resources import FreeNodeResources
+from .placement import Cluster, hardest_first
 
 #: Looks of one task at one node that one gang may take: some milliseconds.
 _MOST_LOOKS = 4_000
