@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from types import SimpleNamespace
 
-import pynvml  # type: ignore[import-untyped]
 import pytest
 
+from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.gpu import GpuMeter, GpuUse, find_gpus, gpu_type
+from tests.testbed.nvml import Device, StandInNvml
 
 
 @pytest.mark.parametrize(
@@ -64,41 +64,23 @@ def test_the_gpus_of_this_machine_are_numbered_and_have_a_type_and_an_identity()
     assert all(gpu.type and gpu.uuid and not gpu.simulated for gpu in gpus)
 
 
+def test_gpus_are_listed_with_their_types_and_identities(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = StandInNvml(
+        monkeypatch, [Device("GPU-a", 0, 0), Device("GPU-b", 0, 0, product="Tesla P100-PCIE-16GB")]
+    )
+    assert find_gpus() == (Gpu(0, "H100", "GPU-a"), Gpu(1, "P100", "GPU-b"))
+    assert (nvml.opened, nvml.closed) == (1, 1)
+
+
 # what they do
 
 
-class _Nvml:
-    """NVML with two GPUs, of which the second is a slice (MIG), which has no utilization of its own."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.opened = self.closed = 0
-        self.gone = False
-        for name in ("Init", "Shutdown", "DeviceGetHandleByUUID", "DeviceGetUtilizationRates"):
-            monkeypatch.setattr(f"pynvml.nvml{name}", getattr(self, name))
-        monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", self.memory)
-
-    def Init(self) -> None:
-        self.opened += 1
-
-    def Shutdown(self) -> None:
-        self.closed += 1
-
-    def DeviceGetHandleByUUID(self, uuid: str) -> str:
-        if self.gone:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
-        return uuid
-
-    def DeviceGetUtilizationRates(self, handle: str) -> SimpleNamespace:
-        if handle == "MIG-1":
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return SimpleNamespace(gpu={"GPU-0": 40, "GPU-2": 80}[handle])
-
-    def memory(self, handle: str) -> SimpleNamespace:
-        return SimpleNamespace(used={"GPU-0": 2**30, "MIG-1": 2**20, "GPU-2": 2**31}[handle])
+#: The second is a slice of one.
+DEVICES = (Device("GPU-0", 40, 2**30), Device("MIG-1", None, 2**20), Device("GPU-2", 80, 2**31))
 
 
 def test_the_gpus_of_a_task_are_measured_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    nvml, meter = _Nvml(monkeypatch), GpuMeter()
+    nvml, meter = StandInNvml(monkeypatch, DEVICES), GpuMeter()
     assert meter.measure([]) is None
     assert nvml.opened == 0
     assert meter.measure(["GPU-0", "GPU-2"]) == GpuUse(60.0, 3072.0)
@@ -112,7 +94,7 @@ def test_the_gpus_of_a_task_are_measured_together(monkeypatch: pytest.MonkeyPatc
 def test_a_lost_gpu_is_not_measured_and_the_driver_is_asked_anew_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    nvml, meter = _Nvml(monkeypatch), GpuMeter()
+    nvml, meter = StandInNvml(monkeypatch, DEVICES), GpuMeter()
     nvml.gone = True
     assert meter.measure(["GPU-0"]) is None
     nvml.gone = False

@@ -1,0 +1,61 @@
+"""GPUs that this machine does not have: what NVML answers to those who ask it in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pynvml  # type: ignore[import-untyped]
+import pytest
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU, or a slice of one (MIG), which has no utilization (`percent`) of its own. `used`: bytes."""
+
+    uuid: str
+    percent: int | None
+    used: int
+    product: str = "NVIDIA H100 80GB HBM3"
+
+
+class StandInNvml:
+    """NVML with some GPUs, as long as `monkeypatch` lasts. `gone`: they have fallen off the bus."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, devices: Sequence[Device]) -> None:
+        self._devices = list(devices)
+        self.opened = self.closed = 0
+        self.gone = False
+        for name, answer in {
+            "Init": self._open,
+            "Shutdown": self._close,
+            "DeviceGetCount": lambda: len(self._devices),
+            "DeviceGetHandleByIndex": lambda index: self._devices[index],
+            "DeviceGetHandleByUUID": self._find,
+            "DeviceGetName": lambda device: device.product,
+            "DeviceGetUUID": lambda device: device.uuid,
+            "DeviceGetUtilizationRates": _utilization,
+            "DeviceGetMemoryInfo": lambda device: SimpleNamespace(used=device.used),
+        }.items():
+            monkeypatch.setattr(f"pynvml.nvml{name}", answer)
+
+    def _open(self) -> None:
+        self.opened += 1
+
+    def _close(self) -> None:
+        self.closed += 1
+
+    def _find(self, uuid: str) -> Device:
+        if self.gone:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        for device in self._devices:
+            if device.uuid == uuid:
+                return device
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+
+
+def _utilization(device: Device) -> SimpleNamespace:
+    if device.percent is None:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+    return SimpleNamespace(gpu=device.percent)
