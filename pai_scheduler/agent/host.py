@@ -123,7 +123,7 @@ class EngineHost:
             _log.info("a scheduler (%s) has begun a session", asked.instance)
             nodes = self._described(await engine.nodes())
             self._told_disk = disk_space(self._disk_folders)
-            return Opened(self._session, nodes, self._clock(), self._told_disk)
+            return Opened(self._session, nodes, self._clock(), self._told_disk, takes_networks=True)
 
     async def close(self) -> None:
         """Let go of the engine; tasks run on."""

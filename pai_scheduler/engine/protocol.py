@@ -98,6 +98,8 @@ class Launch:
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     #: where its own SSH server is to listen, with the files of `access.task_files`; None: there is to be none
     ssh_port: int | None = None
+    #: the network of its gang, by Docker's name; empty: the one that the engine itself has made
+    network: str = ""
 
 
 __all__ = [

@@ -97,15 +97,15 @@ def make_engine(
         )
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
+    from pai_scheduler.engine.docker.runtime import image_of_this_version
     from pai_scheduler.engine.remote.certificates import scheduler_tls
-    from pai_scheduler.engine.swarm.engine import SwarmEngine
+    from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
 
     own = authority(data_dir)
+    runtime = options.runtime_image or image_of_this_version()
     if options.agent_image is not None:
-        from pai_scheduler.engine.docker.runtime import image_of_this_version
         from pai_scheduler.engine.swarm.agent_service import AgentPlan, deploy
 
-        runtime = options.runtime_image or image_of_this_version()
         deploy(
             AgentPlan(options.agent_image, runtime, options.agent_port, homes=str(options.homes or "")), own
         )
@@ -124,4 +124,6 @@ def make_engine(
         ssh_gateway=None if ssh_port is None else (near(options.ssh_host), ssh_port),
         homes=options.homes,
         least_free_mb=definition.min_free_mb,
+        spare_networks=SPARE_OVERLAYS,
+        runtime_image=runtime,
     )

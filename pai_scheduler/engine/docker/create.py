@@ -161,7 +161,7 @@ class ContainerCreator:
         config = container_config(
             launch,
             instance=self._instance,
-            network=self._network_of(launch.task.job_id, launch.task.attempt),
+            network=launch.network or self._network_of(launch.task.job_id, launch.task.attempt),
             node_cpus=self._node_cpus,
             limits_storage=self._limits_storage,
             log_bytes=self._log_bytes,

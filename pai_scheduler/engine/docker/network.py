@@ -1,4 +1,4 @@
-"""A network of its own for every gang, with addresses that are known before anything starts.
+"""A network of its own for every gang on one machine, with addresses that are known before anything starts.
 
 Docker's own address pool holds some thirty networks, so the blocks are cut here, from a pool that
 an administrator may choose. A block that Docker refuses (taken by something else) is passed over.
@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
-from ipaddress import IPv4Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_network
 from typing import Any
 
 import aiodocker
@@ -21,14 +21,14 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DockerApi
-from .container import LABEL_INSTANCE, LABEL_SWARM, network_name
+from .container import LABEL_INSTANCE, network_name
 from .spare_networks import SpareNetworks
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_POOL = "10.201.0.0/16"
 #: Of each block the network's, the gateway's and the broadcast address are nobody's.
-_RESERVED = 3
+RESERVED = 3
 #: The smallest block holds 8 addresses.
 _LONGEST_PREFIX = 29
 _SPARE_SIZE = 2 ** (32 - _LONGEST_PREFIX)
@@ -42,45 +42,35 @@ _GATEWAY_BRIDGE = "docker_gwbridge"
 
 
 class GangNetworks:
-    """Makes and removes the networks of gangs: on one machine, or with `overlay` across those of a Swarm.
+    """Makes and removes the networks of gangs. `spares`: those made in advance, for small gangs."""
 
-    `encrypted`: what goes from machine to machine. `spares`: those made in advance, for small gangs.
-    """
+    #: Docker's word for how far such a network reaches, and the label that says whose it is
+    scope, label = "local", LABEL_INSTANCE
+    #: how many addresses one that is made in advance has
+    spare_size: int = _SPARE_SIZE
 
     def __init__(
-        self,
-        api: DockerApi,
-        instance: str,
-        pool: str = DEFAULT_POOL,
-        *,
-        overlay: bool = False,
-        encrypted: bool = False,
-        spares: SpareNetworks | None = None,
+        self, api: DockerApi, instance: str, pool: str = DEFAULT_POOL, *, spares: SpareNetworks
     ) -> None:
-        self._api, self._instance, self._overlay, self._encrypted = api, instance, overlay, encrypted
+        self._api, self._instance, self._spares = api, instance, spares
         self._pool = IPv4Network(pool)
         self._next = int(self._pool.network_address)
         self._making = asyncio.Lock()
-        self._spares = spares
 
     async def begin(self, gangs: Collection[str]) -> None:
         """Make networks in advance from now on; there are these gangs, and no others."""
-        if self._spares is not None:
-            await self._spares.forget_all_but(gangs)
-            self._spares.fill(self._make_spare)
+        await self._spares.forget_all_but(gangs)
+        self._spares.fill(self.make_spare)
 
     async def close(self) -> None:
         """Remove the networks that nobody has, where Docker answers."""
-        if self._spares is None:
-            return
         with contextlib.suppress(EngineError, aiodocker.DockerError, OSError, TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                await asyncio.gather(*map(self._remove, await self._spares.close()))
+                await asyncio.gather(*map(self.remove_network, await self._spares.close()))
 
     def name(self, job_id: str, attempt: int) -> str:
         """Return the name that a gang's network has in Docker."""
-        name = network_name(job_id, attempt)
-        return name if self._spares is None else self._spares.docker_name(name)
+        return self._spares.docker_name(network_name(job_id, attempt))
 
     async def make(self, gang: Gang) -> dict[TaskRef, str]:
         """Make a gang's network, unless it is there; give each member's address, the same every time."""
@@ -90,21 +80,18 @@ class GangNetworks:
             if block is None:
                 block = await self._take_spare(name, gang)
             if block is None:
-                made = await self._create(name, self._size(gang))
+                made = await self._create(name, self.size(gang))
                 block = _block(await self._only(name)) or made
-        # (of an overlay network, Docker takes the first addresses for its machines)
-        first = block.broadcast_address - len(gang.members) if self._overlay else block.network_address + 2
+        first = self.first_address(block, gang)
         return {member.task: str(first + n) for n, member in enumerate(gang.members)}
 
     async def remove(self, name: str) -> None:
         """Remove a gang's network; none of that name is no error."""
-        if self._spares is None:
-            await self._remove(name)
-        else:
-            await self._remove(self._spares.docker_name(name))
-            await self._spares.forget(name)
+        await self.remove_network(self._spares.docker_name(name))
+        await self._spares.forget(name)
 
-    async def _remove(self, name: str) -> None:
+    async def remove_network(self, name: str) -> None:
+        """Remove a network by Docker's name; none of that name is no error."""
         for pause in (*_BUSY_PAUSES, None):
             try:
                 for network in await self._named(name):
@@ -120,11 +107,9 @@ class GangNetworks:
 
     async def names(self) -> list[str]:
         """List the gangs whose networks this scheduler has made."""
-        label = f"{self._label}={self._instance}"
+        label = f"{self.label}={self._instance}"
         networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"label": label}))
-        names = [network["Name"] for network in networks if network["Scope"] == self._scope]
-        if self._spares is None:
-            return names
+        names = [network["Name"] for network in networks if network["Scope"] == self.scope]
         return [gang for name in names if (gang := self._spares.gang_name(name)) is not None]
 
     async def gateway(self) -> str | None:
@@ -163,15 +148,14 @@ class GangNetworks:
 
     async def _named(self, name: str) -> list[dict[str, Any]]:
         networks = await self._api.persist(lambda: self._api.docker.networks.list(filters={"name": name}))
-        return [
-            network for network in networks if network["Name"] == name and network["Scope"] == self._scope
-        ]
+        return [network for network in networks if network["Name"] == name and network["Scope"] == self.scope]
 
     async def _delete(self, network: dict[str, Any]) -> None:
         try:
             await self._api.persist(lambda: self._api.network(network["Id"]).delete())
         except aiodocker.DockerError as error:
-            if error.status != 404:
+            # (a Swarm's manager lists one that is gone until its own containers have left it)
+            if error.status != 404 and not error.message.endswith("not found"):
                 raise
 
     async def show(self, name: str) -> dict[str, Any] | None:
@@ -185,13 +169,37 @@ class GangNetworks:
                 msg("Docker could not make a network for the job: {error}", error=error.message)
             ) from error
 
-    def _size(self, gang: Gang) -> int:
-        machines = len({member.node for member in gang.members}) if self._overlay else 0
-        return len(gang.members) + _RESERVED + machines
+    # ── what is otherwise where networks span several machines
+
+    def size(self, gang: Gang) -> int:
+        """Return how many addresses a gang needs."""
+        return len(gang.members) + RESERVED
+
+    def fits_spare(self, gang: Gang) -> bool:
+        """Return whether one that is made in advance has enough addresses for a gang."""
+        return self.size(gang) <= self.spare_size
+
+    def first_address(self, block: IPv4Network, gang: Gang) -> IPv4Address:  # noqa: ARG002
+        """Return the first of the addresses of a gang's tasks."""
+        return block.network_address + 2
+
+    def driver(self) -> dict[str, Any]:
+        """Say to Docker's API which kind of network it is."""
+        return {"Driver": "bridge"}
+
+    async def make_spare(self, name: str) -> None:
+        """Make a network in advance."""
+        async with self._making:
+            await self._create(name, self.spare_size)
+
+    def spare_given(self, name: str) -> None:
+        """Hear that a gang has got a network that was made in advance."""
+
+    # ── making
 
     async def _take_spare(self, name: str, gang: Gang) -> IPv4Network | None:
         """Give a gang a network that is there already; None where there is none, or none large enough."""
-        if self._spares is None or self._size(gang) > _SPARE_SIZE:
+        if not self.fits_spare(gang):
             return None
         await self._spares.forget(name)
         while (spare := self._spares.draw()) is not None:
@@ -199,17 +207,14 @@ class GangNetworks:
                 # (whoever removes unused networks removes these)
                 if (block := _block(await self._only(spare))) is not None:
                     await self._spares.give(name, spare)
+                    self.spare_given(spare)
                     return block
             except OSError as error:
                 # a full disk: a network of the gang's own name has to be noted nowhere
                 _log.warning("it cannot be kept who has the network %s: %s", spare, error)
-                await self._remove(spare)
+                await self.remove_network(spare)
             self._spares.drop(spare)
         return None
-
-    async def _make_spare(self, name: str) -> None:
-        async with self._making:
-            await self._create(name, _SPARE_SIZE)
 
     async def _create(self, name: str, size: int) -> IPv4Network:
         prefix = min(_LONGEST_PREFIX, 32 - (size - 1).bit_length())
@@ -242,14 +247,6 @@ class GangNetworks:
             )
         )
 
-    @property
-    def _label(self) -> str:
-        return LABEL_SWARM if self._overlay else LABEL_INSTANCE
-
-    @property
-    def _scope(self) -> str:
-        return "swarm" if self._overlay else "local"
-
     def _blocks(self, prefix: int) -> Iterator[IPv4Network]:
         """Cut the pool, beginning behind the block that was given out last."""
         if prefix < self._pool.prefixlen:
@@ -261,13 +258,11 @@ class GangNetworks:
             yield IPv4Network((first + number % count * size, prefix))
 
     def _config(self, name: str, block: IPv4Network) -> dict[str, Any]:
-        options = {"encrypted": ""} if self._encrypted else {}
         return {
             "Name": name,
             "CheckDuplicate": True,
-            "Driver": "overlay" if self._overlay else "bridge",
-            **({"Attachable": True, "Options": options} if self._overlay else {}),
-            "Labels": {self._label: self._instance},
+            **self.driver(),
+            "Labels": {self.label: self._instance},
             "IPAM": {"Config": [{"Subnet": str(block), "Gateway": str(block.network_address + 1)}]},
         }
 

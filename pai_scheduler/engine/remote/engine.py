@@ -161,6 +161,11 @@ class RemoteEngine:
         """Return whether the agent answers, as far as is known."""
         return self._healthy and bool(self._session.nodes) and not self._session.is_lost
 
+    @property
+    def takes_networks(self) -> bool:
+        """Return whether a launch may say which network its gang has."""
+        return self._session.takes_networks
+
     def move_to(self, address: str) -> None:
         """Reach the agent at another address from now on."""
         self._connection.host = address

@@ -69,13 +69,15 @@ class Open:
 class Opened:
     """The new session, and the machine as it is. `time`: by its clock, when this was said.
 
-    `disk`: the room on the disk of tasks; None: an older agent, which does not tell it.
+    `disk`: the room on the disk of tasks; None: an older agent, which does not tell it. `takes_networks`: a
+    launch may say which network its gang has; an older agent only knows those that have the gang's own name.
     """
 
     session: str
     nodes: tuple[Node, ...]
     time: int
     disk: DiskSpace | None = None
+    takes_networks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

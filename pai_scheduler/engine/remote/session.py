@@ -59,6 +59,8 @@ class AgentSession:
         self._session = ""
         self._last = self._answer = 0
         self.nodes: tuple[Node, ...] = ()
+        #: as in `Opened`
+        self.takes_networks = False
         #: as it was told last; None: never
         self.disk: DiskSpace | None = None
         self.clock = ClockDifference(connection.host)
@@ -143,6 +145,7 @@ class AgentSession:
         opened = await self._connection.call("open", self._asked, Opened, seconds=_OPEN_SECONDS)
         self.clock.learn(opened.time, time.monotonic() - asked)
         self._session, self.nodes, self.disk = opened.session, opened.nodes, opened.disk
+        self.takes_networks = opened.takes_networks
         self._last = self._answer = 0
         try:
             await self._begun()

@@ -33,7 +33,8 @@ from pai_scheduler.engine.docker.container import (
     network_name,
 )
 from pai_scheduler.engine.docker.home import home_volume
-from pai_scheduler.engine.docker.network import GangNetworks
+from pai_scheduler.engine.docker.runtime import image_of_this_version
+from pai_scheduler.engine.docker.spare_networks import SpareNetworks
 from pai_scheduler.engine.logs.cleanup import keep_clean
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import (
@@ -55,9 +56,11 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .membership import SwarmNode, check_manager, list_nodes
+from .network_holders import NetworkHolders
+from .overlay_networks import OVERLAY_POOL, OverlayNetworks
 
-#: The gangs' networks across nodes; each node cuts those of its own from another pool.
-OVERLAY_POOL = "10.202.0.0/16"
+#: How many networks across nodes are made in advance.
+SPARE_OVERLAYS = 1
 #: In an overlay network a container has a second interface, for the rest of the world, by which its peers are
 #: not reached: MPI (Open MPI 4 and 5, MPICH, Intel's), NCCL, Gloo and TensorPipe are told to use the first.
 _INTERFACE = dict.fromkeys(
@@ -89,6 +92,8 @@ class SwarmEngine:
     `remote.messages.Open`. `front_door`: the port of this machine's loopback address at which tasks reach the
     Hub and the storage, by their nodes' agents; None: at the address of browsers. `ssh_gateway`: address and
     port of the gateway, which they reach in the same way. `least_free_mb`: as in `remote.messages.Open`.
+    `spare_networks`: how many networks across nodes are made in advance, so that a small gang starts sooner;
+    `runtime_image` holds them on each node (None: that of this version).
     """
 
     name = "swarm"
@@ -114,6 +119,8 @@ class SwarmEngine:
         ssh_gateway: tuple[str, int] | None = None,
         homes: Path | None = None,
         least_free_mb: int = 0,
+        spare_networks: int = 0,
+        runtime_image: str | None = None,
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
@@ -123,7 +130,15 @@ class SwarmEngine:
             self._front_doors[ssh_gateway[1]] = ssh_gateway[0]
         self._homes, self._least_free_mb, self._overlay = homes, least_free_mb, IPv4Network(subnet_pool)
         self._api = DockerApi(host)
-        self._networks = GangNetworks(self._api, instance, subnet_pool, overlay=True, encrypted=encrypted)
+        self._networks = OverlayNetworks(
+            self._api,
+            instance,
+            subnet_pool,
+            encrypted=encrypted,
+            spares=SpareNetworks(data_dir / "networks", spare_networks),
+            holders=NetworkHolders(self._api, instance, runtime_image or image_of_this_version()),
+            machines=lambda: {name: engine.takes_networks for name, engine in self._engines.items()},
+        )
         #: by name: what Swarm says of a node, and the engine that speaks to its agent
         self._members: dict[str, SwarmNode] = {}
         self._engines: dict[str, RemoteEngine] = {}
@@ -168,6 +183,7 @@ class SwarmEngine:
             work.cancel()
         await asyncio.gather(*self._working, *self._forwarding.values(), return_exceptions=True)
         await asyncio.gather(*(engine.close() for engine in self._engines.values()))
+        await self._networks.close()
         await self._api.close()
         self._queue.put_nowait(None)
 
@@ -202,6 +218,7 @@ class SwarmEngine:
         for network in await self._networks.names():
             if network not in gangs:
                 await self._remove_network(network)
+        await self._networks.begin(gangs)
         self._working.append(asyncio.create_task(self._keep_logs()))
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
@@ -229,7 +246,8 @@ class SwarmEngine:
             self._queue.put_nowait(Ended(launch.task, _now(), EndCause.REFUSED, None, reason))
             return
         if launch.address and IPv4Address(launch.address) in self._overlay:
-            launch = replace(launch, env={**_INTERFACE, **launch.env})
+            network = self._networks.name(launch.task.job_id, launch.task.attempt)
+            launch = replace(launch, env={**_INTERFACE, **launch.env}, network=network)
         await self._engine(launch.node).launch(launch)
 
     async def kill(self, task: TaskRef, grace_seconds: float) -> None:

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.protocol import EndCause, Launch
-from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.protocol import EndCause
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from tests.scheduler.engine.conformance import EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, make_task
-from tests.testbed.swarm import Swarm
-
-INSTANCE = "0123456789abcdef"
-OpenSwarm = Callable[..., Awaitable[SwarmEngine]]
-
-
-@pytest.fixture
-async def open_swarm(three_nodes: Swarm, tmp_path: Path) -> AsyncIterator[OpenSwarm]:
-    """Open one engine after the other over the same state; the one before is let go first."""
-    engines: list[SwarmEngine] = []
-    tls = scheduler_tls(Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials"))
-
-    async def open_engine(**options: object) -> SwarmEngine:
-        if engines:
-            await engines[-1].close()
-        engine = SwarmEngine(
-            tmp_path / "data",
-            tls,
-            instance=INSTANCE,
-            host=three_nodes.manager.host,
-            agent_port=three_nodes.agent_port,
-            **options,  # type: ignore[arg-type]
-        )
-        await engine.start()
-        engines.append(engine)
-        return engine
-
-    yield open_engine
-    if engines:
-        await engines[-1].adopt({})
-        await engines[-1].close()
+from tests.scheduler.engine.swarm.gangs import OpenSwarm
 
 
 class TestSwarmEngine(EngineConformance):
@@ -69,21 +38,6 @@ async def swarm_lab(open_swarm: OpenSwarm, debian_image: str) -> AsyncIterator[L
     await lab.adopt([])
     yield lab
     await lab.clean()
-
-
-async def launch_across(lab: Lab, *commands: str) -> list[Launch]:
-    """Launch a gang with one task on each node."""
-    first = make_task()
-    nodes = [node.name for node in await lab.engine.nodes()]
-    launches = await lab.prepare(
-        *(
-            lab.make(command, task=first._replace(index=number), node=nodes[number])
-            for number, command in enumerate(commands)
-        )
-    )
-    for launch in launches:
-        await lab.engine.launch(replace(launch))
-    return launches
 
 
 async def test_the_nodes_are_those_of_the_swarm(swarm_lab: Lab) -> None:

@@ -1,0 +1,40 @@
+"""Engines over a real Swarm of three."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.swarm.engine import SwarmEngine
+from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm
+from tests.testbed.swarm import Swarm
+
+
+@pytest.fixture
+async def open_swarm(three_nodes: Swarm, tmp_path: Path) -> AsyncIterator[OpenSwarm]:
+    """Open one engine after the other over the same state; the one before is let go first."""
+    engines: list[SwarmEngine] = []
+    tls = scheduler_tls(Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials"))
+
+    async def open_engine(**options: object) -> SwarmEngine:
+        if engines:
+            await engines[-1].close()
+        engine = SwarmEngine(
+            tmp_path / "data",
+            tls,
+            instance=INSTANCE,
+            host=three_nodes.manager.host,
+            agent_port=three_nodes.agent_port,
+            **options,  # type: ignore[arg-type]
+        )
+        await engine.start()
+        engines.append(engine)
+        return engine
+
+    yield open_engine
+    if engines:
+        await engines[-1].adopt({})
+        await engines[-1].close()
