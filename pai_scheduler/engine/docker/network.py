@@ -41,8 +41,15 @@ _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _GATEWAY_BRIDGE = "docker_gwbridge"
 
 
+class _NoFreeBlockError(EngineError):
+    """The pool has no block of a size that is nobody's."""
+
+
 class GangNetworks:
-    """Makes and removes the networks of gangs. `spares`: those made in advance, for small gangs."""
+    """Makes and removes the networks of gangs.
+
+    `spares`: those made in advance, for small gangs; they are given up where a gang finds no other room.
+    """
 
     #: Docker's word for how far such a network reaches, and the label that says whose it is
     scope, label = "local", LABEL_INSTANCE
@@ -80,7 +87,7 @@ class GangNetworks:
             if block is None:
                 block = await self._take_spare(name, gang)
             if block is None:
-                made = await self._create(name, self.size(gang))
+                made = await self._create_in_any_case(name, self.size(gang))
                 block = _block(await self._only(name)) or made
         first = self.first_address(block, gang)
         return {member.task: str(first + n) for n, member in enumerate(gang.members)}
@@ -216,6 +223,19 @@ class GangNetworks:
             self._spares.drop(spare)
         return None
 
+    async def _create_in_any_case(self, name: str, size: int) -> IPv4Network:
+        """Make a network for a gang; where no block is free for it, instead of those made in advance."""
+        try:
+            return await self._create(name, size)
+        except _NoFreeBlockError:
+            unused = self._spares.draw_all()
+            if not unused:
+                raise
+            for spare in unused:
+                await self.remove_network(spare)
+                self._spares.drop(spare)
+            return await self._create(name, size)
+
     async def _create(self, name: str, size: int) -> IPv4Network:
         prefix = min(_LONGEST_PREFIX, 32 - (size - 1).bit_length())
         networks = await self._api.persist(self._api.docker.networks.list)
@@ -238,7 +258,7 @@ class GangNetworks:
                 # going round leaves an address unused for as long as possible after its task is gone
                 self._next = int(block.broadcast_address) + 1
                 return block
-        raise EngineError(
+        raise _NoFreeBlockError(
             msg(
                 "No network of {size} addresses is free in {pool}: too many jobs run at once, "
                 "or the pool is too small.",

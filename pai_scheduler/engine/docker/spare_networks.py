@@ -71,6 +71,11 @@ class SpareNetworks:
         self._wanted.set()
         return self._ready.popleft() if self._ready else None
 
+    def draw_all(self) -> list[str]:
+        """Return all networks that nobody has, to be dropped."""
+        drawn, self._ready = list(self._ready), deque()
+        return drawn
+
     async def give(self, gang: str, docker_name: str) -> None:
         """Write down that a gang has a network that was drawn."""
         await asyncio.to_thread(self._keep, gang, docker_name)

@@ -305,3 +305,34 @@ async def test_on_a_full_disk_a_gang_gets_a_network_of_its_own_name(
     (launch,) = await lab.prepare(lab.make("true"))
     assert len(await networks_of(docker, f"pai-{launch.task.job_id}-{launch.task.attempt}")) == 1
     await lab.clean()
+
+
+async def test_a_gang_for_which_the_pool_has_no_block_gets_the_room_of_those_made_in_advance(
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    spares: Spares,
+    debian_image: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pai_scheduler.engine.docker.spare_networks._QUIET_SECONDS", 0.1)
+    # four small blocks, of which three are taken in advance: none of 16 addresses is left
+    lab = await Lab.over(await open_docker(spare_networks=3, subnet_pool="10.215.0.0/27"), debian_image)
+    await lab.engine.adopt({})
+    before = await spares.until(3)
+
+    async def prepare_ten() -> set[str]:
+        job = new_job_id()
+        launches = await lab.prepare(
+            *(lab.make("true", task=make_task("w", n, job_id=job)) for n in range(10))
+        )
+        return {launch.address for launch in launches}
+
+    first = await prepare_ten()
+    assert not set(await spares.names()) & set(before)
+    second = await prepare_ten()
+    assert len(first | second) == 20
+    assert all(ip_address(address) in ip_network("10.215.0.0/27") for address in first | second)
+    # nothing that could be given up is left
+    with pytest.raises(EngineError, match=r"No network of 16 addresses is free in 10\.215\.0\.0/27"):
+        await prepare_ten()
+    lab.gangs.pop()
+    await lab.clean()

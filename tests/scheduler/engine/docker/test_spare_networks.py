@@ -56,6 +56,24 @@ async def test_as_many_as_are_wanted_are_made_and_another_for_each_that_was_draw
     assert await spares.close() == sorted(docker.made)
 
 
+async def test_all_that_nobody_has_are_drawn_at_once_and_made_again_when_the_next_one_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    docker, spares = Docker(), SpareNetworks(tmp_path, 2)
+    spares.fill(docker.make)
+    await docker.has_made(2)
+    drawn = spares.draw_all()
+    assert drawn == docker.made
+    for name in drawn:
+        spares.drop(name)
+    assert spares.draw_all() == []
+    await asyncio.sleep(0.05)
+    assert len(docker.made) == 2
+    assert spares.draw() is None
+    await docker.has_made(4)
+    assert await spares.close() == sorted(set(docker.made) - set(drawn))
+
+
 async def test_where_none_is_wanted_none_is_made(tmp_path: Path) -> None:
     docker, spares = Docker(), SpareNetworks(tmp_path, 0)
     spares.fill(docker.make)
