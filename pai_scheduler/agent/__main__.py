@@ -15,9 +15,9 @@ from tornado.httpserver import HTTPServer
 
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
-from pai_scheduler.engine.remote.certificates import agent_tls
 from pai_scheduler.engine.remote.defaults import AGENT_PORT
 from pai_scheduler.engine.remote.messages import MOST_BYTES, Open
+from pai_scheduler.engine.remote.tls import agent_tls
 from pai_scheduler.job.task import TaskRef
 
 from .app import make_app

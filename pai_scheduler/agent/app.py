@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 from tornado.web import Application, RequestHandler, stream_request_body
 
 from pai_scheduler.engine.logs.copying import missing
@@ -25,6 +26,7 @@ from pai_scheduler.engine.remote.messages import (
     decode,
     encode,
 )
+from pai_scheduler.engine.remote.sockets import connect
 from pai_scheduler.engine.remote.splice import splice
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.task import TaskRef
@@ -35,6 +37,9 @@ from .host import EngineHost, SessionError
 _log = logging.getLogger(__name__)
 
 _SWITCHING = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: tcp\r\nConnection: Upgrade\r\n\r\n"
+
+#: more bytes than can have been read together with a request
+_ALL = 2**30
 
 _Step = Callable[[Engine, Any], Awaitable[object]]
 
@@ -169,8 +174,7 @@ class ConnectHandler(AgentHandler):
             if task is None:
                 self.refuse(404, "no such task")
                 return
-            address = await engine.task_address(task)
-            reader, writer = await asyncio.open_connection(address, int(port))
+            connection = await connect(await engine.task_address(task), int(port))
         except SessionError:
             self.refuse(409, "the session is over")
             return
@@ -180,7 +184,7 @@ class ConnectHandler(AgentHandler):
         except (OSError, OverflowError) as error:  # (such as a port that there cannot be)
             self.refuse(502, str(error))
             return
-        await _hand_over(self.detach(), reader, writer)
+        await _hand_over(self.detach(), connection)
 
 
 class CallerHandler(AgentHandler):
@@ -189,25 +193,35 @@ class CallerHandler(AgentHandler):
     async def post(self, caller: str) -> None:
         """Take the connection."""
         try:
-            streams = self.host.take_caller(self.session, caller)
+            connection = self.host.take_caller(self.session, caller)
         except SessionError:
             self.refuse(409, "the session is over")
             return
-        if streams is None:
+        if connection is None:
             self.refuse(404, "it waits no more")
             return
-        await _hand_over(self.detach(), *streams)
+        await _hand_over(self.detach(), connection)
 
 
-async def _hand_over(stream: Any, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        await stream.write(_SWITCHING)
-        await splice((reader, writer), stream.read_bytes, stream.write)
-    except (StreamClosedError, OSError) as error:
-        _log.info("a connection broke off: %s", error)
-    finally:
-        stream.close()
-        writer.close()
+async def _hand_over(stream: IOStream, connection: socket.socket) -> None:
+    """Carry bytes between a request's connection and another one until both have ended; close both."""
+    with connection:
+        try:
+            await stream.write(_SWITCHING)
+            begun = _read_already(stream)
+            # from here on its socket is read and written without tornado
+            stream.io_loop.remove_handler(stream.fileno())
+            await splice(connection, stream.socket, begun)
+        except (StreamClosedError, OSError) as error:
+            _log.info("a connection broke off: %s", error)
+        finally:
+            stream.close()
+
+
+def _read_already(stream: IOStream) -> bytes:
+    """Return what was read together with the request."""
+    reading = asyncio.ensure_future(stream.read_bytes(_ALL, partial=True))
+    return reading.result() if reading.done() and reading.exception() is None else b""
 
 
 async def _adopt(engine: Engine, expected: list[TaskRef]) -> None:

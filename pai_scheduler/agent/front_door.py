@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from tornado.netutil import bind_sockets
+
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.remote.messages import Caller
+from pai_scheduler.engine.remote.sockets import accept_all
 from pai_scheduler.job.messages import msg
-
-Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 #: How long (seconds) a connection waits, and how many may at once.
 _WAIT_SECONDS, _MOST_WAITING = 15.0, 1024
@@ -29,16 +31,16 @@ class FrontDoor:
 
     def __init__(self, address: str, ports: Sequence[int], on_caller: Callable[[Caller], None]) -> None:
         self._address, self._ports, self._on_caller = address, ports, on_caller
-        self._servers: list[asyncio.Server] = []
-        self._waiting: dict[str, Streams] = {}
+        self._accepting: list[asyncio.Task[None]] = []
+        self._waiting: dict[str, socket.socket] = {}
 
     async def open(self) -> None:
         """Begin to listen; EngineError where something else does."""
         for port in self._ports:
             try:
-                server = await asyncio.start_server(partial(self._receive, port), self._address, port)
+                listening = bind_sockets(port, self._address)
             except OSError as error:
-                self.close()
+                await self.close()
                 raise EngineError(
                     msg(
                         "Containers cannot be let in at {address}:{port}: {why}. "
@@ -48,30 +50,33 @@ class FrontDoor:
                         why=str(error),
                     )
                 ) from error
-            self._servers.append(server)
+            self._accepting += [
+                asyncio.create_task(accept_all(each, partial(self._receive, port))) for each in listening
+            ]
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Listen no more; nobody who still waits is let in."""
-        for server in self._servers:
-            server.close()
-        for _, writer in self._waiting.values():
-            writer.transport.abort()
+        for accepting in self._accepting:
+            accepting.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        for connection in self._waiting.values():
+            connection.close()
         self._waiting.clear()
 
-    def take(self, caller: str) -> Streams | None:
+    def take(self, caller: str) -> socket.socket | None:
         """Return the connection of this name; None where it waits no more."""
         return self._waiting.pop(caller, None)
 
-    def _receive(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _receive(self, port: int, connection: socket.socket) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             _log.warning("more than %d connections of containers wait, one is refused", _MOST_WAITING)
-            writer.transport.abort()
+            connection.close()
             return
         caller = Caller(secrets.token_hex(16), port)
-        self._waiting[caller.name] = reader, writer
+        self._waiting[caller.name] = connection
         asyncio.get_running_loop().call_later(_WAIT_SECONDS, self._give_up, caller.name)
         self._on_caller(caller)
 
     def _give_up(self, caller: str) -> None:
         if (waiting := self._waiting.pop(caller, None)) is not None:
-            waiting[1].transport.abort()
+            waiting.close()

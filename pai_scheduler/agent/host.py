@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import secrets
+import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -31,7 +32,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.task import TaskRef
 
 from .disks import NodeDisks
-from .front_door import FrontDoor, Streams
+from .front_door import FrontDoor
 
 #: events in one answer
 _MOST_EVENTS = 1000
@@ -161,7 +162,7 @@ class EngineHost:
         documents = tuple(map(event_document, events))
         return Heard(last, documents, output, callers, self._answer, self._clock(), self._disk_news())
 
-    def take_caller(self, session: str, caller: str) -> Streams | None:
+    def take_caller(self, session: str, caller: str) -> socket.socket | None:
         """Return a connection of a container that waits; None where it does no more; SessionError."""
         self.engine_of(session)
         return self._door.take(caller) if self._door is not None else None
@@ -186,7 +187,7 @@ class EngineHost:
         self._session = ""
         self._news.set()
         if self._door is not None:
-            self._door.close()
+            await self._door.close()
             self._door = None
         self._callers.clear()
         for work in self._working:

@@ -10,8 +10,8 @@ from pathlib import Path
 from docker import DockerClient
 
 from pai_scheduler.engine.protocol import EngineError
-from pai_scheduler.engine.remote.certificates import scheduler_tls
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
+from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.agent_service import SERVICE
 from pai_scheduler.engine.swarm.everywhere import agents_plan
 from pai_scheduler.engine.swarm.joining import Member, members

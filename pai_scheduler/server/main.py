@@ -38,7 +38,7 @@ from pai_scheduler.ssh.keys.job_keys import JobKeys
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
-from . import file_servers, maintenance, ssh_gateway
+from . import file_servers, maintenance, ssh_gateway, swarm_nodes
 from .configuration import STORAGE_FOLDER, make_storage, read_cluster, storage_account
 from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .key_files import check_kept_files, remember_kept_files
@@ -108,6 +108,7 @@ async def _run(options: argparse.Namespace) -> None:
         )
     ssh_gateway.check_options(options)
     file_servers.check_options(options)
+    swarm_nodes.check_options(options)
     authenticator = _authenticator(options)
     monitoring_token = _monitoring_token(options.metrics_token_file)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
@@ -305,8 +306,6 @@ def _engine(
             spare_networks=SPARE_NETWORKS,
         )
     if options.engine == "swarm":
-        from . import swarm_nodes
-
         return swarm_nodes.make_engine(options, data_dir, definition, front_door, ssh_port, term)
     from pai_scheduler.engine.process.engine import ProcessEngine
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.connection_servers.supervisor import ConnectionServers
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
 from pai_scheduler.job.messages import msg
 from pai_scheduler.security.secret_file import kept_secret
+from pai_scheduler.tunnel_server.settings import TunnelSettings
 
-from .startup import near
+from .startup import MOST_PROCESSES, check_range, near
 
 if TYPE_CHECKING:
     from pai_scheduler.engine.remote.certificates import Authority
@@ -55,6 +57,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --engine swarm: encrypt what the tasks of a job send from node to node",
     )
     parser.add_argument(
+        "--tunnel-processes",
+        type=int,
+        metavar="N",
+        help="with --engine swarm: processes that carry the bytes between this machine and tasks on other "
+        "nodes, each of which fills one core at most (default: one for each core, 4 at most)",
+    )
+    parser.add_argument(
         "--node-patience",
         type=float,
         default=PATIENCE_SECONDS,
@@ -62,6 +71,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with --engine swarm: after how long without an answer a node counts as lost, and its tasks are "
         "tried again elsewhere (%(default)g)",
     )
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse what cannot be; StartError."""
+    check_range("--tunnel-processes", options.tunnel_processes, 1, MOST_PROCESSES)
+
+
+def tunnel_servers(
+    credentials: Path | None, processes: int | None = None, **logging: str
+) -> ConnectionServers:
+    """Return the processes that carry connections to agents. `logging`: as in their settings."""
+    settings = TunnelSettings(None if credentials is None else str(credentials), **logging)
+    return ConnectionServers("tunnel server", "pai_scheduler.tunnel_server", settings.to_line(), processes)
 
 
 def authority(data_dir: Path) -> Authority:
@@ -98,7 +120,7 @@ def make_engine(
     # the other engines do not need these libraries
     from pai_scheduler.engine.docker.engine import instance_mark
     from pai_scheduler.engine.docker.runtime import image_of_this_version
-    from pai_scheduler.engine.remote.certificates import scheduler_tls
+    from pai_scheduler.engine.remote.tls import scheduler_tls
     from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
 
     own = authority(data_dir)
@@ -113,6 +135,12 @@ def make_engine(
     return SwarmEngine(
         data_dir,
         scheduler_tls(credentials),
+        tunnel_servers(
+            credentials,
+            options.tunnel_processes,
+            log_level=options.log_level,
+            log_format=options.log_format,
+        ),
         instance=instance_mark(data_dir),
         agent_port=options.agent_port,
         logs=definition.logs,

@@ -28,8 +28,10 @@ from typing import Any
 import docker
 from docker.types import RestartPolicy, ServiceMode
 
-from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.remote.certificates import Authority
+from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
 from tests.scheduler.engine.lab import Lab, make_task
 from tests.testbed.docker import docker_host, private_daemon, use
@@ -62,10 +64,11 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
     marks = folder / "marks"
     marks.mkdir(mode=0o777)
     marks.chmod(0o777)
-    tls = scheduler_tls(Authority(nodes.secret).scheduler().write(folder / "credentials"))
+    credentials = Authority(nodes.secret).scheduler().write(folder / "credentials")
     engine = SwarmEngine(
         folder / "data",
-        tls,
+        scheduler_tls(credentials),
+        tunnel_servers(credentials),
         instance="00112233445566aa",
         host=nodes.manager.host,
         spare_networks=SPARE_OVERLAYS,

@@ -36,8 +36,8 @@ from pai_scheduler.engine.protocol import (
     Started,
     Usage,
 )
-from pai_scheduler.engine.remote.certificates import agent_tls
 from pai_scheduler.engine.remote.messages import MOST_BYTES, Open
+from pai_scheduler.engine.remote.tls import agent_tls
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import ssl
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,8 +18,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-#: the names in the certificates
-AGENT_NAME, SCHEDULER_NAME = "pai-agent", "pai-scheduler"
+from .tls import AGENT_NAME
+
+SCHEDULER_NAME = "pai-scheduler"
 _AUTHORITY_NAME = "PAI agents"
 #: Clocks may be apart; a certificate is good from a day before it was made.
 _EARLIER, _VALID = timedelta(days=1), timedelta(days=730)
@@ -111,25 +111,6 @@ class Authority:
             .sign(self._key, None)
         )
         return certificate.public_bytes(Encoding.PEM)
-
-
-def agent_tls(bundle: Path) -> ssl.SSLContext:
-    """Return how an agent speaks: to those only who show a certificate of a scheduler of this authority."""
-    return _tls(ssl.PROTOCOL_TLS_SERVER, bundle)
-
-
-def scheduler_tls(bundle: Path) -> ssl.SSLContext:
-    """Return how a scheduler speaks to agents, whose certificate must be of this authority."""
-    return _tls(ssl.PROTOCOL_TLS_CLIENT, bundle)
-
-
-def _tls(protocol: int, bundle: Path) -> ssl.SSLContext:
-    context = ssl.SSLContext(protocol)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    context.load_cert_chain(bundle)
-    context.load_verify_locations(bundle)
-    return context
 
 
 def _begin(subject: x509.Name, issuer: x509.Name) -> x509.CertificateBuilder:

@@ -1,8 +1,7 @@
-"""The connection to one agent: calls, folders and byte streams, each with a time limit, errors told apart."""
+"""The connection to one agent: calls and folders, each with a time limit, errors told apart."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
@@ -17,11 +16,11 @@ from pai_scheduler.job.message_documents import read_message
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
-from .certificates import AGENT_NAME
+from .far_end import FarEnd
 from .messages import SESSION, decode, encode
+from .tls import AGENT_NAME
 
 _CALL_SECONDS, _CONNECT_SECONDS, _FOLDER_SECONDS = 60.0, 5.0, 900.0
-_HEAD_BYTES = 2**14
 
 T = TypeVar("T")
 
@@ -83,40 +82,14 @@ class AgentConnection:
         """Remove the agent's copy of a folder, if there is one."""
         await self._request("DELETE", _folder(key, name), session, None, _CALL_SECONDS)
 
-    async def connect(
-        self, task: TaskRef, port: int, session: str
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to a port of a task; AgentUnreachableError where that is impossible."""
-        return await self._switch(f"/v1/tasks/{quote(task.name)}/connect/{port}", session)
+    def task_port(self, task: TaskRef, port: int, session: str) -> FarEnd:
+        """Return a port of a task, as the far end of a connection."""
+        path = f"/v1/tasks/{quote(task.name)}/connect/{port}"
+        return FarEnd("a connection to a task", self.host, self.port, path, session)
 
-    async def take_caller(
-        self, caller: str, session: str
-    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Take a connection of a container that waits at the agent; AgentUnreachableError."""
-        return await self._switch(f"/v1/callers/{caller}", session)
-
-    async def _switch(self, path: str, session: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Ask for a connection that carries bytes both ways."""
-        writer: asyncio.StreamWriter | None = None
-        try:
-            async with asyncio.timeout(_CONNECT_SECONDS):
-                reader, writer = await asyncio.open_connection(
-                    self.host,
-                    self.port,
-                    ssl=self._tls,
-                    server_hostname=AGENT_NAME if self._tls is not None else None,
-                )
-                head = f"POST {path} HTTP/1.1\r\nHost: {AGENT_NAME}\r\n{SESSION}: {session}\r\n"
-                writer.write(f"{head}Content-Length: 0\r\n\r\n".encode())
-                status = (await reader.readuntil(b"\r\n\r\n")).split(b" ", 2)[1]
-            if int(status) == HTTPStatus.SWITCHING_PROTOCOLS:
-                return reader, writer
-            reason = f"status {int(status)}"
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            reason = str(error)
-        if writer is not None:
-            writer.close()
-        raise AgentUnreachableError(f"{path}: {reason}")
+    def caller(self, caller: str, session: str) -> FarEnd:
+        """Return a connection of a container that waits at the agent, as the far end of another one."""
+        return FarEnd("a connection of a container", self.host, self.port, f"/v1/callers/{caller}", session)
 
     async def _request(self, method: str, path: str, session: str, data: Any, seconds: float) -> bytes:
         if self._session is None:

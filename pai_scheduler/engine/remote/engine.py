@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import logging
 import shutil
+import socket
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,9 +45,10 @@ from pai_scheduler.job.task import TaskRef
 
 from .connection import AgentConnection, AgentRefusedError, AgentUnreachableError
 from .defaults import PATIENCE_SECONDS
+from .far_end import TunnelServers
 from .messages import Address, Caller, Kill, LogWanted, Open, WayIn
 from .session import AgentSession, NodeLostError, lost_node
-from .splice import Streams, splice_streams
+from .sockets import connect
 from .tunnels import Tunnels
 
 _START_SECONDS, _ASK_SECONDS = 60.0, 30.0
@@ -80,7 +82,8 @@ class RemoteEngine:
     `registries`: where images may come from (None: every public one). `patience`: seconds after which a node
     that does not answer counts as lost; what ran there ends as lost, and is ended there as soon as the node
     comes back. `generation`, `homes`: as in `Open`. `front_doors`: by port, the address of this
-    machine at which there is what containers on the node reach by their bridge.
+    machine at which there is what containers on the node reach by their bridge. `tunnel_servers` carry what
+    goes there and to ports of tasks; who made them starts and closes them.
     """
 
     name = "docker"
@@ -94,6 +97,7 @@ class RemoteEngine:
         self,
         data_dir: Path,
         connection: AgentConnection,
+        tunnel_servers: TunnelServers,
         *,
         instance: str,
         logs: LogKeeping | None = None,
@@ -116,7 +120,7 @@ class RemoteEngine:
         self._launches = asyncio.Semaphore(_LAUNCHES)
         self._copies = asyncio.Semaphore(_COPIES)
         self._working: set[asyncio.Task[None]] = set()
-        self._tunnels = Tunnels(self._connect)
+        self._tunnel_servers, self._tunnels = tunnel_servers, Tunnels(self._carry)
         self._session = AgentSession(
             connection,
             Open(
@@ -406,8 +410,15 @@ class RemoteEngine:
     def _lost(self) -> EngineError:
         return lost_node(self._node_name or self._connection.host, self._session.why)
 
-    async def _connect(self, task: TaskRef, port: int) -> Streams:
-        return await self._session.once(lambda session: self._connection.connect(task, port, session))
+    async def _carry(self, connection: socket.socket, task: TaskRef, port: int) -> None:
+        """Carry a connection to a port of a task, and what comes back."""
+        with connection:
+            try:
+                far = self._connection.task_port(task, port, self._session.current())
+            except AgentUnreachableError as error:
+                _log.warning("a connection to a task failed: %s", error)
+                return
+            await self._tunnel_servers.serve(connection, far)
 
     def _note_caller(self, caller: Caller) -> None:
         self._begin(self._let_in(caller))
@@ -415,20 +426,17 @@ class RemoteEngine:
     async def _let_in(self, caller: Caller) -> None:
         """Take a connection of a container to what is at a port of this machine."""
         try:
-            near = await asyncio.open_connection(self._front_doors[caller.port], caller.port)
+            connection = await connect(self._front_doors[caller.port], caller.port)
         except (KeyError, OSError) as error:
             _log.warning("a container cannot be let in: %s", error)
             return
-        try:
-            far = await self._session.once(lambda session: self._connection.take_caller(caller.name, session))
-        except AgentUnreachableError as error:
-            _log.info("a container's connection waits no more: %s", error)
-            near[1].close()
-            return
-        try:
-            await splice_streams(near, far)
-        except (OSError, EOFError) as error:
-            _log.info("a connection of a container broke off: %s", error)
+        with connection:
+            try:
+                far = self._connection.caller(caller.name, self._session.current())
+            except AgentUnreachableError as error:
+                _log.info("a container's connection waits no more: %s", error)
+                return
+            await self._tunnel_servers.serve(connection, far)
 
     # ── what is copied
 

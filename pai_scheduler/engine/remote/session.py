@@ -114,12 +114,16 @@ class AgentSession:
             except AgentRefusedError as error:
                 raise EngineError(error.message) from error
 
-    async def once(self, step: Callable[[str], Awaitable[T]]) -> T:
-        """Do something in the session now or not at all; AgentUnreachableError."""
+    def current(self) -> str:
+        """Return the session; AgentUnreachableError where there is none now."""
         if self.is_lost or not self._session or not self._decided.is_set():
             raise AgentUnreachableError(self.why)
+        return self._session
+
+    async def once(self, step: Callable[[str], Awaitable[T]]) -> T:
+        """Do something in the session now or not at all; AgentUnreachableError."""
         try:
-            return await step(self._session)
+            return await step(self.current())
         except SessionOverError as error:
             raise AgentUnreachableError("its session is over") from error
 

@@ -51,6 +51,7 @@ from pai_scheduler.engine.protocol import (
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.defaults import AGENT_PORT, PATIENCE_SECONDS
 from pai_scheduler.engine.remote.engine import RemoteEngine
+from pai_scheduler.engine.remote.far_end import TunnelServers
 from pai_scheduler.engine.remote.session import lost_node
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
@@ -86,12 +87,12 @@ _log = logging.getLogger(__name__)
 class SwarmEngine:
     """Runs tasks on the nodes of a Swarm, one of whose managers `host` is (as in DOCKER_HOST).
 
-    `tls`: how to speak to the agents; None in tests only. `instance`: this scheduler's mark on what is its
-    own. `encrypted`: what goes between nodes in the gangs' networks is. `patience`: seconds after which a
-    node that does not answer counts as lost. `generation`: as in
-    `remote.messages.Open`. `front_door`: the port of this machine's loopback address at which tasks reach the
-    Hub and the storage, by their nodes' agents; None: at the address of browsers. `ssh_gateway`: address and
-    port of the gateway, which they reach in the same way. `least_free_mb`: as in `remote.messages.Open`.
+    `tls`: how to speak to the agents; None in tests only. `tunnel_servers`: as for `RemoteEngine`; they run
+    as long as this. `instance`: this scheduler's mark on what is its own. `encrypted`: what goes between
+    nodes in the gangs' networks is. `patience`: seconds after which a node that does not answer counts as
+    lost. `generation`, `least_free_mb`: as in `remote.messages.Open`. `front_door`: the port of this
+    machine's loopback address at which tasks reach the Hub and the storage, by their nodes' agents; None: at
+    the address of browsers. `ssh_gateway`: address and port of the gateway, which they reach in the same way.
     `spare_networks`: how many networks across nodes are made in advance, so that a small gang starts sooner;
     `runtime_image` holds them on each node (None: that of this version).
     """
@@ -105,6 +106,7 @@ class SwarmEngine:
         self,
         data_dir: Path,
         tls: ssl.SSLContext | None,
+        tunnel_servers: TunnelServers,
         *,
         instance: str,
         host: str | None = None,
@@ -124,6 +126,7 @@ class SwarmEngine:
     ) -> None:
         self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
+        self._tunnel_servers = tunnel_servers
         self._patience, self._generation, self._front_door = patience, generation, front_door
         self._front_doors = {} if front_door is None else {front_door: "127.0.0.1"}
         if front_door is not None and ssh_gateway is not None:
@@ -161,6 +164,7 @@ class SwarmEngine:
 
     async def start(self) -> None:
         """Connect to the Swarm's manager and to the agents that answer; EngineError."""
+        self._tunnel_servers.start()
         await self._api.open()
         try:
             check_manager(self._api.host, await self._api.persist(self._api.docker.system.info))
@@ -184,6 +188,7 @@ class SwarmEngine:
         await asyncio.gather(*self._working, *self._forwarding.values(), return_exceptions=True)
         await asyncio.gather(*(engine.close() for engine in self._engines.values()))
         await self._networks.close()
+        await self._tunnel_servers.close()
         await self._api.close()
         self._queue.put_nowait(None)
 
@@ -360,6 +365,7 @@ class SwarmEngine:
         engine = RemoteEngine(
             self._data_dir,
             connection,
+            self._tunnel_servers,
             instance=self._instance,
             logs=self._logs,
             registries=self._registries,

@@ -12,9 +12,10 @@ from pai_scheduler.agent.app import make_app
 from pai_scheduler.agent.folders import Folders
 from pai_scheduler.agent.host import EngineHost
 from pai_scheduler.engine.process.engine import ProcessEngine
-from pai_scheduler.engine.remote.certificates import Authority, agent_tls, scheduler_tls
+from pai_scheduler.engine.remote.certificates import Authority
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.messages import Open
+from pai_scheduler.engine.remote.tls import agent_tls, scheduler_tls
 from pai_scheduler.job.task import TaskRef
 
 SECRET = b"of this lab"
@@ -35,6 +36,8 @@ class SmallAgent:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._tls = agent_tls(LAB.agent().write(folder / "credentials"))
+        #: what a scheduler shows it
+        self.credentials = LAB.scheduler().write(folder.parent / "scheduler")
         self._socket, self.port = bind_unused_port()
 
     def start(self) -> None:
@@ -57,8 +60,7 @@ class SmallAgent:
 
     def connection(self, port: int | None = None) -> AgentConnection:
         """Make a scheduler's connection to it, or to what stands at another port before it."""
-        credentials = LAB.scheduler().write(self.folder.parent / "scheduler")
-        return AgentConnection("127.0.0.1", port or self.port, scheduler_tls(credentials))
+        return AgentConnection("127.0.0.1", port or self.port, scheduler_tls(self.credentials))
 
     def _make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> ReachableProcesses:
         engine = ReachableProcesses(self.folder / "engine", logs=asked.logs, rescan_seconds=0.2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
@@ -15,10 +16,13 @@ from pai_scheduler.engine.remote.connection import (
     AgentUnreachableError,
     SessionOverError,
 )
+from pai_scheduler.engine.remote.far_end import FarEnd
 from pai_scheduler.engine.remote.messages import Heard, Listen, Open, Opened
-from pai_scheduler.engine.remote.splice import Streams, break_off
+from pai_scheduler.engine.remote.splice import reset_at_close, splice
+from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.remote.tunnels import Tunnels
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.tunnel_server.reach import reach
 from tests.scheduler.client.storage.cutting import cutting
 
 from .small_agent import SmallAgent
@@ -35,14 +39,28 @@ async def session(connection: AgentConnection) -> str:
     return opened.session
 
 
+def carrying(agent: SmallAgent, connection: AgentConnection, session: str) -> Tunnels:
+    """Return tunnels whose bytes this process carries."""
+
+    async def carry(plain: socket.socket, task: TaskRef, port: int) -> None:
+        await splice(plain, *await asked(agent, connection.task_port(task, port, session)))
+
+    return Tunnels(carry)
+
+
+async def asked(agent: SmallAgent, far: FarEnd) -> tuple[socket.socket, bytes]:
+    """Ask the agent for the far end of a connection."""
+    return await reach(far, scheduler_tls(agent.credentials))
+
+
 @pytest.fixture
-async def tunnels(connection: AgentConnection, session: str) -> AsyncIterator[Tunnels]:
-    tunnels = Tunnels(lambda task, port: connection.connect(task, port, session))
+async def tunnels(agent: SmallAgent, connection: AgentConnection, session: str) -> AsyncIterator[Tunnels]:
+    tunnels = carrying(agent, connection, session)
     yield tunnels
     await tunnels.close()
 
 
-async def at_a_task(tunnels: Tunnels, port: int) -> Streams:
+async def at_a_task(tunnels: Tunnels, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to a port of a task through its tunnel."""
     return await asyncio.open_connection("127.0.0.1", await tunnels.open(TASK, port))
 
@@ -85,7 +103,8 @@ async def test_a_connection_that_a_task_broke_off_does_not_look_like_its_end(tun
     async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"half of")
         await reader.readexactly(1)
-        break_off(writer)
+        reset_at_close(writer.get_extra_info("socket"))
+        writer.transport.abort()
 
     async with await asyncio.start_server(begin, "127.0.0.1", 0) as server:
         reader, writer = await at_a_task(tunnels, server.sockets[0].getsockname()[1])
@@ -113,7 +132,7 @@ async def test_a_connection_that_breaks_on_its_way_does_not_look_like_its_end(
         await asyncio.start_server(wait, "127.0.0.1", 0) as server,
     ):
         connection = agent.connection(int(way.url.rpartition(":")[2]))
-        tunnels = Tunnels(lambda task, port: connection.connect(task, port, session))
+        tunnels = carrying(agent, connection, session)
         reader, writer = await at_a_task(tunnels, server.sockets[0].getsockname()[1])
         async with asyncio.timeout(30):
             assert await reader.readexactly(5) == b"hello"
@@ -128,14 +147,14 @@ async def test_a_connection_that_breaks_on_its_way_does_not_look_like_its_end(
 
 @pytest.mark.parametrize("port", [1, 0, 65536, 99999])
 async def test_a_port_at_which_nothing_listens_is_refused(
-    connection: AgentConnection, session: str, port: int
+    agent: SmallAgent, connection: AgentConnection, session: str, port: int
 ) -> None:
-    with pytest.raises(AgentUnreachableError):
-        await connection.connect(TASK, port, session)
+    with pytest.raises(ConnectionError, match="status 502"):
+        await asked(agent, connection.task_port(TASK, port, session))
 
 
 async def test_only_what_is_of_the_latest_session_is_answered(
-    connection: AgentConnection, session: str
+    agent: SmallAgent, connection: AgentConnection, session: str
 ) -> None:
     await connection.call("open", INSTANCE, Opened)
 
@@ -154,10 +173,10 @@ async def test_only_what_is_of_the_latest_session_is_answered(
             await connection.send_folder(KEY, "code", archive(), old)
         with pytest.raises(SessionOverError):
             await connection.remove_folder(KEY, "code", old)
-        with pytest.raises(AgentUnreachableError, match="409"):
-            await connection.connect(TASK, 1, old)
-        with pytest.raises(AgentUnreachableError, match="409"):
-            await connection.take_caller("0" * 32, old)
+        with pytest.raises(ConnectionError, match="status 409"):
+            await asked(agent, connection.task_port(TASK, 1, old))
+        with pytest.raises(ConnectionError, match="status 409"):
+            await asked(agent, connection.caller("0" * 32, old))
 
 
 async def test_a_call_that_there_is_not_or_that_says_nothing_is_refused(

@@ -11,12 +11,10 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.remote.certificates import (
-    AGENT_NAME,
     Authority,
     Credentials,
-    agent_tls,
-    scheduler_tls,
 )
+from pai_scheduler.engine.remote.tls import AGENT_NAME, agent_tls, scheduler_tls
 
 LAB, OTHER = Authority(b"of this lab"), Authority(b"of another lab")
 

@@ -21,6 +21,7 @@ from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.engine import RemoteEngine
 from pai_scheduler.engine.remote.messages import Open
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance, Reopen
 from tests.scheduler.engine.lab import Lab, eventually, make_task, processes_running
 from tests.testbed.fixtures import REGISTRIES
@@ -72,12 +73,14 @@ async def agent(tmp_path: Path, docker_host: str, runtime_image: str) -> AsyncIt
 @pytest.fixture
 async def open_remote(agent: Agent, tmp_path: Path) -> AsyncIterator[Callable[..., Awaitable[RemoteEngine]]]:
     engines: list[RemoteEngine] = []
+    servers = tunnel_servers(None, 1)
+    servers.start()
 
     async def open_engine(**options: float) -> RemoteEngine:
         if engines:
             await engines[-1].close()
         connection = AgentConnection("127.0.0.1", agent.port, None)
-        engine = RemoteEngine(tmp_path / "data", connection, instance=INSTANCE, **options)  # type: ignore[arg-type]
+        engine = RemoteEngine(tmp_path / "data", connection, servers, instance=INSTANCE, **options)  # type: ignore[arg-type]
         await engine.start()
         engines.append(engine)
         return engine
@@ -86,6 +89,7 @@ async def open_remote(agent: Agent, tmp_path: Path) -> AsyncIterator[Callable[..
     if engines:
         await engines[-1].adopt([])
         await engines[-1].close()
+    await servers.close()
 
 
 # (the same promises hold in engine/swarm/test_engine.py, over the agents of three nodes)
@@ -183,6 +187,7 @@ async def test_a_scheduler_that_was_overtaken_gets_no_session_any_more(
     overtaken = RemoteEngine(
         tmp_path / "old",
         AgentConnection("127.0.0.1", agent.port, None),
+        tunnel_servers(None),
         instance=INSTANCE,
         generation=1,
         patience=1.0,

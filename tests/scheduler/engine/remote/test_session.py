@@ -21,6 +21,7 @@ from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.engine import RemoteEngine
 from pai_scheduler.engine.remote.messages import Heard, Listen, Open, read_event
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab, make_task
 from tests.testbed.agents import StandInEngine
 
@@ -67,7 +68,10 @@ async def port(agent: Agent, tmp_path: Path) -> AsyncIterator[int]:
 @pytest.fixture
 async def engine(port: int, tmp_path: Path) -> AsyncIterator[RemoteEngine]:
     engine = RemoteEngine(
-        tmp_path / "data", AgentConnection("127.0.0.1", port, None), instance="0123456789abcdef"
+        tmp_path / "data",
+        AgentConnection("127.0.0.1", port, None),
+        tunnel_servers(None),
+        instance="0123456789abcdef",
     )
     yield engine
     await engine.close()

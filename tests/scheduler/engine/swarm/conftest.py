@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.remote.certificates import Authority
+from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.swarm.gangs import INSTANCE, OpenSwarm
 from tests.testbed.swarm import Swarm
 
@@ -17,14 +19,15 @@ from tests.testbed.swarm import Swarm
 async def open_swarm(three_nodes: Swarm, tmp_path: Path) -> AsyncIterator[OpenSwarm]:
     """Open one engine after the other over the same state; the one before is let go first."""
     engines: list[SwarmEngine] = []
-    tls = scheduler_tls(Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials"))
+    credentials = Authority(three_nodes.secret).scheduler().write(tmp_path / "credentials")
 
     async def open_engine(**options: object) -> SwarmEngine:
         if engines:
             await engines[-1].close()
         engine = SwarmEngine(
             tmp_path / "data",
-            tls,
+            scheduler_tls(credentials),
+            tunnel_servers(credentials, 1),
             instance=INSTANCE,
             host=three_nodes.manager.host,
             agent_port=three_nodes.agent_port,

@@ -13,10 +13,12 @@ import docker
 import pytest
 
 from pai_scheduler.engine.protocol import Ended, Started
-from pai_scheduler.engine.remote.certificates import Authority, scheduler_tls
+from pai_scheduler.engine.remote.certificates import Authority
 from pai_scheduler.engine.remote.connection import AgentConnection, AgentRefusedError, AgentUnreachableError
+from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.agent_service import SERVICE, AgentPlan, deploy
 from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab
 from tests.testbed.docker import client
 from tests.testbed.swarm import Node, Swarm
@@ -72,10 +74,11 @@ async def test_the_agent_comes_to_every_node_and_stays_when_its_node_is_drained(
 ) -> None:
     await asyncio.to_thread(deploy, plan, authority, three_nodes.manager.host)
     agents = [await wait_for(node) for node in three_nodes.nodes]
-    tls = scheduler_tls(authority.scheduler().write(tmp_path / "credentials"))
+    credentials = authority.scheduler().write(tmp_path / "credentials")
     engine = SwarmEngine(
         tmp_path / "data",
-        tls,
+        scheduler_tls(credentials),
+        tunnel_servers(credentials, 1),
         instance="fedcba9876543210",
         host=three_nodes.manager.host,
         agent_port=PORT,
@@ -114,9 +117,15 @@ async def test_a_new_version_replaces_the_agents_one_by_one_while_tasks_run_on(
     manager = three_nodes.manager.host
     await asyncio.to_thread(deploy, plan, authority, manager)
     agents = {node.name: await wait_for(node) for node in three_nodes.nodes}
-    tls = scheduler_tls(authority.scheduler().write(tmp_path / "credentials"))
+    credentials = authority.scheduler().write(tmp_path / "credentials")
     engine = SwarmEngine(
-        tmp_path / "data", tls, instance="fedcba9876543211", host=manager, agent_port=PORT, patience=60
+        tmp_path / "data",
+        scheduler_tls(credentials),
+        tunnel_servers(credentials, 1),
+        instance="fedcba9876543211",
+        host=manager,
+        agent_port=PORT,
+        patience=60,
     )
     await engine.start()
     lab = await Lab.over(engine, debian_image)

@@ -1,0 +1,63 @@
+"""A small agent, a session with it, and processes that carry what goes to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.connection_servers.supervisor import ConnectionServers
+from pai_scheduler.engine.remote.connection import AgentConnection
+from pai_scheduler.engine.remote.messages import Open, Opened
+from pai_scheduler.server.swarm_nodes import tunnel_servers
+from tests.scheduler.agent.small_agent import SmallAgent
+
+
+@pytest.fixture
+async def agent(tmp_path: Path) -> AsyncIterator[SmallAgent]:
+    agent = SmallAgent(tmp_path / "agent")
+    agent.start()
+    yield agent
+    await agent.close()
+
+
+@pytest.fixture
+async def connection(agent: SmallAgent) -> AsyncIterator[AgentConnection]:
+    connection = agent.connection()
+    await connection.open()
+    yield connection
+    await connection.close()
+
+
+@pytest.fixture
+async def session(connection: AgentConnection) -> str:
+    opened: Opened = await connection.call("open", Open("0123456789abcdef", LogKeeping()), Opened)
+    return opened.session
+
+
+@pytest.fixture
+async def servers(agent: SmallAgent) -> AsyncIterator[ConnectionServers]:
+    servers = tunnel_servers(agent.credentials, 2)
+    servers.start()
+    yield servers
+    await servers.close()
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[int]:
+    """Return a port at which everybody gets back what they send."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionResetError):
+            while data := await reader.read(2**16):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
