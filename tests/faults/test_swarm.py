@@ -73,6 +73,10 @@ class Api:
         """Return a job as it is."""
         return self.get(f"/user/alice/jobs/{name}")
 
+    def attempts(self, name: str) -> list[str]:
+        """Return why each attempt of a job has ended."""
+        return [attempt["reason"] for attempt in self.get(f"/user/alice/jobs/{name}/attempts")]
+
     def log(self, name: str, task: int) -> str:
         """Return what a worker has written."""
         return str(self.get(f"/user/alice/jobs/{name}/taskRoles/worker/tasks/{task}/logs/all"))
@@ -250,7 +254,7 @@ def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_ru
     api.wait_for(lambda: all(api.has_ended(name) for name in names))
     for name in names:
         status = api.job(name)["jobStatus"]
-        assert (name, status["state"], status["retries"]) == (name, "SUCCEEDED", 0)
+        assert (name, status["state"], status["retries"]) == (name, "SUCCEEDED", 0), api.attempts(name)
         assert [api.log(name, task) for task in range(2)] == ["begin\nend\n"] * 2
 
 

@@ -216,8 +216,9 @@ class Swarm:
                     nodes = {node.attrs["Description"]["Hostname"]: node for node in manager.nodes.list()}
                     nodes[name].update({**nodes[name].attrs["Spec"], **spec})
                 except docker.errors.APIError as error:
-                    # (while the managers choose another leader, and where Swarm itself has changed the node)
-                    if "leader" in str(error) or "out of sequence" in str(error):
+                    # (while the managers choose another leader, where Swarm itself has changed the node, and
+                    # while one that was away has not caught up)
+                    if any(reason in str(error) for reason in ("leader", "out of sequence", "quorum")):
                         return False
                     raise
                 return True
