@@ -11,6 +11,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from pai_spawner.pages import use_pages
+
 c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by JupyterHub
 
 # ── what was decided outside ──────────────────────────────────────────────────────────────────────────
@@ -140,6 +142,11 @@ c.JupyterHub.load_roles = [
     # the scheduler asks the Hub who its users are, and to which groups they belong
     {"name": "pai-scheduler", "scopes": ["read:users"], "services": ["pai"]},
 ]
+
+# ── pages ─────────────────────────────────────────────────────────────────────────────────────────────
+
+# The Hub's pages as people read them: what each server does, why it has ended, in English or Chinese.
+use_pages(c)
 
 # ── servers ───────────────────────────────────────────────────────────────────────────────────────────
 

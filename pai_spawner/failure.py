@@ -8,7 +8,8 @@ from jupyterhub.spawner import SpawnException
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
 
-from .following import ServerFailed
+from .ending import End, Ending, now_ms
+from .following import EXITED, STOPPED, ServerFailed
 from .messages import msg
 
 
@@ -27,8 +28,21 @@ class ServerNotStarted(SpawnException):  # type: ignore[misc]  # jupyterhub has 
             )
 
 
-def not_started(error: ServerFailed | ApiError | UnreachableError, locale: str) -> ServerNotStarted:
+Problem = ServerFailed | ServerNotStarted | ApiError | UnreachableError
+
+
+def ending_of_start(error: Problem, locale: str) -> Ending | None:
+    """Return how a start came to its end; None where its job knows that better."""
+    if isinstance(error, ServerFailed) and error.reason in (EXITED, STOPPED):
+        return None
+    log = error.log if isinstance(error, ServerFailed) else ""
+    return Ending(End.NOT_STARTED, now_ms(), why={locale: not_started(error, locale).message}, log=log)
+
+
+def not_started(error: Problem, locale: str) -> ServerNotStarted:
     """Put what went wrong into the words, and the status, that the Hub shows."""
+    if isinstance(error, ServerNotStarted):
+        return error
     if isinstance(error, ServerFailed):
         message = error.message.in_locale(locale)
         return ServerNotStarted(message, reason=error.reason, log=error.log, status_code=500)

@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
@@ -18,8 +18,21 @@ from .server_job import ROLE
 
 T = TypeVar("T")
 
-#: Called with a sentence and how far the start is, 0–100, or None where that did not change.
-Tell = Callable[[str | Message, int | None], None]
+
+class Tell(Protocol):
+    """Hears a sentence and how far the start is, 0–100, or None where that did not change."""
+
+    def __call__(
+        self,
+        message: str | Message,
+        percent: int | None,
+        /,
+        *,
+        waiting: bool | None = None,
+        place: int | None = None,
+    ) -> None:
+        """Take it. `waiting`: whether it is in the queue, None where that did not change; `place` there."""
+
 
 #: Sub-states in which nothing is expected to happen soon.
 _IN_QUEUE = ("QUEUED", "RETRY_WAIT")
@@ -33,6 +46,9 @@ _HANG_UP = 0.5
 _LOG_TAIL_BYTES = 4000
 _LOG_TAIL_LINES = 12
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+# `ServerFailed.reason` where the job itself has ended
+EXITED, STOPPED = "exited", "stopped"
 
 # where the bar stands when …
 QUEUED, PLACED, PULLED, RUNNING, LISTENING = 5, 15, 60, 70, 95
@@ -103,7 +119,8 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
                     return address
                 reason = detail["jobStatus"]["waitingReason"]
                 if reason and reason != reason_told:
-                    tell(reason, QUEUED)
+                    in_queue = detail["jobStatus"]["subState"] in _IN_QUEUE
+                    tell(reason, QUEUED, waiting=in_queue, place=detail["jobStatus"]["queuePlace"])
                 reason_told = reason
             elif reason_told != "unreachable":
                 tell(
@@ -141,7 +158,7 @@ async def wait_until_listening(
             raise ServerFailed(
                 msg("The server runs, but did not answer within {seconds:.0f} s.", seconds=patience),
                 "timeout",
-                await _log_tail(client, user, job),
+                await log_tail(client, user, job),
             )
         await asyncio.sleep(_KNOCK_EVERY)
 
@@ -186,7 +203,7 @@ async def _look(client: Client, user: str, detail: JobDetail) -> Address | None:
 async def _failure(client: Client, user: str, detail: JobDetail) -> ServerFailed:
     status = detail["jobStatus"]
     if status["state"] == "STOPPED":
-        return ServerFailed(msg("The server was stopped before it was ready."), "stopped")
+        return ServerFailed(msg("The server was stopped before it was ready."), STOPPED)
     spec = status["appExitSpec"]
     why = status["appExitDiagnostics"] or (spec["phrase"] if spec else "")
     message = msg(
@@ -194,10 +211,11 @@ async def _failure(client: Client, user: str, detail: JobDetail) -> ServerFailed
         code=status["appExitCode"],
         why=why,
     )
-    return ServerFailed(message, "exited", await _log_tail(client, user, detail["name"]))
+    return ServerFailed(message, EXITED, await log_tail(client, user, detail["name"]))
 
 
-async def _log_tail(client: Client, user: str, job: str) -> str:
+async def log_tail(client: Client, user: str, job: str) -> str:
+    """Return the last lines of a server's log; empty where there is none to be had."""
     try:
         tail = await client.log(user, job, ROLE, 0, "all", offset=-_LOG_TAIL_BYTES)
     except (ApiError, UnreachableError):
@@ -221,7 +239,7 @@ async def _report_events(client: Client, user: str, job: str, tell: Tell, news: 
                 )
                 # that it was submitted, the person knows; why it waits must not be hidden by it
                 if event["message"] and event["type"] != "submitted":
-                    tell(event["message"], bar)
+                    tell(event["message"], bar, waiting=None if bar is None else False)
                 news.set()
             return
         except (UnreachableError, ApiError):

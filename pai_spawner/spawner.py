@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,8 @@ from pai_scheduler.job.messages import Message, choose_locale
 from pai_scheduler.rest.models import JobDetail
 
 from .clients import client_for
-from .failure import ServerNotStarted, not_started
+from .ending import End, Ending, now_ms, read_ending
+from .failure import ServerNotStarted, ending_of_start, not_started
 from .following import (
     LISTENING,
     RUNNING,
@@ -33,8 +34,9 @@ from .following import (
 )
 from .form import render_form
 from .homes import prepare_home
-from .messages import counted, msg
+from .messages import msg
 from .options import InvalidOptions, Options, options_from_form, parse_options
+from .resources import describe
 from .resuming import ResumableStarts
 from .server_job import new_job_name, server_job
 from .settings import SpawnerSettings
@@ -61,6 +63,8 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     _answered = False
     #: the job has ended, or is being stopped
     _over = False
+    #: how the last server ended; kept until the next start
+    ending: Ending | None = None
     _locale = "en"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -125,20 +129,31 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     async def start(self) -> tuple[str, int]:
         """Submit the server's job and wait until the server answers; gives its (ip, port)."""
         self._take_locale()
-        self._starting = True
+        self._starting, self.ending = True, None
         try:
-            options = self._options(self.user_options)
-            self.job_name = new_job_name(self.name)
-            # known before the scheduler knows it: a Hub that dies now finds the job again
-            self._store_state()
-            await self._submit(options)
-            address = await self._follow()
-        except (ServerFailed, ApiError, UnreachableError) as error:
-            raise not_started(error, self._locale) from error
+            with self._problems_told():
+                options = self._options(self.user_options)
+                self.job_name = new_job_name(self.name)
+                # known before the scheduler knows it: a Hub that dies now finds the job again
+                self._store_state()
+                await self._submit(options)
+                address = await self._follow()
         finally:
             self._starting = False
         self._answered = True
         return address.ip, address.port
+
+    @contextlib.contextmanager
+    def _problems_told(self) -> Iterator[None]:
+        """Put what goes wrong with a start into words, for the page that waits and for later."""
+        try:
+            yield
+        except ServerNotStarted as error:
+            self.ending = ending_of_start(error, self._locale)
+            raise
+        except (ServerFailed, ApiError, UnreachableError) as error:
+            self.ending = ending_of_start(error, self._locale)
+            raise not_started(error, self._locale) from error
 
     async def _submit(self, options: Options) -> None:
         client = self._client()
@@ -161,7 +176,10 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
             )
         if verdict["fits"] == "never":
             raise ServerNotStarted(verdict["reason"], reason="never-fits")
-        self._tell(msg("Asking the scheduler for {what}.", what=_describe(options)), None)
+        what = describe(
+            cpus=options.cpus, memory_mb=options.memory_mb, gpus=options.gpus, gpu_type=options.gpu_type
+        )
+        self._tell(msg("Asking the scheduler for {what}.", what=what), None)
         try:
             await patiently(partial(client.submit, config, user=self.user.name), patience=self.stop_patience)
         except ApiError as error:
@@ -174,7 +192,7 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         user, job = self.user.name, self.job_name
         address = await wait_until_running(client, user, job, self._tell, patience=self.launch_patience)
         address = await reach(client, user, job, address)
-        self._tell(msg("The server runs; waiting for its first answer."), RUNNING)
+        self._tell(msg("The server runs; waiting for its first answer."), RUNNING, waiting=False)
         await wait_until_listening(client, user, job, address, patience=self.answer_patience)
         self._tell(msg("The server answers."), LISTENING)
         return address
@@ -231,15 +249,26 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
             return None
         except ApiError as error:
             if error.status == 404:
-                self._over = not self._starting
-                return None if self._starting else 0
+                if self._starting:
+                    return None
+                await self._note_end()
+                return 0
             self.log.error("the scheduler does not tell about %s: %s", self.job_name, error)
             return None
         if (exit_code := exit_code_if_over(detail)) is not None:
-            self._over = True
+            await self._note_end()
             return exit_code
         await self._take_address(detail)
         return None
+
+    async def _note_end(self) -> None:
+        """Keep why the job has ended, once."""
+        self._over = True
+        if self.ending is None:
+            ending = await read_ending(self.scheduler, self.user.name, self.job_name, now_ms())
+            # a start may be cancelled before the scheduler knows of it
+            never_was = ending.kind is End.GONE and not self._answered
+            self.ending = Ending(End.CANCELLED, ending.time) if never_was else ending
 
     async def _take_address(self, detail: JobDetail) -> None:
         """Follow a server that the platform started again elsewhere; the Hub renews its route itself."""
@@ -251,6 +280,9 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
                 address = await reach(self._client(), self.user.name, self.job_name, address)
         if address is not None and (self.server.ip, self.server.port) != (address.ip, address.port):
             self.server.ip, self.server.port = address.ip, address.port
+            if (proxy := self.user.settings.get("proxy")) is not None and self.ready:
+                # the Hub would see to that within minutes
+                await proxy.add_user(self.user, self.name)
 
     async def get_url(self) -> str:
         """Return the server's address as the scheduler knows it, for a Hub that was away during the start."""
@@ -274,16 +306,16 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         if not self.job_name:
             return
         self._over = True
+        if self.ending is None:
+            self.ending = Ending(End.STOPPED if self._watched else End.CANCELLED, now_ms())
         await self._stops.stop(self.job_name, wait=not now, patience=self.stop_patience)
 
     # ── taking up a start that a Hub did not live to see the end of ───────────────────────────────────
 
     async def _resume(self, answered: Callable[[], None]) -> None:
         self._tell(msg("The Hub was started anew; going on with the start of your server."), None)
-        try:
+        with self._problems_told():
             await self._follow()
-        except (ServerFailed, ApiError) as error:
-            raise not_started(error, self._locale) from error
         self._answered = True
         self._store_state()
         answered()
@@ -299,6 +331,8 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         state: dict[str, Any] = super().get_state()
         if self.job_name:
             state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}
+        if self.ending is not None:
+            state["ending"] = self.ending.as_json()
         if self._stops.jobs:
             state["to_stop"] = list(self._stops.jobs)
         return state
@@ -309,10 +343,11 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         self.job_name = state.get("job_name", "")
         self._locale = state.get("locale", "en")
         self._answered = state.get("answered", False)
+        self.ending = Ending.from_json(state.get("ending"))
         self._stops.restore(state.get("to_stop", ()))
 
     def clear_state(self) -> None:
-        """Forget the server that was."""
+        """Forget the server that was, but for how it ended."""
         super().clear_state()
         forgotten = self.job_name if not self._over else ""
         self.job_name, self._answered, self._over = "", False, False
@@ -332,12 +367,25 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     # ── talking ───────────────────────────────────────────────────────────────────────────────────
 
     def _client(self) -> Client:
-        return client_for(self.scheduler_url, self.scheduler_token, self._locale)
+        return self.scheduler(self._locale)
 
-    def _tell(self, message: str | Message, percent: int | None) -> None:
+    def scheduler(self, locale: str) -> Client:
+        """Return the scheduler's client for a language."""
+        return client_for(self.scheduler_url, self.scheduler_token, locale)
+
+    def _tell(
+        self,
+        message: str | Message,
+        percent: int | None,
+        /,
+        *,
+        waiting: bool | None = None,
+        place: int | None = None,
+    ) -> None:
         text = message.in_locale(self._locale) if isinstance(message, Message) else message
+        facts = {"progress": percent, "waiting": waiting, "place": place}
         self._progress.append(
-            {"message": text} if percent is None else {"message": text, "progress": percent}
+            {"message": text, **{name: fact for name, fact in facts.items() if fact is not None}}
         )
         grew, self._progress_grew = self._progress_grew, asyncio.Event()
         grew.set()
@@ -346,16 +394,3 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         """Speak the language of the browser that asks, where one does."""
         if self.handler is not None:
             self._locale = choose_locale(self.handler.request.headers.get("Accept-Language", ""))
-
-
-def _describe(options: Options) -> Message:
-    cpus = counted("{count} CPU", "{count} CPUs", count=options.cpus)
-    if not options.gpus:
-        return msg("{cpus} and {memory} MB of memory", cpus=cpus, memory=options.memory_mb)
-    return msg(
-        "{cpus}, {memory} MB of memory and {gpus} × {type}",
-        cpus=cpus,
-        memory=options.memory_mb,
-        gpus=options.gpus,
-        type=options.gpu_type or msg("any GPU"),
-    )

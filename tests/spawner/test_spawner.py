@@ -3,94 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from jupyterhub import orm
-from jupyterhub.objects import Hub, Server
-from jupyterhub.user import User
 
 from pai_scheduler.client.rest import Client
-from pai_spawner import PAISpawner, following
+from pai_spawner import following
 from pai_spawner.failure import ServerNotStarted
+from tests.spawner.conftest import SERVER, Make, eventually
 from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
 
-#: Stands in for jupyterhub-singleuser: listens where it is told, and starts at once.
-SERVER = """
-import http.server, os, urllib.parse
-url = urllib.parse.urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])
-print("serving", url.path, flush=True)
-http.server.HTTPServer((url.hostname, url.port), http.server.SimpleHTTPRequestHandler).serve_forever()
-"""
 FAILING = "import sys; print('<b>no</b> module named jupyterhub', file=sys.stderr); sys.exit(3)"
-
-Make = Callable[..., PAISpawner]
-
-
-@pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
-    yield running
-    running.close()
-
-
-@pytest.fixture
-async def make(scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
-    """Return what makes a spawner as the Hub does, for a user in the Hub's database."""
-    monkeypatch.setattr(following, "_LOOK_EVERY", 0.2)
-    if scheduler.process.poll() is not None:
-        scheduler.start()
-    db = orm.new_session_factory("sqlite:///:memory:")()
-    made: list[PAISpawner] = []
-
-    def make(name: str = "alice", program: str = SERVER, **settings: Any) -> PAISpawner:
-        orm_user = orm.User.find(db, name) or orm.User(name=name)
-        db.add(orm_user)
-        if orm_user.orm_spawners.get("") is None:
-            db.add(orm.Spawner(name="", user=orm_user))
-        db.commit()
-        orm_spawner = orm_user.orm_spawners[""]
-        user = User(orm_user, {"spawner_class": PAISpawner}, db=db)
-        spawner = PAISpawner(
-            user=user,
-            orm_spawner=orm_spawner,
-            hub=Hub(base_url="/hub/"),
-            scheduler_url=settings.pop("scheduler_url", scheduler.url),
-            scheduler_token="token-of-root",
-            images={"Test": "local/test"},
-            cmd=[sys.executable, "-c", program],
-            stop_patience=settings.pop("stop_patience", 20.0),
-            **settings,
-        )
-        spawner.load_state(orm_spawner.state or {})
-        if orm_spawner.server is None:
-            orm_server = orm.Server(base_url=f"/user/{name}/")
-            db.add(orm_server)
-            db.commit()
-            spawner.server = Server(orm_server=orm_server)
-        made.append(spawner)
-        return spawner
-
-    yield make
-    for spawner in made:
-        if await spawner.poll() is None:
-            await spawner.stop()
-    db.close()
 
 
 async def state_of(scheduler: RunningScheduler, user: str, job: str) -> str:
     async with Client(scheduler.url, "token-of-root") as client:
         return str((await client.job(user, job))["jobStatus"]["state"])
-
-
-async def eventually(fits: Callable[[], Any]) -> None:
-    async with asyncio.timeout(60):
-        while not fits():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.05)
 
 
 async def test_a_started_server_answers_at_the_address_that_is_given(

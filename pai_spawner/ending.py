@@ -1,0 +1,176 @@
+"""Why a server has ended: kept by its spawner until the next start, told on the Hub's pages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.job.exits import NODE_LOST, OUT_OF_DISK, OUT_OF_MEMORY, STOPPED_BY_USER, SUCCEEDED
+from pai_scheduler.job.messages import LOCALES, Message
+from pai_scheduler.rest.models import JobDetail
+
+from .following import log_tail
+from .messages import msg
+from .server_job import ROLE
+
+#: The next larger memory that is proposed, as a multiple of what was too little.
+_MORE = 2
+_NO_STATUS = 0
+#: What a scheduler keeps no answer for: one that was deleted.
+_NOT_FOUND = 404
+
+
+class End(StrEnum):
+    """The kinds of ends that a person has to tell apart."""
+
+    CANCELLED = "cancelled"
+    STOPPED = "stopped"
+    OUT_OF_MEMORY = "out-of-memory"
+    OUT_OF_DISK = "out-of-disk"
+    MACHINE_LOST = "machine-lost"
+    EXITED = "exited"
+    NOT_STARTED = "not-started"
+    GONE = "gone"
+
+
+_ENDS = {
+    OUT_OF_MEMORY: End.OUT_OF_MEMORY,
+    OUT_OF_DISK: End.OUT_OF_DISK,
+    NODE_LOST: End.MACHINE_LOST,
+    STOPPED_BY_USER: End.STOPPED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a server ended. `time`: ms since the epoch; `memory_mb`: what it had, 0 where that is not known.
+
+    `why`: what the scheduler says of it, a sentence for each language; `log`: the last lines of its log.
+    """
+
+    kind: End
+    time: int
+    exit_code: int | None = None
+    memory_mb: int = 0
+    why: Mapping[str, str] = field(default_factory=dict)
+    log: str = ""
+
+    @property
+    def title(self) -> Message:
+        """Say in a few words how it ended."""
+        match self.kind:
+            case End.CANCELLED:
+                return msg("The start was cancelled.")
+            case End.STOPPED:
+                return msg("It was stopped.")
+            case End.OUT_OF_MEMORY:
+                return msg("It was ended because its memory was not enough.")
+            case End.OUT_OF_DISK:
+                return msg("It was ended because its disk was full.")
+            case End.MACHINE_LOST:
+                return msg("The machine on which it ran was lost.")
+            case End.NOT_STARTED:
+                return msg("It did not start.")
+            case End.GONE:
+                return msg("Its job was deleted.")
+        if self.exit_code == SUCCEEDED:
+            return msg("It was shut down from inside.")
+        return msg("It ended by itself, with exit code {code}.", code=self.exit_code)
+
+    @property
+    def expected(self) -> bool:
+        """Return whether somebody wanted it to end."""
+        wanted = self.kind in (End.CANCELLED, End.STOPPED)
+        return wanted or (self.kind is End.EXITED and self.exit_code == SUCCEEDED)
+
+    @property
+    def advice(self) -> Message | None:
+        """Say what to do about it; None where there is nothing special to do."""
+        match self.kind:
+            case End.OUT_OF_MEMORY if self.memory_mb:
+                return msg(
+                    "All its notebooks and terminals together had {memory} MB. Choose more at the next "
+                    "start, for example {more} MB, or load less at once.",
+                    memory=self.memory_mb,
+                    more=self.memory_mb * _MORE,
+                )
+            case End.OUT_OF_DISK:
+                return msg(
+                    "Write large files into the storage or into your home, or remove what is not needed."
+                )
+            case End.MACHINE_LOST:
+                return msg("Start it again: it gets another machine. What was only in its memory is lost.")
+        return None
+
+    def reason(self, locale: str) -> str:
+        """Return what the scheduler says of it in a language, else in any; empty: it says nothing."""
+        return self.why.get(locale) or next(iter(self.why.values()), "")
+
+    def as_json(self) -> dict[str, Any]:
+        """Write it as the Hub's database keeps it."""
+        return {
+            "kind": str(self.kind),
+            "time": self.time,
+            "exit_code": self.exit_code,
+            "memory_mb": self.memory_mb,
+            "why": dict(self.why),
+            "log": self.log,
+        }
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any] | None) -> Ending | None:
+        """Read what `as_json` wrote; None for what another version wrote."""
+        try:
+            return cls(**{**kept, "kind": End(kept["kind"])}) if kept else None
+        except (KeyError, TypeError, ValueError):
+            return None
+
+
+def now_ms() -> int:
+    """Return the time in ms since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+async def read_ending(clients: Callable[[str], Client], user: str, job: str, now: int) -> Ending:
+    """Ask the scheduler how a job ended. What cannot be asked is left out: this never raises.
+
+    `clients` gives the scheduler's client for a language; `now` is in ms since the epoch.
+    """
+    details: dict[str, JobDetail] = {}
+    try:
+        for locale in LOCALES:
+            details[locale] = await clients(locale).job(user, job)
+    except UnreachableError:
+        pass
+    except ApiError as error:
+        if error.status == _NOT_FOUND:
+            return Ending(End.GONE, now)
+    if not details:
+        return Ending(End.EXITED, now)
+    status = next(iter(details.values()))["jobStatus"]
+    spec = status["appExitSpec"]
+    kind = _ENDS.get(spec["code"] if spec else _NO_STATUS, End.EXITED)
+    client = clients(LOCALES[0])
+    # that all its tasks have completed says nothing of a server
+    told = {} if status["appExitCode"] == SUCCEEDED else details
+    return Ending(
+        kind,
+        status["completedTime"] or now,
+        status["appExitCode"],
+        await _memory_mb(client, user, job),
+        {locale: detail["jobStatus"]["appExitDiagnostics"] for locale, detail in told.items()},
+        "" if kind is End.STOPPED else await log_tail(client, user, job),
+    )
+
+
+async def _memory_mb(client: Client, user: str, job: str) -> int:
+    try:
+        config = await client.config(user, job)
+    except (UnreachableError, ApiError):
+        return 0
+    roles = {role["name"]: role for role in config["taskRoles"]}
+    return int(roles.get(ROLE, {}).get("memoryMB", 0))

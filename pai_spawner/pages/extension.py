@@ -1,0 +1,108 @@
+"""What templates of the Hub can use: the reader's language, and what is known of a person's servers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from http.client import responses
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, pass_context
+from jinja2.ext import Extension
+from jinja2.runtime import Context
+from jupyterhub._data import DATA_FILES_PATH
+
+from pai_scheduler.job.messages import choose_locale, translate, translate_counted
+
+from .servers import ServerView, view_of, views_of
+from .words import catalogue, translated_template, translated_words
+
+_JUPYTERHUB = Path(DATA_FILES_PATH) / "templates"
+#: Whose sentences the templates beside this module are.
+_SENTENCES = "pai_spawner"
+
+
+class HubPages(Extension):
+    """Jinja extension for JupyterHub (`c.JupyterHub.jinja_environment_options`).
+
+    It translates JupyterHub's own templates when they are loaded, and gives all templates `t` and `counted`
+    (sentences in the reader's language), `hub_locale` ("zh_CN"), `hub_lang` ("zh-CN"), `hub_words` (a message
+    of JupyterHub's in the reader's language), `hub_dictionary` (all of its words), `hub_status` (what a
+    status code means), `iso` (a time in ms), and
+    `pai_servers` and `pai_server` (`ServerView`).
+    """
+
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        environment.globals.update(
+            t=_t,
+            counted=_counted,
+            hub_locale=hub_locale,
+            hub_lang=_hub_lang,
+            hub_words=_hub_words,
+            hub_dictionary=_hub_dictionary,
+            hub_status=_hub_status,
+            iso=_iso,
+            pai_servers=_pai_servers,
+            pai_server=_pai_server,
+        )
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002
+        """Return the template's source as it is compiled."""
+        own = filename is not None and Path(filename).parent == _JUPYTERHUB
+        return translated_template(source) if own else source
+
+
+@pass_context
+def hub_locale(context: Context) -> str:
+    """Return the locale that the reader's browser asks for."""
+    # JupyterHub gives templates no request, but a method of the handler that has it
+    handler = getattr(context.get("static_url"), "__self__", None)
+    return choose_locale(handler.request.headers.get("Accept-Language", "")) if handler else "en"
+
+
+@pass_context
+def _hub_lang(context: Context) -> str:
+    return hub_locale(context).replace("_", "-")
+
+
+@pass_context
+def _t(context: Context, text: str, *, locale: str = "", **values: Any) -> str:
+    translated = translate(text, locale or hub_locale(context), _SENTENCES)
+    return translated.format(**values) if values else translated
+
+
+@pass_context
+def _counted(context: Context, one: str, many: str, count: float, **values: Any) -> str:
+    text = translate_counted(one, many, count, hub_locale(context), _SENTENCES)
+    return text.format(count=count, **values)
+
+
+@pass_context
+def _hub_words(context: Context, text: Any) -> Any:
+    return translated_words(text, hub_locale(context)) if isinstance(text, str) else text
+
+
+@pass_context
+def _hub_dictionary(context: Context) -> dict[str, str]:
+    words = catalogue(hub_locale(context))
+    return {text: translation for text, translation in words.items() if "{" not in text}
+
+
+@pass_context
+def _hub_status(context: Context, code: int) -> str:
+    return translated_words(responses.get(code, ""), hub_locale(context))
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+@pass_context
+async def _pai_servers(context: Context, user: Any) -> list[ServerView]:
+    return await views_of(user, hub_locale(context))
+
+
+@pass_context
+async def _pai_server(context: Context, user: Any, name: str) -> ServerView | None:
+    return await view_of(user, name, hub_locale(context))
