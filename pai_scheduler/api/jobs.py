@@ -14,6 +14,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
+    LONGEST_REASON,
     AttemptInfo,
     Done,
     Execution,
@@ -250,9 +251,10 @@ class ExecutionTypeHandler(ApiHandler):
     )
     async def put(self, user: str, name: str) -> None:
         """Stop; what has ended cannot be started again under its name."""
-        value = read_object(self.request).get("value")
+        asked = read_object(self.request)
+        value = asked.get("value")
         if value == "STOP":
-            await self.service.jobs.stop(self.principal, user, name)
+            await self.service.jobs.stop(self.principal, user, name, _reason(asked.get("reason", "")))
         elif value == "START":
             job = await self.service.jobs.get(self.principal, user, name)
             if job.is_decided:
@@ -307,6 +309,14 @@ class ValidateHandler(ApiHandler):
         user = await self.asked_user(name, msg("Only an administrator may act for user {user}.", user=name))
         forecast = await self.service.admission.validate(user, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
+
+
+def _reason(given: Any) -> str:
+    """Read why a job is stopped, as one line."""
+    if isinstance(given, str) and len(given) <= LONGEST_REASON:
+        return " ".join(given.split())
+    message = msg("reason must be a text of at most {most} characters.", most=LONGEST_REASON)
+    raise invalid_parameters(message, [SpecError("$.reason", message)])
 
 
 def _position(cursor: Any) -> JobPosition:

@@ -137,9 +137,10 @@ class Client:
         """List a job's attempts, oldest first."""
         return await self._read(list[AttemptInfo], "GET", f"{_job(user, name)}/attempts")
 
-    async def stop(self, user: str, name: str) -> None:
-        """Stop a job; stopping an ended one is no error."""
-        await self._send("PUT", f"{_job(user, name)}/executionType", json={"value": "STOP"})
+    async def stop(self, user: str, name: str, *, reason: str | None = None) -> None:
+        """Stop a job, and tell its user why; stopping an ended one is no error."""
+        body = _present(value="STOP", reason=reason)
+        await self._send("PUT", f"{_job(user, name)}/executionType", json=body)
 
     async def delete(self, user: str, name: str) -> None:
         """Delete a job and its logs; a running one is stopped first."""

@@ -89,9 +89,10 @@ def verdict_after(spec: JobSpec, attempt: Attempt, task: Task, event: Ended) -> 
     return None
 
 
-def stop_verdict(by: str) -> Verdict:
-    """Return the verdict of a job that a user stopped."""
-    return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, msg("Stopped by {user}.", user=by))
+def stop_verdict(by: str, why: str = "") -> Verdict:
+    """Return the verdict of a job that a user stopped; `why`: in their own words, where they said it."""
+    reason = msg("Stopped by {user}: {why}", user=by, why=why) if why else msg("Stopped by {user}.", user=by)
+    return Verdict(State.STOPPED, STOPPED_BY_USER, STOPPED_BY_USER, None, reason)
 
 
 def time_limit_verdict(seconds: int) -> Verdict:

@@ -132,12 +132,16 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class StopRequested:
-    """A user (`by`) wants a job to end; with `delete`, to be forgotten afterwards."""
+    """A user (`by`) wants a job to end; with `delete`, to be forgotten afterwards.
+
+    `reason`: why, as whoever stops it says it; empty: they did not.
+    """
 
     time: int
     job_id: str
     by: str
     delete: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,9 @@ class Core:
         outcome.jobs[job.id] = job
         if job.is_decided:
             return
-        verdict = completion.stop_verdict(event.by)
-        self._tell(outcome, job, event.time, "stop-requested", verdict.reason)
+        verdict = completion.stop_verdict(event.by, event.reason)
+        data: dict[str, object] = {"by": event.by, "reason": event.reason}
+        self._tell(outcome, job, event.time, "stop-requested", verdict.reason, data=data)
         if job.attempt is None or job.attempt.is_released:
             self.dispatcher.leave(job.id)
             self._finish(job, verdict, event.time, outcome)

@@ -13,6 +13,8 @@ from msgspec import Meta
 
 #: The last place of a queue that can be asked for.
 LAST_PLACE = 2**31 - 1
+#: Characters of the reason with which a job is stopped.
+LONGEST_REASON = 500
 
 
 def about(text: str, **limits: Any) -> Meta:
@@ -293,6 +295,15 @@ class Execution(TypedDict):
     """Whether a job shall run."""
 
     value: ExecutionType
+    reason: NotRequired[
+        Annotated[
+            str,
+            about(
+                "Why it is stopped: a sentence for its user, told in its events and with its end",
+                max_length=LONGEST_REASON,
+            ),
+        ]
+    ]
 
 
 class JobLimits(TypedDict):

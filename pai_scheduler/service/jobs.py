@@ -59,10 +59,10 @@ class Jobs:
         job = await self._reader.find_readable(principal, owner, name)
         return await self._reader.read(self._store.attempts, job.id)
 
-    async def stop(self, principal: Principal, owner: str, name: str) -> None:
-        """Stop a job; no change where it has ended."""
+    async def stop(self, principal: Principal, owner: str, name: str, reason: str = "") -> None:
+        """Stop a job, and say why; no change where it has ended, or is being ended already."""
         job = await self._reader.find(principal, owner, name)
-        await self._writer.request(StopRequested(self._now(), job.id, principal.name))
+        await self._writer.request(StopRequested(self._now(), job.id, principal.name, reason=reason))
 
     async def delete(self, principal: Principal, owner: str, name: str) -> None:
         """Forget a job and its logs, stopping it first."""

@@ -121,6 +121,23 @@ async def test_a_running_job_is_stopped(alice: Client) -> None:
     await alice.stop("alice", "to-be-stopped")
 
 
+async def test_why_a_job_was_stopped_is_told_with_its_end(http: httpx.AsyncClient, alice: Client) -> None:
+    await alice.submit(hello_job("stopped-with-a-reason", "sleep 600"))
+    await alice.stop("alice", "stopped-with-a-reason", reason="idle {for}\n an hour")
+    await alice.stop("alice", "stopped-with-a-reason", reason="too late")
+    await until_ended(alice, "alice", "stopped-with-a-reason")
+    status = (await alice.job("alice", "stopped-with-a-reason"))["jobStatus"]
+    assert status["appExitDiagnostics"] == "Stopped by alice: idle {for} an hour"
+    events = await alice.list_events("alice", "stopped-with-a-reason")
+    (stop,) = [event["data"] for event in events if event["type"] == "stop-requested"]
+    assert stop == {"by": "alice", "reason": "idle {for} an hour"}
+    for reason in ("x" * 501, 1, None, ["idle"]):
+        answer = await http.put(
+            "/user/alice/jobs/stopped-with-a-reason/executionType", json={"value": "STOP", "reason": reason}
+        )
+        assert (answer.status_code, answer.json()["errors"][0]["path"]) == (400, "$.reason")
+
+
 async def test_an_ended_job_is_not_started_again(http: httpx.AsyncClient, alice: Client) -> None:
     await alice.submit(hello_job("ended"))
     assert (await http.put("/user/alice/jobs/ended/executionType", json={"value": "START"})).status_code in (
