@@ -1,0 +1,1 @@
+"""What holds for running notebook servers: ends those that are idle or too old, warns before, sets limits."""
