@@ -1,6 +1,7 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
 #             (ENGINE=docker or swarm, CLUSTER=file, PORT=n, PASSWORD=text,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
+#             ADMIN='names of administrators', SESSIONS=file with what holds for notebook servers,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 #             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
 # make doctor what keeps jobs from running, here and on every node of a Swarm, and what to do (with the words of make run)
@@ -23,6 +24,8 @@ CLUSTER ?=
 STORAGE ?=
 STORAGE_USER ?=
 SCHEDULER_OPTIONS ?=
+ADMIN ?=
+SESSIONS ?=
 REGISTRY ?=
 LOCK ?= constraints.txt
 
@@ -55,6 +58,7 @@ run: password build/installed build/proxy/installed $(if $(filter docker swarm,$
 		$(if $(REGISTRY),--registry '$(REGISTRY)') \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
+		$(if $(ADMIN),--admin '$(ADMIN)') $(if $(SESSIONS),--sessions '$(SESSIONS)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
 
 doctor: build/installed
@@ -64,7 +68,7 @@ doctor: build/installed
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') $(SCHEDULER_OPTIONS) doctor
 
 # handed on without standing in a command line
-export PASSWORD
+export PASSWORD ADMIN_PASSWORD
 
 # (the first target, `run`, stays what `make` alone does)
 password:

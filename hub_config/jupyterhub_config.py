@@ -37,6 +37,13 @@ public_port = int(os.environ.get("PAI_PORT", "8000"))
 hub_port = int(os.environ.get("PAI_HUB_PORT", "8081"))
 proxy_api_port = int(os.environ.get("PAI_PROXY_API_PORT", "8001"))
 scheduler_port = int(os.environ.get("PAI_SCHEDULER_PORT", "9186"))
+sessions_port = int(os.environ.get("PAI_SESSIONS_PORT", "9187"))
+#: What holds for running notebook servers: when they end, how many one may have.
+sessions_file = os.environ.get("PAI_SESSIONS_FILE") or str(
+    Path(__file__).resolve().with_name("sessions.yaml")
+)
+#: Names of the Hub's administrators, with spaces between.
+administrators = set(os.environ.get("PAI_ADMINISTRATORS", "").split())
 #: Port of the SSH gateway, on the loopback address unless told otherwise; empty: 2222, or a free one.
 ssh_port = os.environ.get("PAI_SSH_PORT", "")
 #: The spawner's own token for the scheduler. It must stay the same over restarts.
@@ -77,7 +84,11 @@ c.JupyterHub.cookie_secret_file = str(folder / "hub" / "cookie_secret")
 # Everywhere else, use your own authenticator: https://jupyterhub.readthedocs.io/en/stable/reference/authenticators.html
 c.JupyterHub.authenticator_class = "shared-password"
 c.SharedPasswordAuthenticator.user_password = os.environ.get("PAI_PASSWORD") or None
+# Administrators have one of their own: everybody else's would make anybody one of them.
+c.SharedPasswordAuthenticator.admin_password = os.environ.get("PAI_ADMIN_PASSWORD") or None
 c.Authenticator.allow_all = True
+# They see everybody's sessions and jobs, stop them, and change shares: at /services/pai-sessions/.
+c.Authenticator.admin_users = administrators
 # The login page says what that means. Remove this with the shared password.
 c.JupyterHub.template_vars = {
     "announcement_login": "Everybody logs in with one shared password here, under any name: everybody who "
@@ -90,8 +101,9 @@ scheduler_command = [
     str(programs / "pai-scheduler"),
     *("--engine", engine),
     *("--data-dir", str(folder / "scheduler")),
-    # whose token may submit and stop jobs for others: the spawner's
+    # whose tokens may submit and stop jobs for others: the spawner's, and that of the service below
     *("--admin-service", "pai-spawner"),
+    *("--admin-service", "pai-sessions"),
 ]
 if ssh_port:
     # To let users of other machines log into their tasks, add --ssh-host 0.0.0.0 and --ssh-public-host NAME;
@@ -126,6 +138,19 @@ c.JupyterHub.services = [
         },
         "display": False,
     },
+    {
+        "name": "pai-sessions",
+        "url": f"http://127.0.0.1:{sessions_port}",
+        "command": [
+            *(sys.executable, "-m", "pai_spawner.sessions"),
+            *("--policy", sessions_file),
+            *("--data-dir", str(folder / "sessions")),
+            *("--scheduler-url", f"http://127.0.0.1:{scheduler_port}/services/pai"),
+        ],
+        # in the menu “Services” of the Hub's pages; whoever is no administrator is told so there
+        "display": True,
+        "oauth_no_confirm": True,
+    },
     # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler
     {"name": "pai-spawner", "api_token": spawner_token, "display": False},
 ]
@@ -136,7 +161,16 @@ c.JupyterHub.load_roles = [
     {
         "name": "user",
         "description": "Standard user privileges, and the scheduler",
-        "scopes": ["self", "access:services!service=pai"],
+        "scopes": ["self", "access:services!service=pai", "access:services!service=pai-sessions"],
+    },
+    # it reads what servers do, and ends them
+    {
+        "name": "pai-sessions",
+        "scopes": [
+            *("list:users", "read:servers", "admin:server_state", "delete:servers", "access:servers"),
+            "access:services!service=pai",
+        ],
+        "services": ["pai-sessions"],
     },
     {"name": "pai-spawner", "scopes": ["access:services!service=pai"], "services": ["pai-spawner"]},
     # the scheduler asks the Hub who its users are, and to which groups they belong
@@ -161,7 +195,10 @@ c.Spawner.server_token_scopes = [
     "users:activity!user",
     "access:servers!server",
     "access:services!service=pai",
+    "access:services!service=pai-sessions",
 ]
+c.PAISpawner.sessions_file = sessions_file
+c.PAISpawner.sessions_url = f"{public_url}/services/pai-sessions"
 c.PAISpawner.default_url = "/lab"
 # A person may run several servers side by side, with names of their choice.
 c.JupyterHub.allow_named_servers = True

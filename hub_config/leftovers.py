@@ -1,4 +1,4 @@
-"""Ends what a killed Hub left behind: its proxy and its scheduler, never servers or jobs."""
+"""Ends what a killed Hub left behind: its proxy and its services, never servers or jobs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _GRACE = 10.0
 
 
 def end_leftovers(folder: Path) -> list[str]:
-    """End the proxy and the scheduler of an installation whose Hub is gone; gives what was ended, in words.
+    """End the services and the proxy of an installation whose Hub is gone; gives what was ended, in words.
 
-    A process is known by what belongs to this installation alone: the scheduler by its data folder, the proxy
+    A process is known by what belongs to this installation alone: services by their data folders, the proxy
     by the Hub's folder, which it works in.
     """
     ended = []
@@ -37,6 +37,10 @@ def _processes(folder: Path) -> Iterator[tuple[str, int]]:
         words = _command_line(pid)
         if "--admin-service" in words and scheduler_folder in words:
             yield "the scheduler", pid
+    for pid in _others():
+        words = _command_line(pid)
+        if "pai_spawner.sessions" in words and str(folder / "sessions") in words:
+            yield "the sessions service", pid
     for pid in _others():
         words = _command_line(pid)
         if any("configurable-http-proxy" in word for word in words) and _works_in(pid) == hub_folder:

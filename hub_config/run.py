@@ -21,7 +21,15 @@ from typing import TextIO
 
 from .leftovers import end_leftovers
 from .node import node_folder
-from .settings import LEAST_PASSWORD, CannotStart, Settings, new_password, port_is_free
+from .settings import (
+    LEAST_ADMIN_PASSWORD,
+    LEAST_PASSWORD,
+    CannotStart,
+    Settings,
+    new_admin_password,
+    new_password,
+    port_is_free,
+)
 
 _REPOSITORY = Path(__file__).resolve().parent.parent
 #: Seconds until a Hub that has not answered is called failed.
@@ -65,6 +73,16 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     parser.add_argument(
         "--registry", default="", help="with --engine swarm: where every node gets the project's images from"
     )
+    parser.add_argument(
+        "--admin",
+        default="",
+        help="names of the Hub's administrators, with spaces between (default: none)",
+    )
+    parser.add_argument(
+        "--sessions",
+        type=Path,
+        help="file that says when notebook servers end (default: the one beside this)",
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -96,13 +114,19 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         given.storage_user,
         scheduler_options,
         notebook_image,
+        given.sessions.resolve() if given.sessions else None,
+        tuple(given.admin.split()),
+        new_admin_password(),
     )
 
 
 def _run(settings: Settings) -> int:
     _check_engine(settings)
+    _check_sessions(settings)
     if len(settings.password) < LEAST_PASSWORD:
         raise CannotStart(f"PASSWORD must have at least {LEAST_PASSWORD} characters.")
+    if settings.administrators and len(settings.admin_password) < LEAST_ADMIN_PASSWORD:
+        raise CannotStart(f"ADMIN_PASSWORD must have at least {LEAST_ADMIN_PASSWORD} characters.")
     (settings.folder / "hub").mkdir(parents=True, exist_ok=True)
     # the Hub's database and log are nobody else's business on this machine
     (settings.folder / "hub").chmod(0o700)
@@ -199,6 +223,13 @@ def _welcome(settings: Settings, ssh_port: str) -> str:
         f"    into a task        ssh -p {ssh_port} NAME+JOB@127.0.0.1 (JupyterLab says how)",
         "",
     ]
+    if settings.administrators:
+        names = ", ".join(settings.administrators)
+        lines[-1:] = [
+            f"    administrators     {names}, at {settings.url}/services/pai-sessions/",
+            f"    their password     {settings.admin_password}",
+            "",
+        ]
     if settings.cluster:
         lines.append(
             f"Nodes and GPUs are those declared in {_short(settings.cluster)}; declared GPUs are simulated."
@@ -229,6 +260,18 @@ def _check_engine(settings: Settings) -> None:
         raise CannotStart(
             f"ENGINE={settings.engine} needs a Docker Engine (Debian: apt-get install docker.io). {error}"
         ) from None
+
+
+def _check_sessions(settings: Settings) -> None:
+    """Say at once what is wrong in the file, instead of in a service's log."""
+    if settings.sessions is None:
+        return
+    from pai_spawner.sessions.policy_file import PolicyError, read_policy
+
+    try:
+        read_policy(settings.sessions)
+    except PolicyError as error:
+        raise CannotStart(str(error)) from None
 
 
 def _take(lock: TextIO, settings: Settings) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 #: Characters that JupyterHub asks of a shared password.
 LEAST_PASSWORD = 8
+#: … and of that of administrators.
+LEAST_ADMIN_PASSWORD = 32
 _SECRET_BYTES = 32
 #: None that is easily taken for another.
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
@@ -20,6 +22,7 @@ _USUAL_PORTS = {
     "PAI_HUB_PORT": 8081,
     "PAI_PROXY_API_PORT": 8001,
     "PAI_SCHEDULER_PORT": 9186,
+    "PAI_SESSIONS_PORT": 9187,
     "PAI_SSH_PORT": 2222,
 }
 
@@ -45,6 +48,12 @@ class Settings:
     scheduler_options: str = ""
     #: the image of notebook servers; empty: the one built on this machine
     notebook_image: str = ""
+    #: what holds for running notebook servers; empty: the file that comes with this configuration
+    sessions: Path | None = None
+    #: administrators of the Hub, by their names
+    administrators: tuple[str, ...] = ()
+    #: with which they log in, and nobody else
+    admin_password: str = ""
 
     @property
     def url(self) -> str:
@@ -65,6 +74,9 @@ class Settings:
             "PAI_STORAGE": self.storage,
             "PAI_STORAGE_USER": self.storage_user,
             "PAI_SCHEDULER_OPTIONS": self.scheduler_options,
+            **({"PAI_SESSIONS_FILE": str(self.sessions)} if self.sessions else {}),
+            "PAI_ADMINISTRATORS": " ".join(self.administrators),
+            "PAI_ADMIN_PASSWORD": self.admin_password if self.administrators else "",
             **({"PAI_NOTEBOOK_IMAGE": self.notebook_image} if self.notebook_image else {}),
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
@@ -125,5 +137,13 @@ def _free(port: int) -> int:
 
 def new_password() -> str:
     """Make the shared password of one run, unless `PASSWORD` sets it."""
-    words = ("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(3))
-    return os.environ.get("PASSWORD") or "-".join(words)
+    return os.environ.get("PASSWORD") or _words(3)
+
+
+def new_admin_password() -> str:
+    """Make the administrators' password of one run, unless `ADMIN_PASSWORD` sets it."""
+    return os.environ.get("ADMIN_PASSWORD") or _words(7)
+
+
+def _words(number: int) -> str:
+    return "-".join("".join(secrets.choice(_LETTERS) for _ in range(4)) for _ in range(number))

@@ -24,6 +24,20 @@ class SpawnerSettings(HasTraits):
         Handed on as `PAI_API_URL`. An engine whose tasks cannot reach that address (Docker) tells its own.
         """,
     )
+    sessions_file = Unicode(
+        config=True,
+        help="""File that says what holds for running servers: here, how many one may have at once.
+
+        The service `pai-sessions` reads the same file. Empty: no limit.
+        """,
+    )
+    sessions_url = Unicode(
+        config=True,
+        help="""Where servers reach the service `pai-sessions`: the Hub's public address with its path.
+
+        Handed on as `PAI_SESSIONS_URL`. Empty: JupyterLab says nothing of a server's end.
+        """,
+    )
     images = Dict(
         value_trait=Unicode(),
         key_trait=Unicode(),

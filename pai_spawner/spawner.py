@@ -39,6 +39,7 @@ from .options import InvalidOptions, Options, options_from_form, parse_options
 from .resources import describe
 from .resuming import ResumableStarts
 from .server_job import new_job_name, server_job
+from .session_limits import limit_refusal
 from .settings import SpawnerSettings
 from .stopping import PendingStops
 from .supply import supply_of
@@ -55,6 +56,8 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     """
 
     job_name = ""
+    #: GPUs that the server has, or asks for
+    gpus = 0
     #: what goes on, for `progress()`; every event is kept, as a page may be opened late
     _progress: list[dict[str, Any]]
     _progress_grew: asyncio.Event
@@ -133,7 +136,9 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         try:
             with self._problems_told():
                 options = self._options(self.user_options)
-                self.job_name = new_job_name(self.name)
+                if (refusal := limit_refusal(self, options.gpus)) is not None:
+                    raise ServerNotStarted(refusal.in_locale(self._locale), reason="limit", status_code=403)
+                self.job_name, self.gpus = new_job_name(self.name), options.gpus
                 # known before the scheduler knows it: a Hub that dies now finds the job again
                 self._store_state()
                 await self._submit(options)
@@ -199,15 +204,18 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
 
     async def _task_env(self, front_door: str | None) -> dict[str, str]:
         """Write the environment of the server: how it finds the Hub and the scheduler."""
-        api_url = self.api_url
+        api_url, sessions_url = self.api_url, self.sessions_url
         if front_door:
             self.hub_connect_url = front_door
-            api_url = front_door.rstrip("/") + self.hub.base_url.removesuffix("hub/") + "services/pai"
+            services = front_door.rstrip("/") + self.hub.base_url.removesuffix("hub/") + "services/"
+            api_url, sessions_url = services + "pai", sessions_url and services + "pai-sessions"
         if self.homes:
             home = await asyncio.to_thread(prepare_home, self.homes, self.user.name, self.tutorials)
             self.notebook_dir = str(home)
         env = {key: str(value) for key, value in self.get_env().items() if value is not None}
         env["PAI_API_URL"] = api_url
+        if sessions_url:
+            env["PAI_SESSIONS_URL"] = sessions_url
         if self.homes:
             # Jupyter's settings, and a shell's, belong to the person, not to the machine's account
             env["HOME"] = self.notebook_dir
@@ -331,6 +339,7 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         state: dict[str, Any] = super().get_state()
         if self.job_name:
             state |= {"job_name": self.job_name, "locale": self._locale, "answered": self._answered}
+            state["gpus"] = self.gpus
         if self.ending is not None:
             state["ending"] = self.ending.as_json()
         if self._stops.jobs:
@@ -342,7 +351,7 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         super().load_state(state)
         self.job_name = state.get("job_name", "")
         self._locale = state.get("locale", "en")
-        self._answered = state.get("answered", False)
+        self._answered, self.gpus = state.get("answered", False), state.get("gpus", 0)
         self.ending = Ending.from_json(state.get("ending"))
         self._stops.restore(state.get("to_stop", ()))
 
@@ -350,7 +359,7 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         """Forget the server that was, but for how it ended."""
         super().clear_state()
         forgotten = self.job_name if not self._over else ""
-        self.job_name, self._answered, self._over = "", False, False
+        self.job_name, self.gpus, self._answered, self._over = "", 0, False, False
         self._progress = []
         if forgotten:
             # the Hub could not ask, or starts another while this one is being cancelled

@@ -22,6 +22,8 @@ from tests.testbed.ports import free_port
 REPOSITORY = Path(__file__).resolve().parent.parent
 GPU_LAB = REPOSITORY / "hub_config" / "examples" / "gpu-lab.yaml"
 PASSWORD = "correct horse battery"
+#: of the administrator `root`
+ADMIN_PASSWORD = "correct horse battery of all administrators"
 #: Seconds that anything may take here, on a slow machine under load.
 PATIENCE = 60.0
 
@@ -47,7 +49,12 @@ class Hub:
                 *("--port", str(self.port), *self._arguments),
             ],
             cwd=REPOSITORY,
-            env={**os.environ, **self._environment, "PASSWORD": PASSWORD},
+            env={
+                **os.environ,
+                **self._environment,
+                "PASSWORD": PASSWORD,
+                "ADMIN_PASSWORD": ADMIN_PASSWORD,
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -112,9 +119,10 @@ class Hub:
             trust_env=False,
         ) as client:
             client.get("/hub/login")
+            password = ADMIN_PASSWORD if name == "root" else PASSWORD
             answer = client.post(
                 "/hub/login",
-                data={"username": name, "password": PASSWORD, "_xsrf": xsrf(client)},
+                data={"username": name, "password": password, "_xsrf": xsrf(client)},
                 follow_redirects=False,
             )
             assert answer.status_code == 302, answer.text
@@ -139,6 +147,10 @@ class Hub:
     def scheduler(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
         """Call the scheduler as a user, through the Hub's proxy."""
         return self._call(name, method, f"/services/pai/api/v1/{path}", **options)
+
+    def sessions(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
+        """Call the service that watches over servers as a user, through the Hub's proxy."""
+        return self._call(name, method, f"/services/pai-sessions/{path}", **options)
 
     def _call(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token(name)}", **options.pop("headers", {})}
@@ -201,9 +213,9 @@ class Hub:
 
 
 @contextmanager
-def open_hub(folder: Path, engine: str = "process", **environment: str) -> Iterator[Hub]:
+def open_hub(folder: Path, engine: str = "process", *arguments: str, **environment: str) -> Iterator[Hub]:
     """Run a Hub over the GPUs that the example declares; in the end all jobs are stopped, and it too."""
-    hub = Hub(folder, "--engine", engine, "--cluster", str(GPU_LAB), environment=environment)
+    hub = Hub(folder, "--engine", engine, "--cluster", str(GPU_LAB), *arguments, environment=environment)
     hub.start()
     try:
         yield hub
@@ -244,5 +256,5 @@ def _children(pid: int) -> list[int]:
 def use_own_ports(folder: Path) -> None:
     """Keep an installation away from the usual inner ports, which another test's Hub may take meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT", "PAI_SSH_PORT")
+    names = ("PAI_HUB_PORT", "PAI_PROXY_API_PORT", "PAI_SCHEDULER_PORT", "PAI_SESSIONS_PORT", "PAI_SSH_PORT")
     (folder / "ports.json").write_text(json.dumps({name: free_port() for name in names}))

@@ -21,6 +21,7 @@ from . import (
     job_fields,
     limits,
     metrics,
+    sessions,
 )
 
 DOCS = Path(__file__).parent.parent
@@ -41,6 +42,7 @@ def pages() -> Mapping[str, str]:
         "contributors/imports.md": _page("imports.md", "en", imports.facts),
         "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
+        "administrators/sessions.md": _page("sessions.md", "en", sessions.facts),
         "users/openapi.yaml": _openapi(),
         "users/api.md": _page("api.md", "en", calls.facts),
         "../pai_labextension/ui/generate/answers.json": front_end.answers(),

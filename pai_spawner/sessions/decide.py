@@ -35,8 +35,9 @@ class Facts:
     kernels_busy: bool = False
     #: browsers that are connected to its kernels
     connections: int = 0
-    #: when a kernel or a terminal was used last
-    used: datetime | None = None
+    #: when a kernel, or a terminal, was used last
+    kernel_used: datetime | None = None
+    terminal_used: datetime | None = None
     #: when GPUs, or processors, were last used as much as the settings ask for
     gpu_used: datetime | None = None
     cpu_used: datetime | None = None
@@ -102,7 +103,8 @@ def _idle_since(facts: Facts, settings: Settings, record: Record, now: datetime)
         return now
     if facts.connections and settings.connections_count:
         return now
-    signs = (facts.started, record.kept, facts.used, facts.gpu_used, facts.cpu_used)
+    terminal_used = facts.terminal_used if settings.terminals_count else None
+    signs = (facts.started, record.kept, facts.kernel_used, terminal_used, facts.gpu_used, facts.cpu_used)
     return min(now, max(sign for sign in signs if sign is not None))
 
 

@@ -30,6 +30,7 @@ class Settings:
     gpu_below: float | None = 5.0
     cpu_below: float | None = None
     busy_counts: bool = True
+    terminals_count: bool = True
     connections_count: bool = False
     warn_before: timedelta = timedelta(minutes=10)
     lifetime: timedelta | None = None

@@ -36,6 +36,7 @@ _WITHOUT = {"gpuBelow": "gpu_below", "cpuBelow": "cpu_below", "sessions": "sessi
 _AS_IT_IS = {
     "busyCounts": "busy_counts",
     "connectionsCount": "connections_count",
+    "terminalsCount": "terminals_count",
     "extendTimes": "extend_times",
 }
 

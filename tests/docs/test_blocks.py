@@ -21,6 +21,7 @@ from pai_scheduler.cluster.definition import parse_definition
 from pai_scheduler.job.jsontext import loads_jsonc
 from pai_scheduler.job.validate import validate
 from pai_scheduler.server.options import make_parser as scheduler_parser
+from pai_spawner.sessions.policy_file import parse_policy
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -102,10 +103,12 @@ def test_json_can_be_read_and_a_job_is_valid(block: Block) -> None:
 
 
 @pytest.mark.parametrize("block", list(blocks("yaml")), ids=str)
-def test_a_cluster_file_can_be_used(block: Block) -> None:
+def test_a_cluster_file_or_a_sessions_file_can_be_used(block: Block) -> None:
     value = yaml.safe_load(block.text)
     if value.keys() & {"nodes", "virtualClusters", "defaults"}:
         parse_definition(value)
+    if "rules" in value:
+        parse_policy(value)
 
 
 @pytest.mark.parametrize("block", list(blocks("python")), ids=str)

@@ -27,13 +27,13 @@ def test_the_database_reaches_the_scheduler_past_its_command_line(
 ) -> None:
     url = "postgresql://pai:secret@127.0.0.1/pai"
     config = load(monkeypatch, tmp_path, PAI_DATABASE_URL=url, PGPASSFILE="/etc/pai/pgpass")
-    (scheduler, _) = config.JupyterHub.services
+    (scheduler, *_) = config.JupyterHub.services
     assert scheduler["environment"] == {"PAI_DATABASE_URL": url, "PGPASSFILE": "/etc/pai/pgpass"}
     assert not any("secret" in word for word in scheduler["command"])
 
 
 def test_without_one_the_scheduler_keeps_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (scheduler, _) = load(monkeypatch, tmp_path).JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path).JupyterHub.services
     assert scheduler["environment"] == {}
 
 
@@ -50,9 +50,9 @@ def test_on_docker_everybody_has_a_home_that_stays_with_the_tutorials_of_the_ima
 
 def test_the_storage_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     where = "http://one:9870;http://two:9870"
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE=where).JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_STORAGE=where).JupyterHub.services
     assert scheduler["command"][-2:] == ["--storage", where]
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE="").JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_STORAGE="").JupyterHub.services
     assert "--storage" not in scheduler["command"]
 
 
@@ -61,16 +61,16 @@ def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
 ) -> None:
     asked = _settings(["--storage", "http://n:1", "--storage-user", "pai", "--folder", str(tmp_path)])
     told = {name: asked.environment()[name] for name in ("PAI_STORAGE", "PAI_STORAGE_USER")}
-    (scheduler, _) = load(monkeypatch, tmp_path, **told).JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, **told).JupyterHub.services
     assert scheduler["command"][-4:] == ["--storage", "http://n:1", "--storage-user", "pai"]
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_STORAGE_USER="").JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_STORAGE_USER="").JupyterHub.services
     assert "--storage-user" not in scheduler["command"]
 
 
 def test_more_options_reach_the_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = _settings(["--scheduler-options=--start-empty --log-format 'json'", "--folder", str(tmp_path)])
     more = asked.environment()["PAI_SCHEDULER_OPTIONS"]
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SCHEDULER_OPTIONS=more).JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_SCHEDULER_OPTIONS=more).JupyterHub.services
     assert scheduler["command"][-3:] == ["--start-empty", "--log-format", "json"]
 
 
@@ -78,10 +78,10 @@ def test_the_ssh_gateway_is_at_the_port_that_was_chosen_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     chosen = _settings(["--folder", str(tmp_path)]).environment()["PAI_SSH_PORT"]
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SSH_PORT=chosen).JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_SSH_PORT=chosen).JupyterHub.services
     place = scheduler["command"].index("--ssh-port")
     assert scheduler["command"][place : place + 2] == ["--ssh-port", chosen]
-    (scheduler, _) = load(monkeypatch, tmp_path, PAI_SSH_PORT="").JupyterHub.services
+    (scheduler, *_) = load(monkeypatch, tmp_path, PAI_SSH_PORT="").JupyterHub.services
     assert "--ssh-port" not in scheduler["command"]
 
 

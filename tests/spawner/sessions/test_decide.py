@@ -44,7 +44,7 @@ def test_an_unused_session_is_warned_and_then_ended() -> None:
     assert (ended.action, ended.cause, ended.idle_since) == (Action.END, Cause.IDLE, START)
 
 
-@pytest.mark.parametrize("sign", ["used", "gpu_used", "cpu_used"])
+@pytest.mark.parametrize("sign", ["kernel_used", "terminal_used", "gpu_used", "cpu_used"])
 def test_use_of_any_kind_counts_from_its_last_moment(sign: str) -> None:
     facts = replace(UNUSED, **{sign: START + minutes(30)})
     assert at(89, facts, warned=START + minutes(80)).action is Action.WARN
@@ -61,6 +61,12 @@ def test_an_open_browser_is_use_by_choice_only() -> None:
     open_browser = replace(UNUSED, connections=1)
     assert at(60, open_browser, warned=START).action is Action.END
     assert at(60, open_browser, replace(IDLE, connections_count=True), warned=START).action is Action.KEEP
+
+
+def test_what_a_terminal_prints_counts_unless_told_otherwise() -> None:
+    printing = replace(UNUSED, terminal_used=START + minutes(59))
+    assert at(60, printing, warned=START).action is Action.KEEP
+    assert at(60, printing, replace(IDLE, terminals_count=False), warned=START).action is Action.END
 
 
 def test_keep_puts_the_end_off() -> None:
@@ -131,7 +137,7 @@ moments = st.integers(0, 3000).map(lambda after: START + minutes(after))
         known=st.booleans(),
         kernels_busy=st.booleans(),
         connections=st.integers(0, 2),
-        used=st.none() | moments,
+        kernel_used=st.none() | moments,
         gpu_used=st.none() | moments,
     ),
     settings=st.builds(

@@ -1,0 +1,235 @@
+"""Watches over all sessions: reads what is known of them, decides, warns, and ends them with a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import aiohttp
+
+from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.job.messages import Message
+from pai_scheduler.rest.models import JobDetail
+
+from ..following import address_of, reach
+from ..server_job import ROLE
+from . import words
+from .activity import Activity, ask_activity
+from .decide import Action, Cause, Decision, Facts, decide
+from .hub import HubClient, HubError, HubServer
+from .policy import Policy, Session, Settings
+from .policy_source import PolicySource
+from .records import Key, Records
+from .usage import UsageReader
+
+#: Sessions that are asked at the same time.
+_AT_ONCE = 16
+#: Characters of a message, or of a reason.
+LONGEST_TEXT = 400
+
+_log = logging.getLogger(__name__)
+
+#: Asks a server at an address what its kernels do.
+Ask = Callable[[str], Awaitable[Activity | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A session as it was seen last."""
+
+    server: HubServer
+    session: Session
+    settings: Settings
+    facts: Facts
+    decision: Decision
+
+
+class SessionKeeper:
+    """Looks at all sessions again and again. `clock` gives the time, with a zone."""
+
+    def __init__(
+        self,
+        hub: HubClient,
+        scheduler: Client,
+        policy: PolicySource,
+        records: Records,
+        ask: Ask,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._hub, self._scheduler, self._policy, self._ask = hub, scheduler, policy, ask
+        self.records, self._clock = records, clock
+        self.usage = UsageReader(scheduler)
+        self.sessions: dict[Key, Watched] = {}
+        self._places = asyncio.Semaphore(_AT_ONCE)
+
+    async def run(self) -> None:
+        """Look at them for ever; what goes wrong once is tried again the next time."""
+        while True:
+            try:
+                await self.look()
+            except HubError as error:
+                _log.warning("sessions cannot be looked at: %s", error)
+            except Exception:
+                _log.exception("sessions cannot be looked at")
+            await asyncio.sleep(self._policy.now.every.total_seconds())
+
+    async def look(self) -> None:
+        """Look at all sessions once, and do what is to be done; HubError."""
+        policy = self._policy.refresh().policy
+        servers = [server for server in await self._hub.servers() if server.ready and server.job]
+        keys = {server.key for server in servers}
+        self.sessions = {key: watched for key, watched in self.sessions.items() if key in keys}
+        self.records.forget_others(keys)
+        self.usage.forget_others({(server.user, server.job) for server in servers})
+        done = await asyncio.gather(
+            *(self._look_at(server, policy) for server in servers), return_exceptions=True
+        )
+        for server, error in zip(servers, done, strict=True):
+            if isinstance(error, Exception):
+                _log.error("the session of %s cannot be looked at", _name(server.key), exc_info=error)
+
+    async def look_at(self, key: Key) -> Watched | None:
+        """Look at one session now; None where there is none. HubError."""
+        policy = self._policy.refresh().policy
+        for server in await self._hub.servers():
+            if server.key == key and server.ready and server.job:
+                await self._look_at(server, policy)
+        return self.sessions.get(key)
+
+    async def keep(self, key: Key) -> Watched | None:
+        """Put the end of a session off, where its user may; returns how it stands then."""
+        watched = self.sessions.get(key)
+        if watched is None or not watched.decision.may_keep:
+            return watched
+        known = self.records.of(key, watched.server.job)
+        record = replace(known.record, warned=None)
+        if watched.decision.cause is Cause.LIFETIME:
+            record = replace(record, extensions=record.extensions + 1)
+        else:
+            record = replace(record, kept=self._clock())
+        self.records.set(key, replace(known, record=record))
+        _log.info("%s keeps the session", _name(key))
+        return self._decide(watched.server, watched.session, watched.settings, watched.facts)
+
+    def tell(self, key: Key, sender: str, text: str) -> bool:
+        """Leave a message for a session's user; returns whether there is such a session."""
+        watched = self.sessions.get(key)
+        if watched is None:
+            return False
+        now = int(self._clock().timestamp() * 1000)
+        self.records.add_message(key, watched.server.job, now, sender, text)
+        return True
+
+    async def end(self, key: Key, why: Message) -> bool:
+        """End a session, and keep with its job why; returns whether there was one.
+
+        The job is stopped first, with the reason, as only the scheduler can keep that; then the Hub is told,
+        so that its pages show the session as stopped. HubError, ApiError, UnreachableError.
+        """
+        watched = self.sessions.get(key)
+        if watched is None:
+            return False
+        server = watched.server
+        sentence = why.in_locale(server.locale)
+        _log.info("the session of %s (%s) is ended: %s", _name(key), server.job, why)
+        try:
+            await self._scheduler.stop(server.user, server.job, reason=sentence)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        await self._hub.stop(server.user, server.name)
+        return True
+
+    async def _look_at(self, server: HubServer, policy: Policy) -> None:
+        async with self._places:
+            try:
+                detail = await self._scheduler.job(server.user, server.job)
+            except UnreachableError:
+                return  # what was known of it stays; nothing could be done about it anyway
+            except ApiError as error:
+                if error.status != 404:
+                    raise
+                self.sessions.pop(server.key, None)
+                return
+            if detail["jobStatus"]["subState"] != "RUNNING":
+                self.sessions.pop(server.key, None)
+                return
+            session = session_of(server, detail)
+            settings = policy.settings(session, self._clock())
+            facts = await self._facts(server, detail, session, settings)
+            watched = self._decide(server, session, settings, facts, policy)
+        if watched.decision.action is Action.END:
+            why = words.reason(watched.decision, settings, server.started, self._clock())
+            try:
+                await self.end(server.key, why)
+            except (HubError, ApiError, UnreachableError) as error:
+                _log.warning("%s cannot be ended yet: %s", _name(server.key), error)
+
+    def _decide(
+        self,
+        server: HubServer,
+        session: Session,
+        settings: Settings,
+        facts: Facts,
+        policy: Policy | None = None,
+    ) -> Watched:
+        now, known = self._clock(), self.records.of(server.key, server.job)
+        local = (policy or self._policy.now.policy).local(now)
+        decision = decide(facts, settings, known.record, now, local)
+        warned = None if decision.action is Action.KEEP else known.record.warned or now
+        self.records.set(server.key, replace(known, record=replace(known.record, warned=warned)))
+        watched = Watched(server, session, settings, facts, decision)
+        self.sessions[server.key] = watched
+        return watched
+
+    async def _facts(
+        self, server: HubServer, detail: JobDetail, session: Session, settings: Settings
+    ) -> Facts:
+        usage = await self.usage.read(server.user, server.job, settings)
+        asks_usage = (session.gpus and settings.gpu_below) or settings.cpu_below
+        activity = await self._activity(server, detail)
+        if activity is None or (usage is None and asks_usage):
+            return Facts(server.started, known=False)
+        return Facts(
+            server.started,
+            True,
+            activity.kernels_busy,
+            activity.connections,
+            activity.kernel_used,
+            activity.terminal_used,
+            usage.gpu_used if usage and session.gpus else None,
+            usage.cpu_used if usage else None,
+        )
+
+    async def _activity(self, server: HubServer, detail: JobDetail) -> Activity | None:
+        address = address_of(detail)
+        if address is None:
+            return None
+        try:
+            there = await reach(self._scheduler, server.user, server.job, address)
+        except (UnreachableError, ApiError):
+            return None
+        return await self._ask(f"http://{there.ip}:{there.port}{server.path}")
+
+
+def session_of(server: HubServer, detail: JobDetail) -> Session:
+    """Return a running server as rules see it; the GPUs that it has are those that its job was given."""
+    (task, *_) = detail["taskRoles"][ROLE]["taskStatuses"]
+    gpus = task["containerGpus"].bit_count()
+    return Session(server.user, server.name, server.groups, gpus, str(server.options.get("profile") or ""))
+
+
+def asker(http: aiohttp.ClientSession, token: str) -> Ask:
+    """Return what asks servers with a token that has access to them."""
+
+    async def ask(address: str) -> Activity | None:
+        return await ask_activity(http, address, token)
+
+    return ask
+
+
+def _name(key: Key) -> str:
+    return "/".join(filter(None, key))
