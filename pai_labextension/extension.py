@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,15 +15,24 @@ from traitlets import Unicode, default
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .late_routes import LateRoutes, RouteSettings
+from .session_address import session_address
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
     (".api_routes", "api|webhdfs"),
     (".code_routes", "code-plan|submit-with-code"),
     (".task_routes", "terminals|connect|ports|ports-absolute"),
+    (".session_routes", "session"),
 )
 #: Names of the page's options that `ui/src/index.ts` reads.
 OWN_JOB_OPTION, STORAGE_OPTION = "paiJobName", "paiStorageUri"
+OWN_LIMITS_OPTION, SESSIONS_OPTION = "paiLimits", "paiSessions"
+#: What this server may use, by the names that the front end reads.
+_LIMITS = {
+    "cpus": "PAI_CURRENT_TASK_ROLE_CPU_COUNT",
+    "memoryMB": "PAI_CURRENT_TASK_ROLE_MEM_MB",
+    "gpus": "PAI_CURRENT_TASK_ROLE_GPU_COUNT",
+}
 
 
 class PAIExtension(ExtensionApp):
@@ -76,12 +86,19 @@ class PAIExtension(ExtensionApp):
         )
 
     def initialize_settings(self) -> None:
-        """Configure the front end: which job this server is (empty: none), how tasks name the storage."""
+        """Configure the front end: which job this server is (empty: none) and what it may use, how tasks name
+        the storage, whether somebody watches over this server.
+        """
         if self.serverapp is None:
             return
         # shared with JupyterLab, whichever of the two is loaded first
         page = self.serverapp.web_app.settings.setdefault("page_config_data", {})
         page[OWN_JOB_OPTION] = os.environ.get("PAI_JOB_NAME", "")
+        limits = {name: os.environ.get(variable, "") for name, variable in _LIMITS.items()}
+        page[OWN_LIMITS_OPTION] = json.dumps(
+            {name: int(value) for name, value in limits.items() if value.isdigit()}
+        )
+        page[SESSIONS_OPTION] = "true" if session_address(os.environ) else ""
         page[STORAGE_OPTION] = (os.environ.get("PAI_DEFAULT_FS_URI") or self.api_url).rstrip("/")
 
     async def stop_extension(self) -> None:

@@ -17,7 +17,16 @@ from pai_labextension.answers import (
     TerminalInfo,
 )
 from pai_scheduler.api.openapi import schemas_of
-from pai_scheduler.rest.models import JobDetail, JobSummary, NodeInfo, PublicKeyInfo, QueueEntry, UserInfo
+from pai_scheduler.rest.models import (
+    JobDetail,
+    JobSummary,
+    NodeInfo,
+    PublicKeyInfo,
+    QueueEntry,
+    TaskMetrics,
+    UserInfo,
+)
+from pai_scheduler.rest.sessions import SessionInfo
 from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
 
 #: What it calls an answer that is no object of its own.
@@ -30,6 +39,7 @@ _NAMED: Mapping[str, Any] = {
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
+    *(TaskMetrics, SessionInfo),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.
@@ -38,6 +48,8 @@ _PARTS: Mapping[str, Collection[str]] = {
     "FileStatus": ("pathSuffix", "type", "length", "modificationTime"),
     "JobStatus": ("waitingReason",),
     "RemoteException": ("exception", "message"),
+    "SessionInfo": ("now", "warned", "endTime", "why", "mayKeep", "messages"),
+    "TaskMetrics": ("series",),
     "TaskRoleStatus": ("taskStatuses",),
     "TaskStatus": ("taskIndex", "taskState", "containerPorts"),
     "TerminalInfo": ("name",),

@@ -82,6 +82,7 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     assert HEAVY & set(loaded.split()) == set()
     assert set(ours.split()) == {
         "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
+        "pai_labextension.session_address",
         "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.address",
     }  # fmt: skip
 

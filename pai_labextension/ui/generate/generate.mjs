@@ -21,6 +21,10 @@ function adapted(key, value) {
   if (value?.type === 'string' && value.enum) {
     return { ...value, enum: undefined };
   }
+  // an integer is a number; of an array of either openapi-ts would check nothing
+  if (value?.anyOf?.every(({ type }) => type === 'integer' || type === 'number')) {
+    return { type: 'number' };
+  }
   return key === 'additionalProperties' && value.$ref ? schemas[value.$ref.split('/').pop()] : value;
 }
 

@@ -10,9 +10,10 @@ import {
   JobSummary as IJob,
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
+  TaskMetrics as IMetrics,
   UserInfo as IUser
 } from './generated/types.gen';
-import { vJobDetail, vJobs, vNodes, vQueues, vRefusal, vUserInfo } from './generated/valibot.gen';
+import { vJobDetail, vJobs, vNodes, vQueues, vRefusal, vTaskMetrics, vUserInfo } from './generated/valibot.gen';
 
 export type {
   JobSummary as IJob,
@@ -78,6 +79,12 @@ export class Api {
   /** List the machines of the cluster. */
   async nodes(): Promise<INode[]> {
     return this.read(vNodes, ['nodes']);
+  }
+
+  /** Return what a task has used, later than `after` (ms since the epoch). */
+  async metrics(user: string, job: string, role: string, index: number, after: number): Promise<IMetrics> {
+    const path = ['user', user, 'jobs', job, 'taskRoles', role, 'tasks', String(index), 'metrics'];
+    return this.read(vTaskMetrics, path, { after: String(after) });
   }
 
   /** Change a job's priority, or its place (from 1) among those of its priority that one may move. */

@@ -18,6 +18,7 @@ import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
 import { Polled } from './polled';
 import { QueueModel } from './queue';
+import { sessionPlugin } from './session/plugin';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
 import { storagePlugin } from './storage/plugin';
@@ -189,5 +190,6 @@ export default [
   accessPlugin,
   terminalPlugin,
   connectPlugin,
-  timesPlugin
+  timesPlugin,
+  sessionPlugin
 ];

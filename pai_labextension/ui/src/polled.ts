@@ -9,16 +9,20 @@ const INTERVAL = 5_000;
 const MAX_INTERVAL = 120_000;
 
 export class Polled<Answer> implements IDisposable {
-  /** @param name - of what is asked for, for JupyterLab's own messages */
+  /**
+   * @param name - of what is asked for, for JupyterLab's own messages
+   * @param interval - ms between two questions
+   */
   constructor(
     name: string,
-    private readonly question: () => Promise<Answer>
+    private readonly question: () => Promise<Answer>,
+    interval = INTERVAL
   ) {
     this.poll = new Poll({
       name: `pai-labextension:${name}`,
       auto: false,
       factory: () => this.ask(),
-      frequency: { interval: INTERVAL, backoff: true, max: MAX_INTERVAL },
+      frequency: { interval, backoff: true, max: MAX_INTERVAL },
       standby: 'when-hidden'
     });
   }

@@ -137,6 +137,42 @@ export type SubmitLine = {
 };
 
 /**
+ * What a task has used.
+ */
+export type TaskMetrics = {
+    series: {
+        [key: string]: Array<Array<number>>;
+    };
+};
+
+/**
+ * A running notebook server, and what becomes of it.
+ */
+export type SessionInfo = {
+    /**
+     * What time it is for the service, in ms since the epoch
+     */
+    now: number;
+    /**
+     * Whether it is to end soon
+     */
+    warned: boolean;
+    /**
+     * When it ends if nothing changes; null: not by itself
+     */
+    endTime: number | null;
+    /**
+     * Why it is to end, in a sentence; empty where it is not warned
+     */
+    why: string;
+    /**
+     * Whether its user can put the end off
+     */
+    mayKeep: boolean;
+    messages: Array<SessionMessage>;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {
@@ -358,6 +394,22 @@ export type SubmitProgress = {
 export type SubmittedJob = {
     name: string;
     username: string;
+};
+
+/**
+ * What an administrator told the user of a session.
+ */
+export type SessionMessage = {
+    /**
+     * Increasing
+     */
+    id: number;
+    /**
+     * ms since the epoch
+     */
+    time: number;
+    sender: string;
+    text: string;
 };
 
 /**

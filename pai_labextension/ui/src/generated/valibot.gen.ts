@@ -31,6 +31,13 @@ export const vCodeServerInfo = v.object({
 });
 
 /**
+ * What a task has used.
+ */
+export const vTaskMetrics = v.object({
+    series: v.record(v.string(), v.array(v.array(v.number())))
+});
+
+/**
  * A path.
  */
 export const vPathAnswer = v.object({
@@ -188,6 +195,28 @@ export const vSubmitLine = v.object({
     progress: v.optional(vSubmitProgress),
     error: v.optional(vRefusal),
     job: v.optional(vSubmittedJob)
+});
+
+/**
+ * What an administrator told the user of a session.
+ */
+export const vSessionMessage = v.object({
+    id: v.pipe(v.number(), v.integer()),
+    time: v.pipe(v.number(), v.integer()),
+    sender: v.string(),
+    text: v.string()
+});
+
+/**
+ * A running notebook server, and what becomes of it.
+ */
+export const vSessionInfo = v.object({
+    now: v.pipe(v.number(), v.integer()),
+    warned: v.boolean(),
+    endTime: v.nullable(v.pipe(v.number(), v.integer())),
+    why: v.string(),
+    mayKeep: v.boolean(),
+    messages: v.array(vSessionMessage)
 });
 
 /**

@@ -1,0 +1,44 @@
+// The status-bar item: what this notebook server uses, and how long it may still run.
+
+import { ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { Polled } from '../polled';
+import { ILimits, IUse } from './client';
+import { SessionModel } from './model';
+import { explanation, leftText, describeUse } from './words';
+
+/** Shows what is known; nothing where nothing is. `session` null: nobody watches over this server. */
+export class SessionStatus extends ReactWidget {
+  constructor(
+    private readonly use: Polled<IUse>,
+    private readonly session: SessionModel | null,
+    private readonly limits: ILimits,
+    private readonly trans: TranslationBundle
+  ) {
+    super();
+    this.addClass('pai-SessionStatus');
+    session?.changed.connect(() => this.update());
+  }
+
+  protected render(): React.ReactElement {
+    return <UseSignal signal={this.use.changed}>{() => this.item()}</UseSignal>;
+  }
+
+  private item(): React.ReactElement {
+    const { trans, limits } = this;
+    const use = this.use.error ? null : this.use.answer;
+    const session = this.session?.error ? null : (this.session?.session ?? null);
+    const left = session ? this.session!.left : null;
+    const text = [describeUse(use, limits, trans), leftText(left, trans)].filter(Boolean).join(' · ');
+    return (
+      <span
+        className={session?.warned ? 'pai-SessionStatus-text pai-mod-warned' : 'pai-SessionStatus-text'}
+        title={text && explanation(use, limits, session, left, trans)}
+      >
+        {text}
+      </span>
+    );
+  }
+}

@@ -1,0 +1,45 @@
+import { nullTranslator } from '@jupyterlab/translation';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Api } from '../../src/api';
+import { OwnUse, readLimits } from '../../src/session/client';
+import { NotebookServer } from '../notebookServer';
+
+const trans = nullTranslator.load('pai_labextension');
+const METRICS = 'GET user/alice/jobs/notebook_1/taskRoles/notebook/tasks/0/metrics';
+
+describe('the use of this server', () => {
+  let server: NotebookServer;
+
+  beforeEach(async () => {
+    server = await NotebookServer.open();
+    server.answers['GET user'] = [
+      200,
+      { username: 'alice', email: '', grouplist: [], extension: {}, admin: false, virtualCluster: [] }
+    ];
+  });
+
+  afterEach(() => server.close());
+
+  it('is what was measured last, and each measurement is read once', async () => {
+    const own = new OwnUse(new Api(server.settings, 'en', trans), 'notebook_1');
+    const cpuPercent = [
+      [1000, 10],
+      [2000, 20.5]
+    ];
+    server.answers[METRICS] = [200, { interval: 10, series: { cpuPercent, memoryMB: [[2000, 512]], gpuPercent: [] } }];
+    expect(await own.read()).toEqual({ cpuPercent: 20.5, memoryMB: 512, gpuPercent: null, gpuMemoryMB: null });
+    server.answers[METRICS] = [200, { interval: 10, series: { gpuPercent: [[3000, 7]] } }];
+    expect(await own.read()).toEqual({ cpuPercent: 20.5, memoryMB: 512, gpuPercent: 7, gpuMemoryMB: null });
+    expect(server.requests.filter(asked => asked.includes('metrics')).map(asked => asked.split('after=')[1])).toEqual([
+      expect.stringMatching(/^0/),
+      expect.stringMatching(/^2000/)
+    ]);
+  });
+
+  it('has the limits that the server extension wrote, where it did', () => {
+    expect(readLimits('{"cpus": 2, "gpus": 0}')).toEqual({ cpus: 2, gpus: 0 });
+    expect(readLimits('')).toEqual({});
+    expect(readLimits('null')).toEqual({});
+  });
+});

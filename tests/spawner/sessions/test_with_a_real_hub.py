@@ -1,0 +1,158 @@
+"""The service on a real Hub with a real scheduler and real notebook servers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+
+from tests.hub import PASSWORD, Hub, open_hub, wait_for
+from tests.testbed.browser import CHROMIUM_FLAGS
+
+#: Nobody waits here: who is to be ended is ended at once, and whose end is looked at has ten minutes.
+POLICY = """
+every: 1s
+rules:
+  - {idleAfter: 10m, warnBefore: 9m 59s}
+  - when: {users: [leaver]}
+    idleAfter: 1s
+    warnBefore: 1s
+  - when: {users: [limited]}
+    sessions: 1
+    gpus: 1
+"""
+ARTEFACTS = Path(__file__).parents[3] / "test-artifacts" / "sessions"
+KEEPER = "api/users/keeper/server"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    folder = tmp_path_factory.mktemp("hub")
+    file = folder / "sessions.yaml"
+    file.write_text(POLICY)
+    with open_hub(folder, "process", "--sessions", str(file), "--admin", "root") as hub:
+        yield hub
+
+
+def test_an_idle_session_is_warned_and_its_user_keeps_it(hub: Hub) -> None:
+    assert hub.start_server("keeper", {"gpus": 1}).is_success
+    hub.wait_ready("keeper")
+    wait_for(lambda: hub.sessions("keeper", "GET", KEEPER).json().get("warned"), "a warning", hub.log)
+    warned = hub.sessions("keeper", "GET", KEEPER, headers={"Accept-Language": "zh-CN"}).json()
+    assert (warned["cause"], warned["mayKeep"], warned["gpus"]) == ("idle", True, 1)
+    assert "空闲" in warned["why"]
+
+    kept = hub.sessions("keeper", "POST", f"{KEEPER}/keep").json()
+    assert not kept["warned"]
+    assert kept["endTime"] > warned["endTime"]
+    # nobody else sees it, or keeps it
+    for method, path in (("GET", KEEPER), ("POST", f"{KEEPER}/keep"), ("POST", f"{KEEPER}/end")):
+        assert hub.sessions("mallory", method, path).status_code == 404
+    assert hub.sessions("keeper", "POST", f"{KEEPER}/end").status_code == 403
+    assert hub.sessions("mallory", "GET", "api/sessions").json() == {"sessions": []}
+    hub.stop_server("keeper")
+
+
+def test_an_idle_session_is_ended_and_its_job_says_why(hub: Hub) -> None:
+    assert hub.start_server("leaver").is_success
+    wait_for(lambda: hub.server("leaver") == {} and not hub.running_jobs("leaver"), "the end", hub.log)
+    (job,) = hub.scheduler("leaver", "GET", "jobs").json()
+    status = hub.scheduler("leaver", "GET", f"user/leaver/jobs/{job['name']}").json()["jobStatus"]
+    assert status["state"] == "STOPPED"
+    assert status["appExitDiagnostics"].startswith("Stopped by pai-sessions: the session was idle for")
+    assert "Your files are kept" in status["appExitDiagnostics"]
+
+
+def test_a_session_beyond_a_users_limits_is_refused(hub: Hub) -> None:
+    refused = hub.start_server("limited", {"gpus": 2})
+    assert refused.status_code == 403
+    assert "Your sessions may have 1 GPU together." in refused.json()["message"]
+    assert hub.start_server("limited", {"gpus": 1}).is_success
+    hub.wait_ready("limited")
+    second = hub.start_server("limited", server="more")
+    assert second.status_code == 403
+    assert "You may have 1 session at once, and have your default server." in second.json()["message"]
+    hub.stop_server("limited")
+    assert hub.running_jobs("limited") == []
+
+
+def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends_them(hub: Hub) -> None:
+    assert hub.start_server("erin", {"gpus": 1}).is_success
+    hub.wait_ready("erin")
+    assert hub.sessions("erin", "GET", "api/users/erin/server").is_success
+    with hub.browser("erin") as browser:
+        page = browser.get("/services/pai-sessions/")
+        assert (page.status_code, "for administrators" in page.text) == (403, True)
+    with hub.browser("root") as browser:
+        page = browser.get("/services/pai-sessions/")
+        assert page.status_code == 200, page.text
+        assert '<th scope="row">erin</th>' in page.text
+        token = re.search(r'name="_xsrf" value="([^"]+)"', page.text)
+        assert token is not None
+        form = {"user": "erin", "server": "", "q": ""}
+        forged = browser.post("/services/pai-sessions/actions", data={**form, "action": "end"})
+        assert forged.status_code == 403
+        assert hub.server("erin").get("ready")
+        form["_xsrf"] = token[1]
+        told = browser.post(
+            "/services/pai-sessions/actions", data={**form, "action": "message", "text": "Back at <noon>"}
+        )
+        assert "The message is left" in told.text
+        (message,) = hub.sessions("erin", "GET", "api/users/erin/server").json()["messages"]
+        assert (message["sender"], message["text"]) == ("root", "Back at <noon>")
+        ended = browser.post(
+            "/services/pai-sessions/actions", data={**form, "action": "end", "text": "GPU needed for a demo"}
+        )
+        assert "The session is being ended" in ended.text
+        unknown = browser.post("/services/pai-sessions/actions", data={**form, "action": "explode"})
+        assert unknown.status_code == 400
+    wait_for(lambda: hub.server("erin") == {}, "the end", hub.log)
+    (job,) = hub.scheduler("erin", "GET", "jobs").json()
+    status = hub.scheduler("erin", "GET", f"user/erin/jobs/{job['name']}").json()["jobStatus"]
+    assert status["appExitDiagnostics"] == (
+        "Stopped by pai-sessions: ended by the administrator root: GPU needed for a demo"
+    )
+
+
+def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: Hub, chromium: str) -> None:
+    ARTEFACTS.mkdir(parents=True, exist_ok=True)
+    assert hub.start_server("zoe", {"gpus": 1}).is_success
+    hub.wait_ready("zoe")
+    expect.set_options(timeout=60_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(60_000)
+        page.goto(f"{hub.url}/hub/login?next=/user/zoe/lab")
+        page.get_by_label("Username").fill("zoe")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        shown = page.locator(".Toastify__toast")
+        warning = shown.filter(has_text="This session is idle")
+        expect(warning).to_contain_text("It ends in 10 minutes.")
+        expect(page.locator(".pai-SessionStatus")).to_contain_text("10 minutes left")
+        expect(page.locator(".pai-SessionStatus")).to_contain_text("of 2 GB")
+        page.screenshot(path=ARTEFACTS / "warned.png")
+        warning.get_by_role("button", name="Keep").click()
+        expect(shown.filter(has_text="This session is kept.")).to_be_visible()
+
+        told = hub.sessions(
+            "root", "POST", "api/users/zoe/server/messages", json={"text": "Maintenance at six"}
+        )
+        assert told.status_code == 202, told.text
+        expect(shown.filter(has_text="root: Maintenance at six")).to_be_visible()
+        # (the service warns again a second later, as the test's policy wants it)
+        expect(shown.filter(has_text="This session is idle")).to_be_visible()
+
+        file = hub.folder / "sessions.yaml"
+        file.write_text(POLICY + "  - {when: {users: [zoe]}, idleAfter: 1s, warnBefore: 1s}\n")
+        ended = shown.filter(has_text="This session was ended; your files are kept.")
+        expect(ended).to_contain_text("This session is idle")
+        page.screenshot(path=ARTEFACTS / "ended.png")
+        browser.close()
+    (job,) = hub.scheduler("zoe", "GET", "jobs").json()
+    status = hub.scheduler("zoe", "GET", f"user/zoe/jobs/{job['name']}").json()["jobStatus"]
+    assert status["appExitDiagnostics"].startswith("Stopped by pai-sessions: the session was idle")
