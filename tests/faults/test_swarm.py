@@ -235,8 +235,12 @@ def test_engines_that_are_restarted_one_after_the_other_cost_an_attempt_only_of_
 
 @pytest.mark.long
 def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_run_nothing_twice(
-    three_nodes: Swarm, scheduler: RunningScheduler, api: Api
+    three_nodes: Swarm, swarm_scheduler: Callable[..., RunningScheduler]
 ) -> None:
+    # (on a busy machine an agent takes long to start, and no node is to count as lost)
+    scheduler = swarm_scheduler("--node-patience", "60", cluster=CLUSTER)
+    api = Api(scheduler)
+    api.wait_until_all_are_ready()
     chance = random.Random(20261123)  # noqa: S311 (nothing secret)
     names = [f"job-{number}" for number in range(8)]
     for name in names:
