@@ -18,6 +18,7 @@ from tornado.netutil import bind_sockets
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.remote.messages import Caller
 from pai_scheduler.engine.remote.sockets import accept_all
+from pai_scheduler.engine.remote.splice import reset_at_close
 from pai_scheduler.job.messages import msg
 
 #: How long (seconds) a connection waits, and how many may at once.
@@ -50,9 +51,7 @@ class FrontDoor:
                         why=str(error),
                     )
                 ) from error
-            self._accepting += [
-                asyncio.create_task(accept_all(each, partial(self._receive, port))) for each in listening
-            ]
+            self._accepting += [accept_all(each, partial(self._receive, port)) for each in listening]
 
     async def close(self) -> None:
         """Listen no more; nobody who still waits is let in."""
@@ -60,7 +59,7 @@ class FrontDoor:
             accepting.cancel()
         await asyncio.gather(*self._accepting, return_exceptions=True)
         for connection in self._waiting.values():
-            connection.close()
+            _break_off(connection)
         self._waiting.clear()
 
     def take(self, caller: str) -> socket.socket | None:
@@ -70,7 +69,7 @@ class FrontDoor:
     def _receive(self, port: int, connection: socket.socket) -> None:
         if len(self._waiting) >= _MOST_WAITING:
             _log.warning("more than %d connections of containers wait, one is refused", _MOST_WAITING)
-            connection.close()
+            _break_off(connection)
             return
         caller = Caller(secrets.token_hex(16), port)
         self._waiting[caller.name] = connection
@@ -79,4 +78,10 @@ class FrontDoor:
 
     def _give_up(self, caller: str) -> None:
         if (waiting := self._waiting.pop(caller, None)) is not None:
-            waiting.close()
+            _break_off(waiting)
+
+
+def _break_off(connection: socket.socket) -> None:
+    """Close a connection so that it does not look like an answer without bytes."""
+    reset_at_close(connection)
+    connection.close()

@@ -137,15 +137,21 @@ async def connect(host: str, port: int) -> socket.socket:
     raise failure or OSError(f"{host} has no address")
 
 
-async def accept_all(listening: socket.socket, take: Callable[[socket.socket], None]) -> None:
-    """Give each connection that comes to `take`, which does not wait; close `listening` at the end."""
+def accept_all(listening: socket.socket, take: Callable[[socket.socket], None]) -> asyncio.Task[None]:
+    """Begin to give each connection that comes to `take`; `listening` is closed at the task's end."""
     listening.setblocking(False)
-    with listening:
-        while True:
-            try:
-                connection, _ = await asyncio.get_running_loop().sock_accept(listening)
-            except OSError as error:
-                _log.warning("a connection cannot be accepted: %s", error)
-                await asyncio.sleep(_NO_ROOM_SECONDS)
-            else:
-                take(connection)
+    accepting = asyncio.create_task(_accept(listening, take))
+    # also where it is cancelled before it has begun
+    accepting.add_done_callback(lambda _: listening.close())
+    return accepting
+
+
+async def _accept(listening: socket.socket, take: Callable[[socket.socket], None]) -> None:
+    while True:
+        try:
+            connection, _ = await asyncio.get_running_loop().sock_accept(listening)
+        except OSError as error:
+            _log.warning("a connection cannot be accepted: %s", error)
+            await asyncio.sleep(_NO_ROOM_SECONDS)
+        else:
+            take(connection)

@@ -36,7 +36,7 @@ class Tunnels:
         """Return the port on loopback that leads to a port of a task."""
         if (task, port) not in self._listening:
             listening = _listen(task, port)
-            accepting = asyncio.create_task(accept_all(listening, partial(self._take, task, port)))
+            accepting = accept_all(listening, partial(self._take, task, port))
             self._listening[task, port] = listening.getsockname()[1], accepting
         return self._listening[task, port][0]
 

@@ -36,6 +36,8 @@ class SmallAgent:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._tls = agent_tls(LAB.agent().write(folder / "credentials"))
+        #: where containers would reach it, in the sessions that begin from now on
+        self.bridge_address: str | None = None
         #: what a scheduler shows it
         self.credentials = LAB.scheduler().write(folder.parent / "scheduler")
         self._socket, self.port = bind_unused_port()
@@ -64,6 +66,7 @@ class SmallAgent:
 
     def _make(self, asked: Open, on_output: Callable[[TaskRef], None]) -> ReachableProcesses:
         engine = ReachableProcesses(self.folder / "engine", logs=asked.logs, rescan_seconds=0.2)
+        engine.bridge_address = self.bridge_address
         self._note = on_output
         return engine
 
