@@ -147,13 +147,15 @@ c.JupyterHub.services = [
             *("--data-dir", str(folder / "sessions")),
             *("--scheduler-url", f"http://127.0.0.1:{scheduler_port}/services/pai"),
         ],
-        # in the menu “Services” of the Hub's pages; whoever is no administrator is told so there
-        "display": True,
+        # administrators have a link to its page in the bar of the Hub's pages: `sessions_page` below
+        "display": False,
         "oauth_no_confirm": True,
     },
     # not a program: the identity with which the spawner, inside the Hub, talks to the scheduler
     {"name": "pai-spawner", "api_token": spawner_token, "display": False},
 ]
+
+c.JupyterHub.template_vars["sessions_page"] = "services/pai-sessions/"
 
 # Who may talk to the scheduler, with tokens of their own, in the notebook or outside: every user. The
 # scheduler shows a user their own jobs only.

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hub_config.leftovers import end_leftovers
-from hub_config.run import _welcome, main
+from hub_config.run import _settings, _welcome, main
 from hub_config.settings import Settings, port_is_free
 from tests.hub import use_own_ports
 from tests.testbed.ports import free_port
@@ -94,3 +94,28 @@ def test_a_lost_database_is_said_with_what_to_type_here(
     said = capsys.readouterr().err
     assert f"pai-scheduler: The data folder {folder}/scheduler was in use" in said
     assert said.endswith("\nThat is here: make run SCHEDULER_OPTIONS=--start-empty\n")
+
+
+def test_an_administrator_has_a_password_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADMIN_PASSWORD", "short")
+    assert main(["--folder", str(tmp_path), "--admin", "root"]) == 1
+    assert capsys.readouterr().err == "ADMIN_PASSWORD must have at least 32 characters.\n"
+    monkeypatch.delenv("ADMIN_PASSWORD")
+    settings = _settings(["--folder", str(tmp_path), "--admin", "root eve"])
+    environment = settings.environment()
+    assert environment["PAI_ADMINISTRATORS"] == "root eve"
+    assert len(environment["PAI_ADMIN_PASSWORD"]) >= 32
+    assert environment["PAI_ADMIN_PASSWORD"] in _welcome(settings, "2222")
+    without = _settings(["--folder", str(tmp_path)])
+    assert without.environment()["PAI_ADMIN_PASSWORD"] == ""
+    assert "administrators" not in _welcome(without, "2222")
+
+
+def test_a_sessions_file_that_is_wrong_is_refused_with_its_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.yaml").write_text("rules: [{idelAfter: 1h}]")
+    assert main(["--folder", str(tmp_path), "--sessions", str(tmp_path / "mine.yaml")]) == 1
+    assert "rules[0]: idelAfter is not known here. Did you mean idleAfter?" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -86,6 +87,7 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
     with hub.browser("erin") as browser:
         page = browser.get("/services/pai-sessions/")
         assert (page.status_code, "for administrators" in page.text) == (403, True)
+        assert "/services/pai-sessions/" not in browser.get("/hub/home").text
     with hub.browser("root") as browser:
         page = browser.get("/services/pai-sessions/")
         assert page.status_code == 200, page.text
@@ -107,8 +109,16 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
             "/services/pai-sessions/actions", data={**form, "action": "end", "text": "GPU needed for a demo"}
         )
         assert "The session is being ended" in ended.text
+        shares = {**form, "action": "share", "cluster": "vision", "capacity": "30"}
+        changed = browser.post("/services/pai-sessions/actions", data={**shares, "maxCapacity": "80"})
+        assert "The shares of the virtual cluster were changed." in changed.text
+        wrong = browser.post("/services/pai-sessions/actions", data={**shares, "maxCapacity": "many"})
+        assert (wrong.status_code, "not “many”" in html.unescape(wrong.text)) == (400, True)
         unknown = browser.post("/services/pai-sessions/actions", data={**form, "action": "explode"})
         assert unknown.status_code == 400
+        assert "/services/pai-sessions/" in browser.get("/hub/home").text
+    vision = hub.scheduler("erin", "GET", "virtual-clusters").json()["vision"]
+    assert (vision["capacity"], vision["maxCapacity"]) == (30, 80)
     wait_for(lambda: hub.server("erin") == {}, "the end", hub.log)
     (job,) = hub.scheduler("erin", "GET", "jobs").json()
     status = hub.scheduler("erin", "GET", f"user/erin/jobs/{job['name']}").json()["jobStatus"]
