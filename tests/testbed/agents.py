@@ -189,6 +189,7 @@ class _Manager(RequestHandler):
             "info": lambda: {"Swarm": {"LocalNodeState": "active", "ControlAvailable": True}},
             "nodes": lambda: [_listed(number) for number in range(self._nodes)],
             "networks": list,
+            "services": list,
         }
         self.set_header("Content-Type", "application/json")
         if path not in answers:
