@@ -1,5 +1,6 @@
 # make run    JupyterHub with the scheduler, on http://127.0.0.1:8000
 #             (ENGINE=docker or swarm, CLUSTER=file, PORT=n, PASSWORD=text,
+#             PROFILES=file: the profiles of the options form,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             ADMIN='names of administrators', SESSIONS=file with what holds for notebook servers,
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
@@ -21,6 +22,7 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 ENGINE ?= process
 PORT ?= 8000
 CLUSTER ?=
+PROFILES ?=
 STORAGE ?=
 STORAGE_USER ?=
 SCHEDULER_OPTIONS ?=
@@ -54,7 +56,7 @@ npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime) \
 		$(if $(and $(filter swarm,$(ENGINE)),$(REGISTRY)),push)
-	@exec $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
+	@exec $(if $(PROFILES),env PAI_PROFILES='$(abspath $(PROFILES))') $(bin)/python -m hub_config.run --engine '$(ENGINE)' --port '$(PORT)' \
 		$(if $(REGISTRY),--registry '$(REGISTRY)') \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \

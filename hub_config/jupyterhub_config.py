@@ -11,6 +11,9 @@ import shutil
 import sys
 from pathlib import Path
 
+import yaml
+
+from pai_spawner.hub import prepare_hub
 from pai_spawner.pages import use_pages
 
 c = get_config()  # type: ignore[name-defined]  # noqa: F821 - given by JupyterHub
@@ -23,6 +26,8 @@ folder = Path(os.environ["PAI_RUN_FOLDER"])
 engine = os.environ.get("PAI_ENGINE", "process")
 #: File that declares nodes and virtual clusters; empty: this machine as it is.
 cluster_file = os.environ.get("PAI_CLUSTER", "")
+#: File with the profiles of the options form (an example: hub_config/examples/profiles.yaml); empty: none.
+profiles_file = os.environ.get("PAI_PROFILES", "")
 #: Where users' files are: a folder, or an HDFS (docs/users/storage.md); empty: a folder of the scheduler's.
 storage = os.environ.get("PAI_STORAGE", "")
 #: The scheduler's account on an HDFS; empty: the one that runs it.
@@ -226,9 +231,18 @@ if engine == "process":
 else:
     # Built by `make run ENGINE=docker`.
     c.PAISpawner.images = {"PAI notebook": os.environ.get("PAI_NOTEBOOK_IMAGE", "pai/notebook:latest")}
-    c.PAISpawner.allow_any_image = True
+    # Any image may be typed; name those of your lab instead: ["registry\\.lab/.*"]
+    c.PAISpawner.allowed_images = [".*"]
     c.PAISpawner.cmd = ["jupyterhub-singleuser"]
     # Everybody has a volume that stays, with what it lacks of the image's tutorials.
     c.PAISpawner.home_in_container = "/home/jovyan"
     c.PAISpawner.tutorials = "/opt/jupyter/tutorials"
     c.PAISpawner.ip = "0.0.0.0"  # noqa: S104 - inside the container, on its job's own network
+
+# Choices that are prepared for people, by group. Without any, everything may be chosen. The list may as well
+# stand here: c.PAISpawner.profiles = [{"display_name": "Small", "defaults": {"cpus": 2, "memory_mb": 4096}}]
+if profiles_file:
+    c.PAISpawner.profiles = yaml.safe_load(Path(profiles_file).read_text())
+
+# At the end: the address that the form asks what a start would do, and a check of the profiles.
+prepare_hub(c)

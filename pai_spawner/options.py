@@ -7,147 +7,162 @@ passed a form. So nothing is trusted here: `parse_options` names everything that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from pai_scheduler.job.messages import Message
 
+from .choices import FIELDS, Choice, Field, Offer, Options, Problem, Profile
 from .messages import msg
 
-#: What jupyterhub-singleuser and a kernel need to start at all.
-LEAST_MEMORY_MB = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """A person's choice. Memory in MB; `gpu_type` empty: any type."""
-
-    image: str
-    cpus: int
-    memory_mb: int
-    gpus: int
-    gpu_type: str
-    virtual_cluster: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return them as they are stored as the server's `user_options`."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What may be chosen. `images`: name shown → image, the first is the default; a limit of 0: none."""
-
-    images: Mapping[str, str]
-    any_image: bool
-    default_cpus: int
-    default_memory_mb: int
-    most_cpus: int = 0
-    most_memory_mb: int = 0
-    most_gpus: int = 0
-
-    @property
-    def defaults(self) -> Options:
-        """Return the choice of somebody who chose nothing."""
-        return Options(
-            next(iter(self.images.values()), ""), self.default_cpus, self.default_memory_mb, 0, "", "default"
-        )
+_NAMES = tuple(Options.__dataclass_fields__)
+#: how much alike an unknown name and the one that is suggested for it must be
+_ALIKE = 0.5
 
 
 class InvalidOptions(ValueError):
     """At least one option is wrong; `problems` has a sentence for each."""
 
-    def __init__(self, problems: Sequence[Message]) -> None:
-        super().__init__(" ".join(map(str, problems)))
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(" ".join(str(problem.message) for problem in problems))
         self.problems = tuple(problems)
 
     def in_locale(self, locale: str) -> str:
         """Return all sentences in a language."""
-        return " ".join(problem.in_locale(locale) for problem in self.problems)
+        return " ".join(problem.message.in_locale(locale) for problem in self.problems)
 
 
 def options_from_form(form: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Turn a posted form (lists of strings) into options; nothing is checked yet.
 
-    An empty field is left out, so that its default applies. What is typed into `other_image` wins over
+    An empty field is left out, so that its default applies. A form with several profiles has the fields of
+    each, as `<profile>.<field>`: those of the chosen one count. What is typed into `other_image` wins over
     the choice in `image`.
     """
+    values = {name: given[-1] for name, given in form.items() if given}
+    values = {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
+    own = f"{values.get('profile', '')}."
     options: dict[str, Any] = {}
-    for name, values in form.items():
-        value = values[-1] if values else ""
-        if isinstance(value, str):
-            value = value.strip()
-        if name not in ("_xsrf", "other_image") and value != "":
+    for name, value in values.items():
+        profile, dot, field = name.rpartition(".")
+        if name != "_xsrf" and value != "" and (not dot or name.startswith(own)):
+            options[field if dot else name] = value
+        elif dot and not profile:
             options[name] = value
-    other = [
-        value.strip() for value in form.get("other_image", ()) if isinstance(value, str) and value.strip()
-    ]
-    if other:
-        options["image"] = other[-1]
+    if other := options.pop("other_image", None):
+        options["image"] = other
     return options
 
 
-def parse_options(raw: Mapping[str, Any], policy: Policy) -> Options:
-    """Check options from anywhere; raises `InvalidOptions` with every problem."""
-    defaults = policy.defaults
-    known = ", ".join(defaults.to_json())
-    problems = [
-        msg("There is no option “{name}”; the options are {known}.", name=name, known=known)
-        for name in raw
-        if name not in defaults.to_json()
-    ]
-
-    def number(name: str, label: Message, default: int, least: int, most: int) -> int:
-        value = raw.get(name, default)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool):
-            problems.append(msg("{label} must be a whole number, not “{value}”.", label=label, value=value))
-            return default
-        if value < least:
-            problems.append(
-                msg("{label} must be at least {least}, not {value}.", label=label, least=least, value=value)
-            )
-        if most and value > most:
-            problems.append(
-                msg(
-                    "{label} may be at most {most} on this Hub, not {value}.",
-                    label=label,
-                    most=most,
-                    value=value,
-                )
-            )
-        return value
-
-    def text(name: str, label: Message, default: str) -> str:
-        value = raw.get(name, default)
-        if not isinstance(value, str) or len(value) > 255 or not value.isprintable():
-            problems.append(msg("{label} must be a short text.", label=label))
-            return default
-        return value
-
-    image = text("image", msg("The image"), defaults.image)
-    if not image:
-        problems.append(msg("Choose an image."))
-    elif not policy.any_image and image not in policy.images.values():
-        problems.append(
-            msg(
-                "The image “{image}” is not one of those this Hub offers: {known}.",
-                image=image,
-                known=", ".join(policy.images.values()),
-            )
-        )
-    options = Options(
-        image=image,
-        cpus=number("cpus", msg("The number of CPUs"), defaults.cpus, 1, policy.most_cpus),
-        memory_mb=number(
-            "memory_mb", msg("The memory (MB)"), defaults.memory_mb, LEAST_MEMORY_MB, policy.most_memory_mb
-        ),
-        gpus=number("gpus", msg("The number of GPUs"), defaults.gpus, 0, policy.most_gpus),
-        gpu_type=text("gpu_type", msg("The GPU type"), defaults.gpu_type),
-        virtual_cluster=text("virtual_cluster", msg("The virtual cluster"), defaults.virtual_cluster)
-        or "default",
-    )
+def parse_options(raw: Mapping[str, Any], offer: Offer) -> Options:
+    """Check options from anywhere against what is offered; raises `InvalidOptions` with every problem."""
+    problems = [Problem(name, _unknown(name)) for name in raw if name not in _NAMES]
+    profile = offer.find(raw.get("profile", offer.default.slug)) if offer.profiles else None
+    if profile is None:
+        problems.append(Problem("profile", _no_profile(raw.get("profile"), offer)))
+        raise InvalidOptions(problems)
+    read = {field.name: _read(field, raw, profile, problems) for field in FIELDS}
+    options = Options(profile=profile.slug, **read)
+    if not options.virtual_cluster:
+        options = replace(options, virtual_cluster=profile.defaults.virtual_cluster)
+    if options.gpu_type and not options.gpus:
+        # where a type must be chosen, it says nothing
+        if "gpu_type" in raw and profile.choices["gpu_type"].allows(""):
+            text = msg("0 × {type}: choose how many GPUs, or no type of GPU.", type=options.gpu_type)
+            problems.append(Problem("gpus", text))
+        options = replace(options, gpu_type="")
     if problems:
         raise InvalidOptions(problems)
     return options
+
+
+def _read(field: Field, raw: Mapping[str, Any], profile: Profile, problems: list[Problem]) -> Any:
+    """Read one option; what is wrong with it is added to `problems`, and the default is returned."""
+    default, choice = getattr(profile.defaults, field.name), profile.choices[field.name]
+    if field.name not in raw:
+        if field.name == "image" and not default:
+            problems.append(Problem("image", msg("Choose an image.")))
+        return default
+    value = raw[field.name]
+    if field.is_number and isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        value = int(value)
+    if field.name == "virtual_cluster" and value == "":
+        return default
+    problem = (
+        _number_problem(field, value, choice) if field.is_number else _text_problem(field, value, choice)
+    )
+    if problem is None:
+        return value
+    problems.append(Problem(field.name, problem))
+    return default
+
+
+def _number_problem(field: Field, value: object, choice: Choice) -> Message | None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return msg("{label} must be a whole number, not “{value}”.", label=field.label, value=value)
+    if choice.values is not None and value not in choice.values:
+        return _not_among(field, value, choice)
+    if value < choice.least:
+        return msg(
+            "{label} must be at least {least}, not {value}.",
+            label=field.label,
+            least=choice.least,
+            value=value,
+        )
+    if choice.most and value > choice.most:
+        return msg(
+            "{label} may be at most {most} here, not {value}.",
+            label=field.label,
+            most=choice.most,
+            value=value,
+        )
+    return None
+
+
+def _text_problem(field: Field, value: object, choice: Choice) -> Message | None:
+    if not isinstance(value, str) or len(value) > 255 or not value.isprintable():
+        return msg("{label} must be a short text.", label=field.label)
+    if choice.allows(value):
+        return msg("Choose an image.") if field.name == "image" and not value else None
+    if field.name != "image":
+        return _not_among(field, value, choice)
+    known = ", ".join(map(str, choice.values or ())) or "–"
+    if not choice.patterns:
+        return msg(
+            "The image “{image}” is not one of those that are offered: {known}.", image=value, known=known
+        )
+    return msg(
+        "The image “{image}” is not one of those that are offered ({known}), and its name has none of the "
+        "allowed forms: {patterns}.",
+        image=value,
+        known=known,
+        patterns=", ".join(choice.patterns),
+    )
+
+
+def _not_among(field: Field, value: object, choice: Choice) -> Message:
+    known = ", ".join(str(one) if one != "" else "“”" for one in choice.values or ())
+    return msg("{label} may be {known}, not “{value}”.", label=field.label, known=known, value=value)
+
+
+def _unknown(name: str) -> Message:
+    known = ", ".join(_NAMES)
+    nearest = get_close_matches(str(name).lower(), _NAMES, n=1, cutoff=_ALIKE)
+    if not nearest:
+        return msg("There is no option “{name}”; the options are {known}.", name=name, known=known)
+    return msg(
+        "There is no option “{name}”; did you mean “{nearest}”? The options are {known}.",
+        name=name,
+        nearest=nearest[0],
+        known=known,
+    )
+
+
+def _no_profile(slug: object, offer: Offer) -> Message:
+    if not offer.profiles:
+        return msg("No profile of this Hub is open to you. Ask an administrator to add you to a group.")
+    known = ", ".join(profile.slug for profile in offer.profiles)
+    if known:
+        return msg("The profile “{slug}” is not one of those open to you: {known}.", slug=slug, known=known)
+    return msg("This Hub has no profiles, so there is no “{slug}”.", slug=slug)

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .options import Options
+from .choices import Options
 
 ROLE = "notebook"
 
@@ -43,7 +43,6 @@ def server_job(
     *,
     command: Sequence[str],
     address: str,
-    shm_mb: int,
     home: str = "",
     tutorials: str = "",
 ) -> dict[str, Any]:
@@ -65,7 +64,7 @@ def server_job(
                 "taskNumber": 1,
                 "cpuNumber": options.cpus,
                 "memoryMB": options.memory_mb,
-                "shmMB": min(shm_mb, options.memory_mb),
+                "shmMB": min(options.shm_mb, options.memory_mb),
                 "gpuNumber": options.gpus,
                 "command": _COMMAND.format(address=address, before=before, server=shlex.join(command)),
             }
@@ -76,5 +75,6 @@ def server_job(
             "session": {"server": server_name},
             "preemptible": False,
             **({"home": home} if home else {}),
+            **({"maxRunSeconds": options.run_minutes * 60} if options.run_minutes else {}),
         },
     }

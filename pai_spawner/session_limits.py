@@ -16,11 +16,12 @@ from .sessions.policy_file import PolicyError
 from .sessions.policy_source import PolicySource
 
 if TYPE_CHECKING:
-    from .spawner import PAISpawner
+    from .choices import Options
+    from .choosing import Choosing
 
 
-def limit_refusal(spawner: PAISpawner, gpus: int) -> Message | None:
-    """Return why a server with so many GPUs may not start now; None: it may.
+def limit_refusal(spawner: Choosing, options: Options) -> Message | None:
+    """Return why a server with such options may not start now; None: it may.
 
     Nothing is waited for in here: until the spawner that asks has a job's name, no other one is let pass.
     """
@@ -30,7 +31,8 @@ def limit_refusal(spawner: PAISpawner, gpus: int) -> Message | None:
         policy = _source(spawner.sessions_file).refresh().policy
     except PolicyError as error:
         return error.message
-    return refusal(policy, _session(spawner, gpus), list(_others(spawner)), datetime.now(UTC))
+    session = _session(spawner, options.gpus, options.profile)
+    return refusal(policy, session, list(_others(spawner)), datetime.now(UTC))
 
 
 @cache
@@ -38,17 +40,16 @@ def _source(path: str) -> PolicySource:
     return PolicySource(Path(path))
 
 
-def _others(spawner: PAISpawner) -> Iterator[Session]:
+def _others(spawner: Choosing) -> Iterator[Session]:
     """Return the sessions of all users that run, or are being started, in this Hub."""
     everybody = spawner.user.settings.get("users")
     users = list(everybody.values()) if everybody is not None else [spawner.user]
     for user in users:
         for other in user.spawners.values():
             if other is not spawner and other.active and getattr(other, "job_name", ""):
-                yield _session(other, other.gpus)
+                yield _session(other, other.gpus, str((other.user_options or {}).get("profile") or ""))
 
 
-def _session(spawner: PAISpawner, gpus: int) -> Session:
+def _session(spawner: Choosing, gpus: int, profile: str) -> Session:
     groups = frozenset(group.name for group in spawner.user.groups)
-    profile = str((spawner.user_options or {}).get("profile") or "")
     return Session(spawner.user.name, spawner.name, groups, gpus, profile)

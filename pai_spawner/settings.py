@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from traitlets import Bool, Dict, Float, HasTraits, Integer, Unicode
+from traitlets import Dict, Float, Integer, List, Unicode
+from traitlets.config import Configurable
 
-from .options import Policy
+from .choices import Policy
 
 
-class SpawnerSettings(HasTraits):
+class SpawnerSettings(Configurable):
     """The settings of `PAISpawner`, apart from those every Spawner has."""
 
     scheduler_url = Unicode(
@@ -44,7 +45,22 @@ class SpawnerSettings(HasTraits):
         config=True,
         help="The images offered in the form: name shown → image. The first is the default.",
     )
-    allow_any_image = Bool(False, config=True, help="Whether a person may type the name of an image.")
+    allowed_images = List(
+        trait=Unicode(),
+        config=True,
+        help="""Regular expressions: a person may type an image whose whole name one of them matches.
+
+        `[".*"]`: any image; empty: only those in `images`.
+        """,
+    )
+    profiles = List(
+        trait=Dict(),
+        config=True,
+        help="""Choices prepared for people, each a dictionary; empty: everything may be chosen.
+
+        `docs/administrators/hub.md` describes them, and `pai_spawner/profiles.schema.json` is their form.
+        """,
+    )
     default_cpus = Integer(1, min=1, config=True, help="CPUs of a server when nothing is chosen.")
     default_memory_mb = Integer(
         2048, min=256, config=True, help="Memory of a server in MB when nothing is chosen."
@@ -101,10 +117,11 @@ class SpawnerSettings(HasTraits):
         """Return what this Hub lets people choose."""
         return Policy(
             self.images,
-            self.allow_any_image,
+            tuple(self.allowed_images),
             self.default_cpus,
             self.default_memory_mb,
             self.most_cpus,
             self.most_memory_mb,
             self.most_gpus,
+            self.shm_mb,
         )

@@ -17,7 +17,8 @@ from pai_scheduler.job.exits import STOPPED_BY_USER
 from pai_scheduler.job.messages import Message, choose_locale
 from pai_scheduler.rest.models import JobDetail
 
-from .clients import client_for
+from .choices import Options
+from .choosing import Choosing
 from .ending import End, Ending, now_ms, read_ending
 from .failure import ServerNotStarted, ending_of_start, not_started
 from .following import (
@@ -32,23 +33,20 @@ from .following import (
     wait_until_listening,
     wait_until_running,
 )
-from .form import render_form
 from .homes import prepare_home
 from .messages import msg
-from .options import InvalidOptions, Options, options_from_form, parse_options
+from .options import options_from_form
 from .resources import describe
 from .resuming import ResumableStarts
-from .server_job import new_job_name, server_job
+from .server_job import new_job_name
 from .session_limits import limit_refusal
-from .settings import SpawnerSettings
 from .stopping import PendingStops
-from .supply import supply_of
 
 #: Ten years: how long a server may wait in the queue is not the Hub's business.
 _FOR_EVER = 10 * 365 * 24 * 3600
 
 
-class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[misc]  # jupyterhub has no types
+class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # jupyterhub has no types
     """Runs a user's notebook server as a job of the PAI scheduler.
 
     The server waits in the same queue, for the same CPUs and GPUs, as every other job. It lives on while the
@@ -97,35 +95,15 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     async def options_page(self) -> str:
         """Render the form, with what is free now beside every choice."""
         self._take_locale()
-        try:
-            client = self._client()
-            supply = supply_of(await client.nodes(), await client.virtual_clusters())
-        except (UnreachableError, ApiError) as error:
-            self.log.warning("the options form shows no numbers: %s", error)
-            supply = None
-        return render_form(self.policy, supply, self._last_options(), self._locale)
+        return await self.form_in(self._locale)
 
     def check_options(self, user_options: Mapping[str, Any]) -> None:
         """Refuse options that make no sense, from the form and from the REST API alike (status 400)."""
         self._take_locale()
-        options = self._options(user_options)
+        options = self.read_options(user_options, self._locale)
         # told to the server as MEM_LIMIT and CPU_LIMIT, which Jupyter's resource displays read
         self.mem_limit = options.memory_mb * 1024 * 1024
         self.cpu_limit = float(options.cpus)
-
-    def _options(self, user_options: Mapping[str, Any]) -> Options:
-        try:
-            return parse_options(user_options, self.policy)
-        except InvalidOptions as error:
-            raise ServerNotStarted(error.in_locale(self._locale), reason="options") from error
-
-    def _last_options(self) -> Options:
-        """Return what was chosen last time, where that is still possible."""
-        stored = self.orm_spawner.user_options if self.orm_spawner else None
-        try:
-            return parse_options(stored or {}, self.policy)
-        except InvalidOptions:
-            return self.policy.defaults
 
     # ── starting ──────────────────────────────────────────────────────────────────────────────────
 
@@ -135,8 +113,8 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
         self._starting, self.ending = True, None
         try:
             with self._problems_told():
-                options = self._options(self.user_options)
-                if (refusal := limit_refusal(self, options.gpus)) is not None:
+                options = self.read_options(self.user_options, self._locale)
+                if (refusal := limit_refusal(self, options)) is not None:
                     raise ServerNotStarted(refusal.in_locale(self._locale), reason="limit", status_code=403)
                 self.job_name, self.gpus = new_job_name(self.name), options.gpus
                 # known before the scheduler knows it: a Hub that dies now finds the job again
@@ -163,24 +141,9 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
     async def _submit(self, options: Options) -> None:
         client = self._client()
         about = await patiently(client.about, patience=self.stop_patience)
-        config = server_job(
-            self.job_name,
-            self.name,
-            options,
-            await self._task_env(about.get("frontDoor")),
-            command=[*self.cmd, *self.get_args()],
-            address=self.ip,
-            shm_mb=self.shm_mb,
-            home=self.home_in_container,
-            tutorials=self.tutorials,
-        )
-        verdict = await client.validate(config, user=self.user.name)
-        if verdict["errors"]:
-            raise ServerNotStarted(
-                " ".join(error["message"] for error in verdict["errors"]), reason="options"
-            )
-        if verdict["fits"] == "never":
-            raise ServerNotStarted(verdict["reason"], reason="never-fits")
+        env = await self._task_env(about.get("frontDoor"))
+        config = self.job_of(self.job_name, options, env)
+        await self.check_with_scheduler(client, config)
         what = describe(
             cpus=options.cpus, memory_mb=options.memory_mb, gpus=options.gpus, gpu_type=options.gpu_type
         )
@@ -377,10 +340,6 @@ class PAISpawner(SpawnerSettings, ResumableStarts, Spawner):  # type: ignore[mis
 
     def _client(self) -> Client:
         return self.scheduler(self._locale)
-
-    def scheduler(self, locale: str) -> Client:
-        """Return the scheduler's client for a language."""
-        return client_for(self.scheduler_url, self.scheduler_token, locale)
 
     def _tell(
         self,

@@ -77,7 +77,7 @@ def choose_and_start(page: Page, camera: Camera) -> None:
     expect(types.locator("option", has_text="TITANX: 6 of 6 free (simulated)")).to_be_attached()
     types.select_option("P100")
     page.get_by_label("Number of GPUs").fill("1")
-    page.get_by_label("Memory (MB)").fill("2048")
+    page.get_by_label("Memory (MB)", exact=True).fill("2048")
     camera.shoot("options")
     page.get_by_role("button", name="Start").click()
     page.wait_for_url("**/hub/spawn-pending/**")

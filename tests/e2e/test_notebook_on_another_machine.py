@@ -81,7 +81,7 @@ def test_a_notebook_on_another_machine_is_used_like_one_here(
     page.get_by_label("Username:").fill("alice")
     page.get_by_label("Password:").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_label("Memory (MB)").fill("1024")
+    page.get_by_label("Memory (MB)", exact=True).fill("1024")
     # (the other two machines are paused)
     expect(page.get_by_text(f"{os.cpu_count()} of {3 * (os.cpu_count() or 1)} free")).to_be_visible()
     page.get_by_text("Machines: 1 of 3 take servers").click()

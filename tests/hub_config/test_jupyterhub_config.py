@@ -10,6 +10,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
 from hub_config.run import _settings
+from pai_spawner.choosing_handler import PATTERN, ChoosingHandler
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
 
@@ -91,3 +92,30 @@ def test_the_login_page_says_what_a_shared_password_means(
     config = load(monkeypatch, tmp_path).JupyterHub
     assert config.authenticator_class == "shared-password"
     assert "everybody who has the password can be anybody" in config.template_vars["announcement_login"]
+
+
+def test_the_form_has_an_address_to_ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    config = load(monkeypatch, tmp_path)
+    assert config.JupyterHub.extra_handlers == [(PATTERN, ChoosingHandler)]
+    assert "profiles" not in config.PAISpawner
+
+
+def test_profiles_come_from_a_file_and_wrong_ones_end_the_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    example = CONFIG.parent / "examples" / "profiles.yaml"
+    config = load(monkeypatch, tmp_path, PAI_PROFILES=str(example))
+    assert config.PAISpawner.profiles[0]["display_name"] == "Write and explore"
+    wrong = tmp_path / "profiles.yaml"
+    for text, sentence in (
+        ("- {display_name: A, colour: red}", "profiles[0]: there is no “colour” here."),
+        ("a: 1", "profiles"),
+        (
+            "- {display_name: A, defaults: {cpus: 0}}",
+            "cpus: 0 is wrong; it must be a number of CPUs",
+        ),
+    ):
+        wrong.write_text(text)
+        with pytest.raises(SystemExit) as ended:
+            load(monkeypatch, tmp_path, PAI_PROFILES=str(wrong))
+        assert sentence in str(ended.value)

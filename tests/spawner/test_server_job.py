@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pai_spawner.options import Options
+from pai_spawner.choices import Options
 from pai_spawner.server_job import new_job_name, server_job
 
-OPTIONS = Options("pai/notebook:1", 2, 4096, 1, "P100", "vision")
+OPTIONS = Options("", "pai/notebook:1", "P100", 1, 2, 4096, 512, "vision", 0)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_no_two_starts_share_a_name() -> None:
 
 
 def test_the_job_asks_for_what_was_chosen_and_is_never_taken_away() -> None:
-    job = server_job("n_1", "gpu-2", OPTIONS, {"A": "b"}, command=["srv"], address="127.0.0.1", shm_mb=512)
+    job = server_job("n_1", "gpu-2", OPTIONS, {"A": "b"}, command=["srv"], address="127.0.0.1")
     (role,) = job["taskRoles"]
     assert (job["image"], job["gpuType"], job["virtualCluster"]) == ("pai/notebook:1", "P100", "vision")
     assert (role["cpuNumber"], role["memoryMB"], role["gpuNumber"], role["shmMB"]) == (2, 4096, 1, 512)
@@ -41,8 +42,8 @@ def test_the_job_asks_for_what_was_chosen_and_is_never_taken_away() -> None:
 
 
 def test_shared_memory_never_exceeds_the_memory() -> None:
-    options = Options("i", 1, 256, 0, "", "default")
-    job = server_job("n", "", options, {}, command=["srv"], address="127.0.0.1", shm_mb=512)
+    options = replace(OPTIONS, memory_mb=256)
+    job = server_job("n", "", options, {}, command=["srv"], address="127.0.0.1")
     assert job["taskRoles"][0]["shmMB"] == 256
 
 
@@ -51,9 +52,7 @@ def test_the_server_is_told_its_address_by_the_task_and_nothing_is_read_by_the_s
     program = tmp_path / "srv"
     program.write_text('#!/bin/sh\nprintf "%s\\n" "$JUPYTERHUB_SERVICE_URL" "$@"\n')
     program.chmod(0o755)
-    job = server_job(
-        "n", "", OPTIONS, {}, command=[str(program), "--a=$HOME b"], address="127.0.0.1", shm_mb=64
-    )
+    job = server_job("n", "", OPTIONS, {}, command=[str(program), "--a=$HOME b"], address="127.0.0.1")
     env = {"PAI_CONTAINER_HOST_http_PORT_LIST": "4321", "JUPYTERHUB_SERVICE_PREFIX": prefix}
     done = run_command(job, env, tmp_path)
     assert done.stdout.splitlines() == [f"http://127.0.0.1:4321{prefix}", "--a=$HOME b"]
@@ -71,7 +70,6 @@ def test_a_home_in_a_container_gets_the_tutorials_that_it_lacks(tmp_path: Path) 
         *("n", "", OPTIONS, {}),
         command=["true"],
         address="127.0.0.1",
-        shm_mb=64,
         home="/home/jovyan",
         tutorials=str(image),
     )
@@ -95,7 +93,6 @@ def test_a_server_starts_without_tutorials_too(tmp_path: Path, hindrance: str) -
         *("n", "", OPTIONS, {}),
         command=["echo", "started"],
         address="127.0.0.1",
-        shm_mb=64,
         home="/home/jovyan",
         tutorials=str(tmp_path / "image"),
     )
@@ -114,12 +111,18 @@ def run_command(job: dict[str, Any], env: dict[str, str], folder: Path) -> subpr
     )
 
 
+def test_a_time_limit_ends_the_job() -> None:
+    limited = replace(OPTIONS, run_minutes=90)
+    job = server_job("n", "", limited, {}, command=["srv"], address="127.0.0.1")
+    assert job["extras"]["maxRunSeconds"] == 5400
+
+
 @pytest.mark.parametrize("home", ["{tmp}/home", "{tmp}/missing", ""])
 def test_the_server_begins_in_its_persons_home_folder_where_there_is_one(tmp_path: Path, home: str) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "work").mkdir()
     home = home.format(tmp=tmp_path)
-    job = server_job("n", "", OPTIONS, {}, command=["/bin/pwd"], address="127.0.0.1", shm_mb=64)
+    job = server_job("n", "", OPTIONS, {}, command=["/bin/pwd"], address="127.0.0.1")
     done = run_command(job, {"HOME": home} if home else {}, tmp_path / "work")
     expected = tmp_path / ("home" if home.endswith("/home") else "work")
     assert (done.stdout, done.stderr) == (f"{expected}\n", "")

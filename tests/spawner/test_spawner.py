@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from jupyterhub import orm
 
 from pai_scheduler.client.rest import Client
 from pai_spawner import following
@@ -42,6 +43,39 @@ async def test_a_virtual_cluster_of_others_is_refused_though_the_hub_may_use_it(
         await spawner.start()
     assert caught.value.reason == "options"
     assert "Virtual cluster vision is not open to you." in caught.value.jupyterhub_message
+
+
+async def test_a_limit_on_sessions_is_said_before_start_in_the_words_of_start(
+    make: Make, tmp_path: Path
+) -> None:
+    rules = tmp_path / "sessions.yaml"
+    rules.write_text("rules:\n  - when: {profiles: [gpu]}\n    gpus: 1\n")
+    gpu = {"display_name": "GPU", "choices": {"gpus": [1, 2]}}
+    spawner = make(sessions_file=str(rules), profiles=[{"display_name": "Small"}, gpu])
+    assert (await spawner.answer({"profile": "gpu"}, "en")).fits == "now"
+    spawner.user_options = {"profile": "gpu", "gpus": 2}
+    (problem,) = (answer := await spawner.answer(spawner.user_options, "en")).problems
+    assert (answer.fits, str(answer.sentence)) == ("wrong", "This cannot be started now.")
+    assert str(problem).startswith("Your sessions may have 1 GPU together.")
+    with pytest.raises(ServerNotStarted) as caught:
+        await spawner.start()
+    assert caught.value.jupyterhub_message == str(problem)
+
+
+async def test_a_profile_is_open_to_the_groups_that_it_names(make: Make) -> None:
+    spawner = make(profiles=[{"display_name": "Small"}, {"display_name": "Large", "groups": ["vision"]}])
+    assert [one.slug for one in spawner.offer.profiles] == ["small"]
+    (problem,) = (await spawner.answer({"profile": "large"}, "en")).problems
+    assert "not one of those open to you: small." in str(problem)
+    spawner.user.orm_user.groups.append(orm.Group(name="vision"))
+    assert [one.slug for one in spawner.offer.profiles] == ["small", "large"]
+    assert (await spawner.answer({"profile": "large"}, "en")).fits == "now"
+
+
+async def test_while_the_scheduler_is_away_the_answer_is_that_nobody_knows(make: Make) -> None:
+    spawner = make(scheduler_url="http://127.0.0.1:9")
+    assert (await spawner.answer({}, "en")).fits == "unknown"
+    assert "The scheduler does not answer" in await spawner.form_in("en")
 
 
 async def test_a_server_that_is_being_ended_does_not_run_any_more(make: Make) -> None:

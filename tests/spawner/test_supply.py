@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
-from pai_spawner.supply import GpuSupply, VirtualClusterSupply, share, supply_of
+from pai_spawner.supply import NOTHING, VirtualClusterSupply, supply_of
+from tests.spawner.test_words import AVAILABLE
 
 
 def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bool = False) -> NodeInfo:
@@ -47,49 +48,30 @@ NODES = [
 ]
 
 
-def test_gpus_are_counted_by_type_and_by_what_one_node_has() -> None:
-    supply = supply_of(NODES, {})
-    assert supply.gpus == (
-        GpuSupply("P100", free=1, total=6, most_per_node=4, most_free_per_node=1, simulated=True),
-        GpuSupply("TITANX", free=1, total=1, most_per_node=1, most_free_per_node=1, simulated=False),
-    )
-    assert supply.most_gpus_per_node == 4
+def test_the_types_of_gpus_are_listed_and_those_that_are_only_declared() -> None:
+    supply = supply_of(NODES, {}, {})
+    assert supply.gpu_types == ("P100", "TITANX")
+    assert supply.simulated == {"P100"}
 
 
-def test_cpus_and_memory_are_summed_up_and_the_largest_node_is_known() -> None:
-    supply = supply_of(NODES, {})
-    assert (supply.free_cpus, supply.total_cpus, supply.largest_node_cpus) == (10, 16, 8)
-    assert (supply.free_memory_mb, supply.total_memory_mb, supply.largest_node_memory_mb) == (
-        30000,
-        32000,
-        16000,
-    )
+def test_only_virtual_clusters_that_are_open_to_the_person_are_offered() -> None:
+    known = {
+        "default": virtual_cluster(),
+        "vision": virtual_cluster(),
+        "old": virtual_cluster(status="STOPPED"),
+    }
+    supply = supply_of(NODES, known, {"default": AVAILABLE, "old": AVAILABLE})
+    assert supply.virtual_clusters == {
+        "default": VirtualClusterSupply("default", True, AVAILABLE),
+        "old": VirtualClusterSupply("old", False, AVAILABLE),
+    }
+    assert supply.available_in("default") == AVAILABLE
+    assert supply.available_in("vision") == NOTHING
 
 
-def test_each_machine_is_told_with_what_is_free_on_it() -> None:
-    a, b = supply_of(NODES, {}).machines
-    assert (a.name, a.state, a.free_cpus, a.total_cpus, a.free_memory_mb, a.total_memory_mb) == (
-        *("a", "READY", 5, 8),
-        *(15000, 16000),
-    )
-    assert (a.gpus, b.gpus) == ((("P100", 1, 2), ("TITANX", 1, 1)), (("P100", 0, 4),))
-
-
-def test_virtual_clusters_say_how_full_they_are_and_whether_they_take_jobs() -> None:
-    supply = supply_of([], {"default": virtual_cluster(), "old": virtual_cluster(status="STOPPED")})
-    assert supply.virtual_clusters == (
-        VirtualClusterSupply("default", 12.5, 2, True),
-        VirtualClusterSupply("old", 12.5, 2, False),
-    )
-
-
-def test_servers_are_told_what_is_guaranteed_of_each_type_rounded_down() -> None:
-    (default,) = supply_of(NODES, {"default": virtual_cluster(capacity=50.0)}).virtual_clusters
-    assert default.gpus == {"P100": 3, "TITANX": 0}
-    assert default.guaranteed == "3 × P100, 0 × TITANX"
-    assert [share(3, 33.3), share(10, 70.0), share(3, 100.0)] == [0, 7, 3]
-
-
-def test_an_empty_cluster_has_nothing() -> None:
-    supply = supply_of([], {})
-    assert (supply.gpus, supply.total_cpus, supply.most_gpus_per_node) == ((), 0, 0)
+def test_each_machine_says_what_it_has_free() -> None:
+    first, second = supply_of(NODES, {}, {}).machines
+    assert (first.name, first.free_cpus, first.total_cpus) == ("a", 5, 8)
+    assert first.gpus == (("P100", 1, 2), ("TITANX", 1, 1))
+    assert second.gpus == (("P100", 0, 4),)
+    assert (second.free_memory_mb, second.total_memory_mb) == (15_000, 16_000)

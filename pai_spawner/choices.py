@@ -1,0 +1,177 @@
+"""What there is to choose for a server: its fields, and what each of them may be in a profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pai_scheduler.job.messages import Message
+
+from .messages import msg
+
+#: What jupyterhub-singleuser and a kernel need to start at all.
+LEAST_MEMORY_MB = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One thing to choose; `label` names it in a sentence. `least`: below that it makes no sense."""
+
+    name: str
+    label: Message
+    is_number: bool = False
+    least: int = 0
+
+
+FIELDS = (
+    Field("image", msg("The image")),
+    Field("gpu_type", msg("The GPU type")),
+    Field("gpus", msg("The number of GPUs"), True),
+    Field("cpus", msg("The number of CPUs"), True, 1),
+    Field("memory_mb", msg("The memory (MB)"), True, LEAST_MEMORY_MB),
+    Field("shm_mb", msg("The shared memory (MB)"), True, 1),
+    Field("virtual_cluster", msg("The virtual cluster")),
+    Field("run_minutes", msg("The time limit (minutes)"), True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """A person's choice. Memory in MB; `gpu_type` empty: any type; `run_minutes` 0: no limit of its own.
+
+    `profile`: the slug of the profile in which it was chosen; empty where the Hub has none.
+    """
+
+    profile: str
+    image: str
+    gpu_type: str
+    gpus: int
+    cpus: int
+    memory_mb: int
+    shm_mb: int
+    virtual_cluster: str
+    run_minutes: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return them as they are stored as the server's `user_options`."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What one field may be. `values`: these; None: anything from `least` to `most` (0: no limit).
+
+    A text that is not among `values` is allowed where it has the form of one of `patterns` as a whole.
+    """
+
+    values: tuple[str | int, ...] | None = None
+    least: int = 0
+    most: int = 0
+    patterns: tuple[str, ...] = ()
+
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether there is nothing to choose."""
+        return self.values is not None and len(self.values) == 1 and not self.patterns
+
+    def allows(self, text: str) -> bool:
+        """Return whether a text may be chosen."""
+        if self.values is None or text in self.values:
+            return True
+        return any(re.fullmatch(pattern, text) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A choice that an administrator has prepared. `groups`: whom it is open to; empty: everybody.
+
+    `choices` has each field; what is not to be chosen has one value, that of `defaults`.
+    """
+
+    slug: str
+    name: str
+    description: str
+    defaults: Options
+    choices: Mapping[str, Choice]
+    groups: frozenset[str] = frozenset()
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one person may choose. `image_names`: how images are called in the form."""
+
+    profiles: tuple[Profile, ...]
+    image_names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def default(self) -> Profile:
+        """Return the profile of somebody who chose none; there must be one."""
+        return next((profile for profile in self.profiles if profile.is_default), self.profiles[0])
+
+    def find(self, slug: object) -> Profile | None:
+        """Find a profile; None where it is not open."""
+        return next((profile for profile in self.profiles if profile.slug == slug), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong with one option, in a sentence."""
+
+    option: str
+    message: Message
+
+    def __str__(self) -> str:
+        return str(self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The limits of the whole Hub. `images`: name shown → image, the first is the default.
+
+    `allowed_images`: regular expressions for images that may be typed; a limit of 0: none.
+    """
+
+    images: Mapping[str, str]
+    allowed_images: tuple[str, ...] = ()
+    default_cpus: int = 1
+    default_memory_mb: int = 2048
+    most_cpus: int = 0
+    most_memory_mb: int = 0
+    most_gpus: int = 0
+    shm_mb: int = 512
+
+    @property
+    def defaults(self) -> Options:
+        """Return the choice of somebody who chose nothing."""
+        return Options(
+            profile="",
+            image=next(iter(self.images.values()), ""),
+            gpu_type="",
+            gpus=0,
+            cpus=self.default_cpus,
+            memory_mb=self.default_memory_mb,
+            shm_mb=self.shm_mb,
+            virtual_cluster="default",
+            run_minutes=0,
+        )
+
+    @property
+    def choices(self) -> dict[str, Choice]:
+        """Return what each field may be where no profile says otherwise."""
+        most = {"cpus": self.most_cpus, "memory_mb": self.most_memory_mb, "gpus": self.most_gpus}
+        found = {one.name: Choice(least=one.least, most=most.get(one.name, 0)) for one in FIELDS}
+        found["image"] = Choice(tuple(self.images.values()), patterns=self.allowed_images)
+        return found
+
+    @property
+    def image_names(self) -> dict[str, str]:
+        """Return how each image is called."""
+        return {image: name for name, image in self.images.items()}
+
+    @property
+    def profile(self) -> Profile:
+        """Return the one profile of a Hub that has none: everything may be chosen."""
+        return Profile("", "", "", self.defaults, self.choices, is_default=True)

@@ -1,0 +1,190 @@
+/* Asks the Hub what a start would do, while one chooses and as long as the page is looked at. */
+(() => {
+  'use strict';
+  const root = document.querySelector('.pai-form');
+  const form = root && root.closest('form');
+  const page = window.jhdata;
+  if (!form || !page || !window.fetch) {
+    return;
+  }
+
+  /* ms from a key stroke to the question, and between two questions while nothing is changed */
+  const AFTER_TYPING = 250;
+  const BETWEEN = 5000;
+  const COLOURS = { now: 'success', later: 'warning', never: 'danger', wrong: 'danger', unknown: 'secondary' };
+
+  const url = `${page.base_url}api/pai/choosing/${root.dataset.paiAddress}`;
+  const find = name => root.querySelector(`[data-pai-${name}]`);
+  const box = root.querySelector('.pai-answer');
+  const heading = document.title;
+  let timer = 0;
+  let question = null;
+
+  /* What is said once is not said again: a screen reader reads every change. */
+  const say = (element, text) => {
+    if (element.textContent !== text) {
+      element.textContent = text;
+    }
+    element.hidden = !text;
+  };
+
+  const fieldsOf = name => {
+    const all = [...root.querySelectorAll(`[data-pai-field="${name}"]`)];
+    return all.filter(field => field.offsetParent !== null || !field.closest('.pai-profile'));
+  };
+
+  const takeElsewhere = virtualCluster => {
+    for (const field of fieldsOf('virtual_cluster')) {
+      field.value = virtualCluster;
+      field.focus();
+    }
+    ask();
+  };
+
+  const showElsewhere = offers => {
+    const place = find('elsewhere');
+    const shown = [...place.children].map(button => button.textContent).join('\n');
+    if (shown === offers.map(offer => offer.text).join('\n')) {
+      return;
+    }
+    place.replaceChildren(
+      ...offers.map(offer => {
+        const button = document.createElement('button');
+        button.type = 'button';
+        button.className = 'btn btn-sm btn-primary';
+        button.textContent = offer.text;
+        button.addEventListener('click', () => takeElsewhere(offer.virtual_cluster));
+        return button;
+      })
+    );
+    place.hidden = offers.length === 0;
+  };
+
+  const showProblems = problems => {
+    const list = find('problems');
+    const texts = problems.map(problem => problem.message);
+    if ([...list.children].map(item => item.textContent).join('\n') !== texts.join('\n')) {
+      list.replaceChildren(
+        ...texts.map(text => {
+          const item = document.createElement('li');
+          item.textContent = text;
+          return item;
+        })
+      );
+    }
+    list.hidden = texts.length === 0;
+    const wrong = new Set(problems.map(problem => problem.option));
+    for (const field of root.querySelectorAll('[data-pai-field]')) {
+      if (wrong.has(field.dataset.paiField) && fieldsOf(field.dataset.paiField).includes(field)) {
+        field.setAttribute('aria-invalid', 'true');
+      } else {
+        field.removeAttribute('aria-invalid');
+      }
+    }
+  };
+
+  const showFree = free => {
+    for (const note of root.querySelectorAll('[data-pai-free]')) {
+      const text = free[note.dataset.paiFree];
+      if (text) {
+        say(note, text);
+      }
+    }
+    for (const [field, texts] of [
+      ['gpu_type', free.gpu_types],
+      ['virtual_cluster', free.virtual_clusters]
+    ]) {
+      for (const option of root.querySelectorAll(`[data-pai-field="${field}"] option`)) {
+        const text = texts && texts[option.value];
+        if (text) {
+          say(option, text + (option.dataset.paiSuffix || ''));
+        }
+      }
+    }
+  };
+
+  const colour = fits => {
+    box.className = `pai-answer alert alert-${COLOURS[fits] || 'secondary'}`;
+    box.dataset.paiFits = fits;
+    box.hidden = false;
+  };
+
+  const show = answer => {
+    colour(answer.fits);
+    say(find('sentence'), answer.sentence);
+    say(find('reason'), answer.reason);
+    say(find('advice'), answer.advice);
+    say(find('ends'), answer.ends);
+    showProblems(answer.problems);
+    showElsewhere(answer.elsewhere);
+    showFree(answer.free);
+    if (answer.title) {
+      say(find('title'), answer.title);
+      document.title = `${answer.title} – ${heading}`;
+    }
+  };
+
+  const later = wait => {
+    window.clearTimeout(timer);
+    timer = document.visibilityState === 'visible' ? window.setTimeout(ask, wait) : 0;
+  };
+
+  async function ask() {
+    if (question) {
+      question.abort();
+    }
+    const own = (question = new AbortController());
+    const fields = {};
+    for (const [name, value] of new FormData(form)) {
+      if (name !== '_xsrf') {
+        (fields[name] = fields[name] || []).push(String(value));
+      }
+    }
+    let wait = BETWEEN;
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'X-XSRFToken': page.xsrf_token },
+        body: JSON.stringify({ form: fields }),
+        signal: own.signal
+      });
+      if (response.status === 404) {
+        return; /* this Hub does not answer such questions */
+      }
+      if (!response.ok) {
+        throw new Error(response.statusText);
+      }
+      show(await response.json());
+    } catch (error) {
+      if (own.signal.aborted) {
+        return;
+      }
+      colour('unknown');
+      say(find('sentence'), root.dataset.paiLost);
+      for (const name of ['reason', 'advice', 'ends', 'problems']) {
+        find(name).hidden = true;
+      }
+      showElsewhere([]);
+      wait = 3 * BETWEEN;
+    }
+    if (question === own) {
+      later(wait);
+    }
+  }
+
+  root.addEventListener('input', () => later(AFTER_TYPING));
+  root.addEventListener('change', () => later(AFTER_TYPING));
+  form.addEventListener('submit', () => {
+    window.clearTimeout(timer);
+    question?.abort();
+  });
+  document.addEventListener('visibilitychange', () => {
+    if (document.visibilityState === 'visible') {
+      void ask();
+    } else {
+      window.clearTimeout(timer);
+      question?.abort();
+    }
+  });
+  void ask();
+})();
