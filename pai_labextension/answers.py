@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, TypedDict
 
 from pai_scheduler.rest.models import SshGateway, about
 from pai_scheduler.rest.webhdfs import RemoteException
@@ -66,6 +66,29 @@ class TerminalInfo(TypedDict):
 
     name: str
     last_activity: Annotated[str, about("As ISO 8601 has it")]
+
+
+class KernelState(TypedDict):
+    """A kernel that is a job."""
+
+    id: str
+    name: Annotated[str, about("Of its kernelspec")]
+    job: str
+    user: str
+    phase: Annotated[Literal["waiting", "starting", "running", "lost", "ended"], about("lost: it runs on")]
+    reason: Annotated[str, about("Why it is not running; empty where it is")]
+    place: Annotated[int | None, about("In the queue, from 1; null: in none")]
+    idleLimit: Annotated[int, about("Seconds without use after which it ends; 0: never")]
+    idleLeft: Annotated[int | None, about("Of these, what is left; null: it is at work, or has no limit")]
+    deaths: Annotated[int, about("How often its process has died")]
+    death: Annotated[str, about("Why it died the last time; empty where it never did")]
+    log: Annotated[str, about("The last lines that its task wrote, where they say why it has ended")]
+
+
+class KernelStates(TypedDict):
+    """The kernels of a notebook server that are jobs, those at the end that have ended by themselves."""
+
+    kernels: list[KernelState]
 
 
 class CodeFile(TypedDict):

@@ -14,6 +14,7 @@ from traitlets import Unicode, default
 
 from pai_scheduler.rest.address import DEFAULT_URL
 
+from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
 from .session_address import session_address
 
@@ -21,6 +22,7 @@ from .session_address import session_address
 _PARTS = (
     (".api_routes", "api|webhdfs"),
     (".code_routes", "code-plan|submit-with-code"),
+    (".kernels.routes", "kernels"),
     (".task_routes", "terminals|connect|ports|ports-absolute"),
     (".session_routes", "session"),
 )
@@ -65,6 +67,7 @@ class PAIExtension(ExtensionApp):
         """
         # jupyter_server calls this hook by this name, before it makes its terminals; later ones are too late
         super()._link_jupyter_server_extension(serverapp)
+        use_job_kernels(serverapp)
         shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
         ours = {"shell_command": [shell]}
         serverapp.terminado_settings = {**ours, **serverapp.terminado_settings}
@@ -77,6 +80,7 @@ class PAIExtension(ExtensionApp):
         settings = RouteSettings(self.api_url, self.token, self.serverapp.root_dir, self.serverapp.base_url)
         application = self.serverapp.web_app
         self._routes = [LateRoutes(application, module, settings) for module, _ in _PARTS]
+        begin_job_kernels(self.serverapp)
         application.add_handlers(  # type: ignore[no-untyped-call]
             ".*$",
             [

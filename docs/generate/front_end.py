@@ -12,6 +12,7 @@ from pai_labextension.answers import (
     CodeServerInfo,
     ConnectCheck,
     ConnectInfo,
+    KernelStates,
     Refusal,
     SubmitLine,
     TerminalInfo,
@@ -39,7 +40,7 @@ _NAMED: Mapping[str, Any] = {
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
-    *(TaskMetrics, SessionInfo),
+    *(TaskMetrics, SessionInfo, KernelStates),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.

@@ -83,6 +83,12 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     assert set(ours.split()) == {
         "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
         "pai_labextension.session_address",
+        # what lists kernels and starts them; how they become jobs is loaded with the first one
+        "pai_labextension.kernels", "pai_labextension.kernels.manager",
+        "pai_labextension.kernels.provisioner",
+        "pai_labextension.kernels.sessions", "pai_labextension.kernels.settings",
+        "pai_labextension.kernels.specs", "pai_labextension.kernels.using",
+        "pai_labextension.kernels.websocket",
         "pai_scheduler", "pai_scheduler.rest", "pai_scheduler.rest.address",
     }  # fmt: skip
 

@@ -5,7 +5,7 @@ import { KernelSpec } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 
-import { pythonKernel } from './kernels';
+import { pythonKernel } from './pythonKernel';
 
 /**
  * Open a notebook and run a cell in it; Error where no kernel can.

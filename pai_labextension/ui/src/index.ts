@@ -14,6 +14,7 @@ import { terminalPlugin } from './access/terminalPlugin';
 import { Api, IJob } from './api';
 import { openCell } from './cell';
 import { paiIcon } from './icon';
+import { kernelsPlugin } from './kernels/plugin';
 import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
 import { Polled } from './polled';
@@ -190,6 +191,7 @@ export default [
   accessPlugin,
   terminalPlugin,
   connectPlugin,
+  kernelsPlugin,
   timesPlugin,
   sessionPlugin
 ];

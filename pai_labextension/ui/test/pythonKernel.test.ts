@@ -1,7 +1,7 @@
 import { KernelSpec } from '@jupyterlab/services';
 import { describe, expect, it } from 'vitest';
 
-import { pythonKernel } from '../src/kernels';
+import { pythonKernel } from '../src/pythonKernel';
 
 function specs(standard: string, languages: Record<string, string>): KernelSpec.ISpecModels {
   const kernelspecs = Object.entries(languages).map(([name, language]) => [name, { name, language }]);

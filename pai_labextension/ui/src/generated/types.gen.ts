@@ -173,6 +173,13 @@ export type SessionInfo = {
 };
 
 /**
+ * The kernels of a notebook server that are jobs, those at the end that have ended by themselves.
+ */
+export type KernelStates = {
+    kernels: Array<KernelState>;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {
@@ -410,6 +417,51 @@ export type SessionMessage = {
     time: number;
     sender: string;
     text: string;
+};
+
+/**
+ * A kernel that is a job.
+ */
+export type KernelState = {
+    id: string;
+    /**
+     * Of its kernelspec
+     */
+    name: string;
+    job: string;
+    user: string;
+    /**
+     * lost: it runs on
+     */
+    phase: 'waiting' | 'starting' | 'running' | 'lost' | 'ended';
+    /**
+     * Why it is not running; empty where it is
+     */
+    reason: string;
+    /**
+     * In the queue, from 1; null: in none
+     */
+    place: number | null;
+    /**
+     * Seconds without use after which it ends; 0: never
+     */
+    idleLimit: number;
+    /**
+     * Of these, what is left; null: it is at work, or has no limit
+     */
+    idleLeft: number | null;
+    /**
+     * How often its process has died
+     */
+    deaths: number;
+    /**
+     * Why it died the last time; empty where it never did
+     */
+    death: string;
+    /**
+     * The last lines that its task wrote, where they say why it has ended
+     */
+    log: string;
 };
 
 /**

@@ -220,6 +220,37 @@ export const vSessionInfo = v.object({
 });
 
 /**
+ * A kernel that is a job.
+ */
+export const vKernelState = v.object({
+    id: v.string(),
+    name: v.string(),
+    job: v.string(),
+    user: v.string(),
+    phase: v.picklist([
+        'waiting',
+        'starting',
+        'running',
+        'lost',
+        'ended'
+    ]),
+    reason: v.string(),
+    place: v.nullable(v.pipe(v.number(), v.integer())),
+    idleLimit: v.pipe(v.number(), v.integer()),
+    idleLeft: v.nullable(v.pipe(v.number(), v.integer())),
+    deaths: v.pipe(v.number(), v.integer()),
+    death: v.string(),
+    log: v.string()
+});
+
+/**
+ * The kernels of a notebook server that are jobs, those at the end that have ended by themselves.
+ */
+export const vKernelStates = v.object({
+    kernels: v.array(vKernelState)
+});
+
+/**
  * A file or folder; `pathSuffix`: its name within the folder that was listed, empty for itself.
  */
 export const vFileStatus = v.object({

@@ -1,0 +1,57 @@
+"""Kernels that are jobs in a real JupyterLab: chosen in the launcher, waiting, told of their end."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pai_scheduler.client.rest import Client
+from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.kernels.conftest import stop_all
+from tests.testbed.warm import WarmScheduler
+
+CARD = "Python 3 on 1 × P100 (simulated)"
+
+
+@pytest.fixture
+def scheduler(gpu_lab: WarmScheduler) -> WarmScheduler:
+    """In place of the played one."""
+    return gpu_lab
+
+
+@pytest.fixture
+def token() -> str:
+    return "token-of-alice"
+
+
+async def test_a_notebook_on_a_gpu_waits_for_it_runs_and_is_told_why_it_ended(
+    page: Page, holder: Client, alice: Client
+) -> None:
+    card = page.locator(".jp-LauncherCard[data-category='Notebook']", has_text="P100")
+    await expect(card).to_have_count(1)
+    await page.screenshot(path=ARTEFACTS / "kernel-launcher.png")
+    await card.click()
+    banner = page.get_by_role("status").filter(has_text="asks for 1 × P100, none is free")
+    await expect(banner).to_be_visible()
+    await expect(banner.get_by_role("button", name="Cancel")).to_be_in_viewport()
+    await page.locator(".jp-Notebook .cm-content").first.click()
+    await page.keyboard.type("print('on a GPU')")
+    await page.keyboard.press("Shift+Enter")
+    await expect(page.locator(".jp-InputPrompt", has_text="[*]:")).to_be_visible()
+    await page.screenshot(path=ARTEFACTS / "kernel-waits.png")
+
+    await stop_all(holder, "bob")
+    await expect(page.locator(".jp-OutputArea-output", has_text="on a GPU")).to_be_visible()
+    await expect(banner).to_be_hidden()
+    await page.screenshot(path=ARTEFACTS / "kernel-runs.png")
+
+    await stop_all(alice, "alice")
+    ended = page.get_by_role("status").filter(has_text="The job of this kernel was stopped.")
+    await expect(ended).to_be_visible()
+    await page.screenshot(path=ARTEFACTS / "kernel-ended.png")
+    await ended.get_by_role("button", name="Start again").click()
+    await expect(ended).to_be_hidden()
+    await page.locator(".jp-Notebook .cm-content").last.click()
+    await page.keyboard.type("print('another one')")
+    await page.keyboard.press("Shift+Enter")
+    await expect(page.locator(".jp-OutputArea-output", has_text="another one")).to_be_visible()
