@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from .kernel_job import KernelJob
     from .service import FoundKernel, KernelService
 
-#: Seconds until kernels are looked for again, and for which lists of kernels wait for the first look.
-_AGAIN, _SETTLE_SECONDS = 5.0, 10.0
+#: Seconds until kernels are looked for again, at first and at most, where the scheduler does not answer.
+_AGAIN, _AGAIN_AT_MOST = 5.0, 60.0
+#: Seconds for which lists of kernels wait for the first look.
+_SETTLE_SECONDS = 10.0
 #: Kernels that have ended of which it is still told why.
 _REMEMBERED = 50
 
@@ -154,6 +156,7 @@ class JobKernelsManager(AsyncMappingKernelManager):
     async def _find(self) -> None:
         service = await self.pai_service()
         client = import_module("pai_scheduler.client.rest")
+        pause = _AGAIN
         while True:
             try:
                 found = await service.found()
@@ -161,7 +164,8 @@ class JobKernelsManager(AsyncMappingKernelManager):
             except (client.UnreachableError, client.ApiError) as error:
                 self.log.info("Kernels that are jobs are not known yet: %s", error)
                 self._settled.set()
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _AGAIN_AT_MOST)
         await asyncio.gather(*map(self._try_to_take_up, found))
         sessions: Any = getattr(self.parent, "session_manager", None)
         if found and hasattr(sessions, "restore"):

@@ -142,6 +142,8 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
                 "ServerApp": {"jpserver_extensions": {"pai_labextension": True}, **server_settings},
                 "IdentityProvider": {"token": BROWSER_TOKEN},
                 "PAIExtension": {"api_url": api_url, "token": token},
+                # what the server asks for by itself is no business of these tests
+                "PAIKernels": {"enabled": False},
             }
         )
         app = ServerApp(
