@@ -374,7 +374,9 @@ class KernelJob:
         except (ConnectionError, TimeoutError):
             self._wanted = wanted  # tried again when the task is reached again
         else:
-            self._connect(answer["connection"])
+            # one that has ended meanwhile was told of
+            if answer["code"] is None:
+                self._connect(answer["connection"])
 
     def _connect(self, connection: Mapping[str, Any]) -> None:
         self._was_started = True
