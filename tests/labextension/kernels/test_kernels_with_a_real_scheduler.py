@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.kernels.conftest import P100, PATIENCE, NotebookServer, StartServer, stop_all
+from tests.testbed.warm import WarmScheduler
 
 
 async def running(client: Client) -> list[str]:
@@ -131,6 +133,28 @@ async def test_a_kernel_outlives_the_notebook_server_with_all_that_it_knows(
     async with again.notebook(kernel) as notebook:
         assert await notebook.run("print(x)") == "42\n"
     assert await running(alice) == [job]
+
+
+async def test_when_the_gateway_dies_the_kernel_runs_on_and_is_connected_again(
+    start_server: StartServer, gpu_lab: WarmScheduler
+) -> None:
+    server = start_server()
+    kernel = await server.start()
+    async with server.notebook(kernel) as notebook:
+        await notebook.run("x = 7")
+        gateways = [
+            process
+            for process in psutil.Process(gpu_lab.process.pid).children()
+            if "pai_scheduler.ssh.gateway" in process.cmdline()
+        ]
+        assert gateways
+        for process in gateways:
+            process.kill()
+        await server.until(kernel, lambda state: state["phase"] != "running")
+        await server.until(kernel, lambda state: state["phase"] == "running")
+    async with server.notebook(kernel) as notebook:
+        assert await notebook.run("print(x)") == "7\n"
+    assert (await server.state(kernel))["deaths"] == 0
 
 
 async def test_a_kernel_that_waits_is_found_again_too(start_server: StartServer, holder: Client) -> None:
