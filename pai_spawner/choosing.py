@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from jupyterhub.handlers.pages import SpawnHandler
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
-from pai_scheduler.rest.models import Validation
 
 from .answers import Answer, answer_to, limited, refusal, unreachable, wrong_options
 from .choices import Offer, Options, Profile
@@ -108,10 +108,10 @@ class Choosing(SpawnerSettings):
             return limited(options, limit)
         client = self.scheduler(locale)
         try:
-            verdict: Validation = await client.validate(
-                self.job_of(_NAME_OF_A_QUESTION, options, {}), user=self.user.name
+            question = self.job_of(_NAME_OF_A_QUESTION, options, {})
+            verdict, available = await asyncio.gather(
+                client.validate(question, user=self.user.name), client.available(self.user.name)
             )
-            available = await client.available(self.user.name)
         except (UnreachableError, ApiError) as error:
             self.log.warning("nobody says whether a server would start: %s", error)
             return unreachable(options)
@@ -131,9 +131,9 @@ class Choosing(SpawnerSettings):
         client = self.scheduler(locale)
         try:
             return supply_of(
-                await client.nodes(),
-                await client.virtual_clusters(),
-                await client.available(self.user.name),
+                *await asyncio.gather(
+                    client.nodes(), client.virtual_clusters(), client.available(self.user.name)
+                )
             )
         except (UnreachableError, ApiError) as error:
             self.log.warning("the options form shows no numbers: %s", error)

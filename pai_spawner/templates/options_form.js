@@ -10,7 +10,7 @@
 
   /* ms from a key stroke to the question, and between two questions while nothing is changed */
   const AFTER_TYPING = 250;
-  const BETWEEN = 5000;
+  const BETWEEN = 8000;
   const COLOURS = { now: 'success', later: 'warning', never: 'danger', wrong: 'danger', unknown: 'secondary' };
 
   const url = `${page.base_url}api/pai/choosing/${root.dataset.paiAddress}`;
@@ -120,8 +120,12 @@
     showFree(answer.free);
     if (answer.title) {
       say(find('title'), answer.title);
-      document.title = `${answer.title} – ${heading}`;
+      nameThePage();
     }
+  };
+
+  const nameThePage = () => {
+    document.title = `${find('title').textContent} – ${heading}`;
   };
 
   const later = wait => {
@@ -186,5 +190,15 @@
       question?.abort();
     }
   });
-  void ask();
+
+  /* the page came with an answer; only where it is no good news there may be buttons to show */
+  if (find('title').textContent) {
+    nameThePage();
+  }
+  if (box.dataset.paiFits === 'now') {
+    colour('now');
+    later(BETWEEN);
+  } else {
+    void ask();
+  }
 })();
