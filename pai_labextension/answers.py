@@ -16,6 +16,13 @@ class Refusal(TypedDict, total=False):
     RemoteException: RemoteException
 
 
+class MemoryInfo(TypedDict):
+    """What limits the memory of this server, with all that runs in it."""
+
+    limitMB: Annotated[int | None, about("null: there is none, or it is not known")]
+    killed: Annotated[int | None, about("Processes that the kernel has ended for it; null: not known")]
+
+
 class Address(TypedDict):
     """Where something listens."""
 

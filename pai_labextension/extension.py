@@ -23,6 +23,7 @@ _PARTS = (
     (".api_routes", "api|webhdfs"),
     (".code_routes", "code-plan|submit-with-code"),
     (".kernels.routes", "kernels"),
+    (".memory_routes", "memory"),
     (".task_routes", "terminals|connect|ports|ports-absolute"),
     (".session_routes", "session"),
 )

@@ -13,6 +13,7 @@ from pai_labextension.answers import (
     ConnectCheck,
     ConnectInfo,
     KernelStates,
+    MemoryInfo,
     Refusal,
     SubmitLine,
     TerminalInfo,
@@ -40,7 +41,7 @@ _NAMED: Mapping[str, Any] = {
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
-    *(TaskMetrics, SessionInfo, KernelStates),
+    *(TaskMetrics, SessionInfo, KernelStates, MemoryInfo),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.

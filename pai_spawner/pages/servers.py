@@ -96,7 +96,7 @@ async def view_of(user: Any, name: str, locale: str) -> ServerView | None:
         spawner = user.spawners.get(name)
     url = user.server_url(name)
     title = orm_spawner.display_name or name
-    if spawner is None or not spawner.active:
+    if spawner is None or not (spawner.active or spawner.job_name):
         kept = (
             spawner.ending
             if spawner is not None
@@ -124,6 +124,9 @@ def ending_view(ending: Ending, locale: str) -> EndingView:
 async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView:
     pending = {"stop": "stopping", "check": "checking", "spawn": "starting"}
     state: State = pending.get(spawner.pending, "running")  # type: ignore[assignment]
+    if not spawner.active:
+        # its start was cancelled, and the Hub stops it in a second
+        state = "stopping"
     client: Client = spawner.scheduler(locale)
     detail, config, note = None, None, ""
     try:

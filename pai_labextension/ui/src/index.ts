@@ -13,6 +13,7 @@ import { JobPorts } from './access/jobPorts';
 import { terminalPlugin } from './access/terminalPlugin';
 import { Api, IJob } from './api';
 import { openCell } from './cell';
+import { connectionLostPlugin, memoryPlugin } from './ended/plugin';
 import { paiIcon } from './icon';
 import { kernelsPlugin } from './kernels/plugin';
 import { IJobsModel, JobsModel } from './model';
@@ -193,5 +194,7 @@ export default [
   connectPlugin,
   kernelsPlugin,
   timesPlugin,
-  sessionPlugin
+  sessionPlugin,
+  connectionLostPlugin,
+  memoryPlugin
 ];

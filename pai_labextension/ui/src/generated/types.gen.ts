@@ -180,6 +180,20 @@ export type KernelStates = {
 };
 
 /**
+ * What limits the memory of this server, with all that runs in it.
+ */
+export type MemoryInfo = {
+    /**
+     * null: there is none, or it is not known
+     */
+    limitMB: number | null;
+    /**
+     * Processes that the kernel has ended for it; null: not known
+     */
+    killed: number | null;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {

@@ -38,6 +38,14 @@ export const vTaskMetrics = v.object({
 });
 
 /**
+ * What limits the memory of this server, with all that runs in it.
+ */
+export const vMemoryInfo = v.object({
+    limitMB: v.nullable(v.pipe(v.number(), v.integer())),
+    killed: v.nullable(v.pipe(v.number(), v.integer()))
+});
+
+/**
  * A path.
  */
 export const vPathAnswer = v.object({

@@ -1,0 +1,104 @@
+// The plugins: what is said when the server does not answer, and when a kernel was ended for its memory.
+
+import {
+  ConnectionLost as jupyterlabsConnectionLost,
+  IConnectionLost,
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
+import { INotebookTracker, NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { parsed } from '../answers';
+import { ask } from '../api';
+import { vMemoryInfo } from '../generated/valibot.gen';
+import { Banner } from './banner';
+import { ConnectionLost } from './connectionLost';
+import { askHub, hubPlace, startAddress } from './hub';
+import { MemoryWatch, RunningCells, sentence } from './killed';
+
+const DOMAIN = 'pai_labextension';
+
+/** In the place of `@jupyterlab/hub-extension:connectionlost`, which offers to restart a server that runs. */
+export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
+  id: 'pai-labextension:connection-lost',
+  description: 'Says that the server runs on while the connection is lost, or how it has ended.',
+  autoStart: true,
+  requires: [JupyterFrontEnd.IPaths],
+  optional: [ITranslator],
+  provides: IConnectionLost,
+  activate: (app: JupyterFrontEnd, _paths: JupyterFrontEnd.IPaths, translator: ITranslator | null) => {
+    const place = hubPlace();
+    if (place === null) {
+      return jupyterlabsConnectionLost;
+    }
+    const known = translator ?? nullTranslator;
+    const { serverSettings } = app.serviceManager;
+    const banner = new Banner();
+    const lost = new ConnectionLost(
+      {
+        askHub: () => askHub(place),
+        isBack: () =>
+          ask(serverSettings, known.languageCode, 'GET', 'api/status').then(
+            () => true,
+            () => false
+          ),
+        warn: message => banner.say(message),
+        unwarn: () => banner.hush(),
+        cheer: message => {
+          Notification.success(message);
+          // these ask less and less often while nobody answers
+          const { sessions, terminals } = app.serviceManager;
+          void Promise.allSettled([sessions.refreshRunning(), terminals.refreshRunning()]);
+        },
+        confirm: async ({ title, body, accept, reject }) => {
+          const buttons = [Dialog.cancelButton({ label: reject }), Dialog.okButton({ label: accept })];
+          return (await showDialog({ title, body, buttons })).button.accept;
+        },
+        leave: page => window.location.assign(startAddress(place, page))
+      },
+      known.load(DOMAIN)
+    );
+    return () => lost.tell();
+  }
+};
+
+export const memoryPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:memory',
+  description: 'Says in a notebook that its kernel was ended because the memory was not enough.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [ITranslator],
+  activate: (app: JupyterFrontEnd, tracker: INotebookTracker, translator: ITranslator | null) => {
+    const known = translator ?? nullTranslator;
+    const trans = known.load(DOMAIN);
+    const { serverSettings } = app.serviceManager;
+    const watch = new MemoryWatch(async () =>
+      parsed(vMemoryInfo, await ask(serverSettings, known.languageCode, 'GET', 'pai/memory'), trans)
+    );
+    const cells = new RunningCells();
+    NotebookActions.executionScheduled.connect((_, { notebook, cell }) => cells.begin(notebook, cell));
+    NotebookActions.executed.connect((_, { notebook, cell, success }) => cells.end(notebook, cell, success));
+
+    async function tell(panel: NotebookPanel): Promise<void> {
+      // it is no longer the cell that runs once the kernel is back
+      const cell = cells.of(panel.content);
+      const lost = await watch.lost();
+      if (lost === null) {
+        return;
+      }
+      const text = sentence(lost, trans);
+      cell?.outputs.add({ output_type: 'stream', name: 'stderr', text: `${text}\n` });
+      Notification.error(`${panel.title.label}: ${text}`, { autoClose: false });
+    }
+
+    tracker.widgetAdded.connect((_, panel) => {
+      panel.sessionContext.statusChanged.connect((__, status) => {
+        if (status === 'autorestarting' || status === 'dead') {
+          void tell(panel);
+        }
+      });
+    });
+  }
+};

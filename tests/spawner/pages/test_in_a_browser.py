@@ -1,0 +1,135 @@
+"""What a person sees while a server starts, when the Hub is killed, and when something ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect, sync_playwright
+
+from pai_scheduler.engine.cgroup import Cgroups
+from tests.hub import PASSWORD, Hub, open_hub, wait_for
+from tests.testbed.browser import CHROMIUM_FLAGS
+
+#: Milliseconds that anything on a page may take, on a slow machine under load.
+PATIENCE = 60_000
+WAITING = {"gpus": 3, "gpu_type": "TITANX"}
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    with open_hub(tmp_path_factory.mktemp("hub")) as hub:
+        yield hub
+
+
+@pytest.fixture(scope="module")
+def page(hub: Hub, chromium: str) -> Iterator[Page]:
+    """Return carol's browser, logged in."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = browser.new_page(locale="en-GB")
+        page.set_default_timeout(PATIENCE)
+        expect.set_options(timeout=PATIENCE)
+        page.goto(f"{hub.url}/hub/login")
+        page.fill("#username_input", "carol")
+        page.fill("#password_input", PASSWORD)
+        page.click("#login_submit")
+        page.wait_for_url("**/hub/**")
+        yield page
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def held(hub: Hub) -> None:
+    """Have all GPUs of one type in use."""
+    assert hub.start_server("holder", WAITING).is_success
+    hub.wait_ready("holder")
+
+
+@pytest.mark.usefixtures("held")
+def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page) -> None:
+    assert hub.start_server("carol", WAITING).status_code == 202
+    page.goto(f"{hub.url}/hub/spawn-pending/carol")
+    expect(page).to_have_title("Place 1 in the queue · Default server")
+    expect(page.locator("#progress-message")).to_contain_text("TITANX")
+
+    hub.kill()
+    expect(page.locator("#pai-lost")).to_be_visible()
+    hub.start()
+    expect(page.locator("#pai-lost")).to_be_hidden()
+    expect(page).to_have_title("Place 1 in the queue · Default server")
+
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="The start was cancelled.")).to_be_visible()
+    page.get_by_role("link", name="My servers").click()
+    expect(page.locator("[data-server=''] [data-ending=cancelled]")).to_be_visible()
+    assert hub.running_jobs("carol") == []
+
+
+def test_the_home_goes_on_without_a_reload(hub: Hub, page: Page) -> None:
+    page.goto(f"{hub.url}/hub/home")
+    page.evaluate("window.untouched = true")
+    assert hub.start_server("carol", {"memory_mb": 768}).is_success
+    expect(page.locator("[data-server=''][data-state=running]")).to_be_visible()
+    page.get_by_label("Another server beside these").fill("Größeres")
+    page.get_by_role("button", name="Add").click()
+    added = page.locator("[data-server]").filter(has_text="Größeres")
+    expect(added).to_be_visible()
+    page.once("dialog", lambda dialog: dialog.accept())
+    added.get_by_role("button", name="Delete").click()
+    expect(added).to_have_count(0)
+    assert page.evaluate("window.untouched")
+
+
+def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
+    hub: Hub, page: Page, tmp_path: Path
+) -> None:
+    groups = Cgroups.find(tmp_path)
+    if groups.unlimited or "memory" in groups.controllers:
+        # version 2 of control groups ends the server as a whole: the Hub's page says so
+        reason = str(groups.unlimited or "control groups of version 2")
+        if groups.unlimited and os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    hub.wait_ready("carol")
+    cell = {"cell_type": "code", "source": "x = bytearray(3_000_000_000)", "metadata": {}, "outputs": []}
+    notebook = {
+        "cells": [{**cell, "execution_count": None, "id": "hog"}],
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    body = {"type": "notebook", "format": "json", "content": notebook}
+    made = hub.api("carol", "PUT", "../../user/carol/api/contents/hog.ipynb", content=json.dumps(body))
+    assert made.is_success, made.text
+    page.goto(f"{hub.url}/user/carol/lab/tree/hog.ipynb")
+    page.locator(".jp-Notebook .jp-CodeCell .cm-content").click()
+    expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]")).to_be_visible()
+    page.keyboard.press("Shift+Enter")
+    output = page.locator(".jp-Notebook .jp-OutputArea-output")
+    expect(output).to_contain_text("The kernel was ended because the memory was not enough")
+    expect(output).to_contain_text("have 768 MB")
+
+
+def test_lab_says_that_the_server_runs_on_and_in_the_end_why_it_has_ended(hub: Hub, page: Page) -> None:
+    hub.wait_ready("carol")
+    page.goto(f"{hub.url}/user/carol/lab/tree/tutorials")
+    expect(page.locator(".jp-DirListing-item").first).to_be_visible()
+    (job,) = hub.running_jobs("carol")
+
+    hub.kill()
+    said = page.locator(".pai-Banner")
+    expect(said).to_contain_text("Your server runs on")
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
+    hub.start()
+    expect(said).to_have_count(0)
+
+    hub.scheduler("carol", "PUT", f"user/carol/jobs/{job['name']}/executionType", json={"value": "STOP"})
+    wait_for(lambda: not hub.running_jobs("carol"), "carol's job to end")
+    dialog = page.locator(".jp-Dialog").filter(has_text="The server has ended")
+    expect(dialog).to_contain_text("Stopped by carol.")
+    dialog.get_by_role("button", name="Start again").click()
+    page.wait_for_url("**/hub/spawn/carol*")
