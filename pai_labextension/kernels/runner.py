@@ -18,6 +18,7 @@ import importlib.util
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
@@ -132,6 +133,8 @@ class Runner:
         server.close()
         if self._kernel is not None:
             await self._kernel.end()
+        # the key is of no more use; where tasks share a machine, nobody else would remove it
+        shutil.rmtree(self._folder, ignore_errors=True)
         return code
 
     def _finish(self, code: int) -> None:

@@ -131,6 +131,8 @@ async def test_it_starts_signals_and_ends_a_kernel_and_whoever_attaches_later_kn
     await ask(link, "end")
     assert await task.process.wait() == 0
     await link.wait()
+    # nothing is left of it, the key least of all
+    assert not task.folder.exists()
 
 
 async def test_when_the_task_is_stopped_its_kernel_goes_with_it(task: Task) -> None:
