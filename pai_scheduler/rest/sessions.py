@@ -27,7 +27,7 @@ class SessionInfo(TypedDict):
     startedTime: Time
     warned: Annotated[bool, about("Whether it is to end soon")]
     cause: Annotated[
-        Literal["idle", "lifetime", "hours"] | None, about("What would end it first; null: nothing")
+        Literal["idle", "lifetime", "hours", "limit"] | None, about("What would end it first; null: nothing")
     ]
     endTime: Annotated[TimeOrNone, about("When it ends if nothing changes; null: not by itself")]
     idleSince: Annotated[TimeOrNone, about("When it was used last; null: not known")]

@@ -23,6 +23,8 @@ class Cause(StrEnum):
     IDLE = "idle"
     LIFETIME = "lifetime"
     HOURS = "hours"
+    #: of its job, chosen with it: the scheduler ends it, but nobody else warns
+    TIME_LIMIT = "limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Facts:
     #: when GPUs, or processors, were last used as much as the settings ask for
     gpu_used: datetime | None = None
     cpu_used: datetime | None = None
+    #: when the scheduler ends it; None: its job has no time limit
+    limit: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ def decide(facts: Facts, settings: Settings, record: Record, now: datetime, loca
             (_idle_end(settings, idle_since), Cause.IDLE),
             (_life_end(facts, settings, record), Cause.LIFETIME),
             (_hours_end(settings, local), Cause.HOURS),
+            (facts.limit, Cause.TIME_LIMIT),
         )
         if end is not None
     ]
@@ -93,6 +98,8 @@ def decide(facts: Facts, settings: Settings, record: Record, now: datetime, loca
     end, cause = min(ends)
     if now < end - settings.warn_before:
         return Decision(Action.KEEP, cause, end, idle_since, left)
+    if cause is Cause.TIME_LIMIT:
+        return Decision(Action.WARN, cause, end, idle_since, left)
     end = max(end, (record.warned or now) + settings.warn_before)
     return Decision(Action.END if now >= end else Action.WARN, cause, end, idle_since, left)
 

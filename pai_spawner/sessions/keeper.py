@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import aiohttp
 
@@ -63,6 +63,8 @@ class SessionKeeper:
         self.records, self._clock = records, clock
         self.usage = UsageReader(scheduler)
         self.sessions: dict[Key, Watched] = {}
+        #: seconds that jobs may run, as they were submitted; None: no limit
+        self._time_limits: dict[tuple[str, str], int | None] = {}
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def run(self) -> None:
@@ -83,7 +85,9 @@ class SessionKeeper:
         keys = {server.key for server in servers}
         self.sessions = {key: watched for key, watched in self.sessions.items() if key in keys}
         self.records.forget_others(keys)
-        self.usage.forget_others({(server.user, server.job) for server in servers})
+        jobs = {(server.user, server.job) for server in servers}
+        self.usage.forget_others(jobs)
+        self._time_limits = {job: limit for job, limit in self._time_limits.items() if job in jobs}
         done = await asyncio.gather(
             *(self._look_at(server, policy) for server in servers), return_exceptions=True
         )
@@ -191,8 +195,9 @@ class SessionKeeper:
         usage = await self.usage.read(server.user, server.job, settings)
         asks_usage = (session.gpus and settings.gpu_below) or settings.cpu_below
         activity = await self._activity(server, detail)
+        limit = await self._time_limit(server, detail)
         if activity is None or (usage is None and asks_usage):
-            return Facts(server.started, known=False)
+            return Facts(server.started, known=False, limit=limit)
         return Facts(
             server.started,
             True,
@@ -202,7 +207,22 @@ class SessionKeeper:
             activity.terminal_used,
             usage.gpu_used if usage and session.gpus else None,
             usage.cpu_used if usage else None,
+            limit,
         )
+
+    async def _time_limit(self, server: HubServer, detail: JobDetail) -> datetime | None:
+        """Return when the scheduler ends the job; None: it has no time limit that was asked for."""
+        job, launched = (server.user, server.job), detail["jobStatus"]["appLaunchedTime"]
+        if job not in self._time_limits:
+            try:
+                config = await self._scheduler.config(*job)
+            except (UnreachableError, ApiError):
+                return None
+            self._time_limits[job] = (config.get("extras") or {}).get("maxRunSeconds")
+        seconds = self._time_limits[job]
+        if seconds is None or launched is None:
+            return None
+        return datetime.fromtimestamp(launched / 1000 + seconds, UTC)
 
     async def _activity(self, server: HubServer, detail: JobDetail) -> Activity | None:
         address = address_of(detail)

@@ -25,6 +25,11 @@ def warning(decision: Decision, settings: Settings, started: datetime, now: date
                 time=duration(now - started),
                 limit=duration((decision.end or now) - started),
             )
+        case Cause.TIME_LIMIT:
+            return msg(
+                "This session has a time limit, which was chosen with it: {limit}.",
+                limit=duration((decision.end or now) - started),
+            )
         case _:
             return msg(
                 "Sessions like this one may run only at certain hours: {hours}.", hours=_hours(settings)

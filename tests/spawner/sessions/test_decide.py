@@ -127,6 +127,16 @@ def test_what_comes_first_ends_a_session() -> None:
     assert at(25, replace(UNUSED, kernels_busy=True), replace(both, lifetime=None)).cause is Cause.IDLE
 
 
+def test_a_jobs_own_time_limit_is_warned_of_and_left_to_the_scheduler() -> None:
+    limited = replace(UNUSED, limit=START + minutes(55))
+    assert at(44, limited).action is Action.KEEP
+    for after in (45, 55, 56):
+        warned = at(after, limited, warned=START)
+        assert (warned.action, warned.cause, warned.may_keep) == (Action.WARN, Cause.TIME_LIMIT, False)
+        assert warned.end == START + minutes(55)
+    assert at(60, replace(UNUSED, limit=START + minutes(90)), warned=START).action is Action.END
+
+
 moments = st.integers(0, 3000).map(lambda after: START + minutes(after))
 
 

@@ -37,6 +37,7 @@ class World:
     gpu_percent: list[tuple[float, float]] = field(default_factory=list)
     state: str = "RUNNING"
     away: bool = False
+    limit_seconds: int | None = None
     done: list[Any] = field(default_factory=list)
 
     def now(self) -> datetime:
@@ -69,9 +70,12 @@ class World:
         task = {"containerGpus": self.gpus, "containerIp": "127.0.0.1", "containerPorts": {"http": "9"}}
         return {
             "name": name,
-            "jobStatus": {"subState": self.state},
+            "jobStatus": {"subState": self.state, "appLaunchedTime": ms(START)},
             "taskRoles": {"notebook": {"taskStatuses": [task]}},
         }
+
+    async def config(self, *_of: object) -> Any:
+        return {"extras": {"maxRunSeconds": self.limit_seconds}} if self.limit_seconds else {}
 
     async def task_port(self, *_of: object) -> Any:
         return {"host": None, "port": 9}
@@ -194,6 +198,14 @@ async def test_a_life_is_prolonged_as_often_as_it_may(keeper: SessionKeeper, wor
     again = await keeper.keep(bob)
     assert again is not None
     assert again.decision.end == START + timedelta(hours=3)
+
+
+async def test_a_jobs_own_time_limit_is_warned_of(keeper: SessionKeeper, world: World) -> None:
+    world.activity, world.limit_seconds = Activity(kernels_busy=True), 3000
+    assert [await action(keeper, world, minute) for minute in (39, 40)] == [Action.KEEP, Action.WARN]
+    assert keeper.sessions[ALICE].decision.cause is Cause.TIME_LIMIT
+    await action(keeper, world, 51)
+    assert world.done == []
 
 
 async def test_sessions_that_are_over_are_forgotten(keeper: SessionKeeper, world: World) -> None:

@@ -62,6 +62,11 @@ def test_a_duration_is_said_in_two_units_at_most(minutes: float, text: str, chin
     assert (str(said), said.in_locale("zh_CN")) == (text, chinese)
 
 
+def test_a_time_limit_is_told_before_the_scheduler_ends_the_session() -> None:
+    said = words.warning(decision(Cause.TIME_LIMIT), SETTINGS, START, NOW)
+    assert str(said) == "This session has a time limit, which was chosen with it: 3 h 0 min."
+
+
 def test_an_administrator_may_say_why_or_not() -> None:
     assert str(words.by_administrator("root", "")) == "ended by the administrator root."
     assert str(words.by_administrator("root", "demo")) == "ended by the administrator root: demo"

@@ -70,7 +70,10 @@ export function explanation(
     lines.push(session.why);
   }
   if (left !== null) {
-    lines.push(trans.__('It ends in %1 unless it is used or kept.', duration(left, trans)));
+    const time = duration(left, trans);
+    lines.push(
+      session?.mayKeep ? trans.__('It ends in %1 unless it is kept.', time) : trans.__('It ends in %1.', time)
+    );
   }
   return lines.join('\n');
 }

@@ -44,13 +44,13 @@ describe('what the status bar says of this server', () => {
   });
 
   it('explains itself', () => {
-    const session = { why: 'This session is idle.' } as ISession;
+    const session = { why: 'This session is idle.', mayKeep: true } as ISession;
     expect(explanation({ ...USE, gpuPercent: null }, LIMITS, session, 60_000, trans).split('\n')).toEqual([
       'What this notebook server uses of what it may use.',
       'It has 2 CPUs: 100 % is all of them.',
       'Its GPUs do not tell how much they are used.',
       'This session is idle.',
-      'It ends in 1 minute unless it is used or kept.'
+      'It ends in 1 minute unless it is kept.'
     ]);
   });
 });
