@@ -174,7 +174,7 @@ c.JupyterHub.load_roles = [
     {
         "name": "pai-sessions",
         "scopes": [
-            *("list:users", "read:servers", "admin:server_state", "delete:servers", "access:servers"),
+            *("list:users", "read:servers", "admin:server_state", "delete:servers"),
             "access:services!service=pai",
         ],
         "services": ["pai-sessions"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +12,8 @@ import aiohttp
 
 #: Seconds that a server may take. A busy machine answers late; one that does not answer is asked again.
 _PATIENCE = aiohttp.ClientTimeout(total=20)
+#: Bytes of an answer that are read: those of thousands of kernels.
+_MOST_BYTES = 4 * 1024 * 1024
 #: jupyter_server then leaves its own time of last activity as it is
 _UNTRACKED = {"no_track_activity": "1"}
 
@@ -28,7 +31,7 @@ class Activity:
 async def ask_activity(http: aiohttp.ClientSession, address: str, token: str) -> Activity | None:
     """Ask the server at an address (with its base path); None where it does not answer as Jupyter does.
 
-    `token`: one with the scope to access the server.
+    `token`: the server's own. One that opens more must not be sent to a program that its user may change.
     """
     headers = {"Authorization": f"token {token}"}
     kernels = await _list(http, f"{address}api/kernels", headers)
@@ -43,7 +46,7 @@ async def ask_activity(http: aiohttp.ClientSession, address: str, token: str) ->
             # a server may have no terminals
             _latest(terminals or []),
         )
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 
@@ -54,10 +57,20 @@ async def _list(
         async with http.get(
             url, params=_UNTRACKED, headers=headers, timeout=_PATIENCE, allow_redirects=False
         ) as answer:
-            found = await answer.json() if answer.status == 200 else None
+            found = json.loads(await _read(answer)) if answer.status == 200 else None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return None
     return found if isinstance(found, list) else None
+
+
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    """Read an answer; ValueError where it does not end: it is a user's program that answers."""
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > _MOST_BYTES:
+            raise ValueError("too long")
+    return bytes(body)
 
 
 def _latest(models: list[dict[str, Any]]) -> datetime | None:

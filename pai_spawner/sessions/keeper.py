@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import aiohttp
@@ -32,8 +32,25 @@ LONGEST_TEXT = 400
 
 _log = logging.getLogger(__name__)
 
-#: Asks a server at an address what its kernels do.
-Ask = Callable[[str], Awaitable[Activity | None]]
+#: Asks a server at an address what its kernels do, with its own token: what a user runs may keep the token
+#: that it is sent, and then has no more than it had.
+Ask = Callable[[str, str], Awaitable[Activity | None]]
+#: where a server's job has that
+_OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
+
+
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    """What a server's job was submitted with: seconds that it may run (None: no limit), its token."""
+
+    max_run_seconds: int | None
+    token: str = field(repr=False)
+
+    def end(self, launched: int | None) -> datetime | None:
+        """Return when the scheduler ends the job; `launched`: ms since the epoch."""
+        if self.max_run_seconds is None or launched is None:
+            return None
+        return datetime.fromtimestamp(launched / 1000 + self.max_run_seconds, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +80,7 @@ class SessionKeeper:
         self.records, self._clock = records, clock
         self.usage = UsageReader(scheduler)
         self.sessions: dict[Key, Watched] = {}
-        #: seconds that jobs may run, as they were submitted; None: no limit
-        self._time_limits: dict[tuple[str, str], int | None] = {}
+        self._submissions: dict[tuple[str, str], _Submission] = {}
         self._places = asyncio.Semaphore(_AT_ONCE)
 
     async def run(self) -> None:
@@ -87,7 +103,7 @@ class SessionKeeper:
         self.records.forget_others(keys)
         jobs = {(server.user, server.job) for server in servers}
         self.usage.forget_others(jobs)
-        self._time_limits = {job: limit for job, limit in self._time_limits.items() if job in jobs}
+        self._submissions = {job: known for job, known in self._submissions.items() if job in jobs}
         done = await asyncio.gather(
             *(self._look_at(server, policy) for server in servers), return_exceptions=True
         )
@@ -194,8 +210,10 @@ class SessionKeeper:
     ) -> Facts:
         usage = await self.usage.read(server.user, server.job, settings)
         asks_usage = (session.gpus and settings.gpu_below) or settings.cpu_below
-        activity = await self._activity(server, detail)
-        limit = await self._time_limit(server, detail)
+        submission = await self._submission(server)
+        activity = await self._activity(server, detail, submission.token) if submission else None
+        launched = detail["jobStatus"]["appLaunchedTime"]
+        limit = submission.end(launched) if submission else None
         if activity is None or (usage is None and asks_usage):
             return Facts(server.started, known=False, limit=limit)
         return Facts(
@@ -210,21 +228,21 @@ class SessionKeeper:
             limit,
         )
 
-    async def _time_limit(self, server: HubServer, detail: JobDetail) -> datetime | None:
-        """Return when the scheduler ends the job; None: it has no time limit that was asked for."""
-        job, launched = (server.user, server.job), detail["jobStatus"]["appLaunchedTime"]
-        if job not in self._time_limits:
+    async def _submission(self, server: HubServer) -> _Submission | None:
+        """Return what the server's job was submitted with, which never changes; None: nobody tells."""
+        job = (server.user, server.job)
+        if job not in self._submissions:
             try:
                 config = await self._scheduler.config(*job)
             except (UnreachableError, ApiError):
                 return None
-            self._time_limits[job] = (config.get("extras") or {}).get("maxRunSeconds")
-        seconds = self._time_limits[job]
-        if seconds is None or launched is None:
-            return None
-        return datetime.fromtimestamp(launched / 1000 + seconds, UTC)
+            self._submissions[job] = _Submission(
+                (config.get("extras") or {}).get("maxRunSeconds"),
+                str((config.get("jobEnvs") or {}).get(_OWN_TOKEN, "")),
+            )
+        return self._submissions[job]
 
-    async def _activity(self, server: HubServer, detail: JobDetail) -> Activity | None:
+    async def _activity(self, server: HubServer, detail: JobDetail, token: str) -> Activity | None:
         address = address_of(detail)
         if address is None:
             return None
@@ -232,7 +250,7 @@ class SessionKeeper:
             there = await reach(self._scheduler, server.user, server.job, address)
         except (UnreachableError, ApiError):
             return None
-        return await self._ask(f"http://{there.ip}:{there.port}{server.path}")
+        return await self._ask(f"http://{there.ip}:{there.port}{server.path}", token)
 
 
 def session_of(server: HubServer, detail: JobDetail) -> Session:
@@ -242,10 +260,10 @@ def session_of(server: HubServer, detail: JobDetail) -> Session:
     return Session(server.user, server.name, server.groups, gpus, str(server.options.get("profile") or ""))
 
 
-def asker(http: aiohttp.ClientSession, token: str) -> Ask:
-    """Return what asks servers with a token that has access to them."""
+def asker(http: aiohttp.ClientSession) -> Ask:
+    """Return what asks servers over HTTP."""
 
-    async def ask(address: str) -> Activity | None:
+    async def ask(address: str, token: str) -> Activity | None:
         return await ask_activity(http, address, token)
 
     return ask

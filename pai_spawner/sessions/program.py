@@ -75,7 +75,7 @@ async def _serve(policy: PolicySource, data_dir: Path, scheduler_url: str) -> No
             scheduler,
             policy,
             Records(data_dir / "sessions.json"),
-            asker(http, token),
+            asker(http),
             lambda: datetime.now(UTC),
         )
         context = Context(

@@ -20,6 +20,10 @@ IDLE = {"execution_state": "idle", "connections": 1, "last_activity": "2026-11-2
 TERMINAL = {"name": "1", "last_activity": "2026-11-24T09:00:00Z"}
 
 
+#: of a program that is no Jupyter any more
+ENDLESS = json.dumps([BUSY] * 60_000)
+
+
 class Server:
     """Answers as a notebook server does, by the last word of the path: with JSON, or with a status."""
 
@@ -83,7 +87,7 @@ async def test_a_server_without_kernels_or_terminals_is_unused(server: Server) -
 
 
 @pytest.mark.parametrize(
-    "answer", [500, 403, "<html>", {"message": "no"}, [{"execution_state": "idle"}], [3]]
+    "answer", [500, 403, "<html>", {"message": "no"}, [{"execution_state": "idle"}], ENDLESS, [3]]
 )
 async def test_what_is_no_answer_of_jupyter_says_nothing(server: Server, answer: Any) -> None:
     server.answers["kernels"] = answer

@@ -75,7 +75,8 @@ class World:
         }
 
     async def config(self, *_of: object) -> Any:
-        return {"extras": {"maxRunSeconds": self.limit_seconds}} if self.limit_seconds else {}
+        extras = {"maxRunSeconds": self.limit_seconds} if self.limit_seconds else {}
+        return {"extras": extras, "jobEnvs": {"JUPYTERHUB_API_TOKEN": "the-servers-own"}}
 
     async def task_port(self, *_of: object) -> Any:
         return {"host": None, "port": 9}
@@ -88,7 +89,8 @@ class World:
         self._answer()
         self.done.append(("scheduler", user, name, reason))
 
-    async def ask(self, address: str) -> Activity | None:
+    async def ask(self, address: str, token: str) -> Activity | None:
+        assert token == "the-servers-own"
         assert address == "http://127.0.0.1:9/user/alice/" or "bob" in address
         return self.activity
 
