@@ -1,4 +1,4 @@
-"""In a notebook server that a real Hub started, the way to the storage is in nobody else's way."""
+"""What a notebook server that a real Hub started reaches: Hub, scheduler, storage, its session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-from tests.hub import PATIENCE, Hub
+from tests.hub import PATIENCE, Hub, wait_for
 
 #: The Hub and the scheduler are sent the header that stands here; the storage is reached without one.
 CELL = """
@@ -61,3 +61,9 @@ def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(hub: Hub
     assert hub.start_server("alice", {"memory_mb": 1024}).is_success
     hub.wait_ready("alice")
     assert asyncio.run(run_cell(hub, "alice", CELL)) == "200 alice\n200 alice\nmine\nTrue\n"
+    # the service that watches over servers is reached from there, and reaches the server's kernels itself
+    session = "../../user/alice/pai/session"
+    wait_for(lambda: hub.api("alice", "GET", session).json().get("idleSince"), "the session", hub.log)
+    told = hub.api("alice", "GET", session).json()
+    (job,) = hub.running_jobs("alice")
+    assert (told["user"], told["job"], told["gpus"]) == ("alice", job["name"], 0)
