@@ -37,6 +37,14 @@ def scheduler(swarm_scheduler: Callable[..., RunningScheduler]) -> RunningSchedu
 
 
 @pytest.fixture
+def patient(swarm_scheduler: Callable[..., RunningScheduler]) -> RunningScheduler:
+    """Start one for which no node is lost, however long an agent takes to answer on a busy machine."""
+    running = swarm_scheduler("--node-patience", "60", cluster=CLUSTER)
+    Api(running).wait_until_all_are_ready()
+    return running
+
+
+@pytest.fixture
 def api(scheduler: RunningScheduler) -> Api:
     """Ask the scheduler as alice."""
     return Api(scheduler)
@@ -143,7 +151,10 @@ def test_the_tasks_of_a_node_that_dies_are_lost_and_tried_again_at_once_elsewher
     api.wait_for(lambda: api.states()[node.name] == "READY")
 
 
-def test_a_node_that_was_cut_off_for_a_moment_has_lost_nothing(three_nodes: Swarm, api: Api) -> None:
+def test_a_node_that_was_cut_off_for_a_moment_has_lost_nothing(
+    three_nodes: Swarm, patient: RunningScheduler
+) -> None:
+    api = Api(patient)
     count = "n=0; while [ $n -lt 60 ]; do n=$((n + 1)); echo line $n; sleep 0.1; done"
     api.submit(workers("count", count))
     api.wait_for(lambda: api.runs("count") and "line 3\n" in api.log("count", 1))
@@ -235,19 +246,16 @@ def test_engines_that_are_restarted_one_after_the_other_cost_an_attempt_only_of_
 
 @pytest.mark.long
 def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_run_nothing_twice(
-    three_nodes: Swarm, swarm_scheduler: Callable[..., RunningScheduler]
+    three_nodes: Swarm, patient: RunningScheduler
 ) -> None:
-    # (on a busy machine an agent takes long to start, and no node is to count as lost)
-    scheduler = swarm_scheduler("--node-patience", "60", cluster=CLUSTER)
-    api = Api(scheduler)
-    api.wait_until_all_are_ready()
+    api = Api(patient)
     chance = random.Random(20261123)  # noqa: S311 (nothing secret)
     names = [f"job-{number}" for number in range(8)]
     for name in names:
         api.submit(workers(name, "echo begin; sleep 3; echo end"))
     for _ in range(12):
         time.sleep(chance.uniform(0, 1.5))
-        victim = chance.choice((*three_nodes.nodes, scheduler))
+        victim = chance.choice((*three_nodes.nodes, patient))
         if isinstance(victim, RunningScheduler):
             victim.kill()
             victim.start()
