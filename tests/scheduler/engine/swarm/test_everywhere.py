@@ -29,7 +29,7 @@ def refusal(status: int) -> APIError:
 class Thing:
     """A service, a secret or a network of Docker's, which goes after some `refusals`."""
 
-    def __init__(self, swarm: Swarm, kind: str, refusals: tuple[int, ...] = ()) -> None:
+    def __init__(self, swarm: PlayedSwarm, kind: str, refusals: tuple[int, ...] = ()) -> None:
         self.id, self.kind, self._swarm, self._refusals = f"{kind}-id", kind, swarm, list(refusals)
 
     def remove(self) -> None:
@@ -41,7 +41,7 @@ class Thing:
         return self._swarm.printed
 
 
-class Swarm:
+class PlayedSwarm:
     """The answers of a manager; `answers` are what it says of the program's tasks, the last one for ever."""
 
     def __init__(self, *answers: list[dict[str, Any]], create_fails: bool = False) -> None:
@@ -103,7 +103,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_looked_until_the_caller_has_what_is_wanted_and_nothing_is_left_then() -> None:
-    swarm = Swarm(
+    swarm = PlayedSwarm(
         [task("1", "starting")], [task("1", "running")], [task("1", "complete", message="finished")]
     )
     seen: list[Outcome] = []
@@ -119,7 +119,7 @@ def test_it_is_looked_until_the_caller_has_what_is_wanted_and_nothing_is_left_th
 
 
 def test_a_program_knows_its_services_name_and_swarm_fills_in_the_rest() -> None:
-    swarm = Swarm([])
+    swarm = PlayedSwarm([])
     run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert swarm.made["env"] == [f"NAME={swarm.made['name']} on {{{{.Node.ID}}}}"]
     assert (swarm.made["image"], swarm.made["constraints"]) == (PROGRAM.image, [])
@@ -127,7 +127,7 @@ def test_a_program_knows_its_services_name_and_swarm_fills_in_the_rest() -> None
 
 
 def test_of_those_that_do_not_end_in_time_is_said_what_swarm_knows() -> None:
-    swarm = Swarm(
+    swarm = PlayedSwarm(
         [
             task("1", "running", message="started"),
             task("2", "failed", error="exit code 1", message="started"),
@@ -141,7 +141,7 @@ def test_of_those_that_do_not_end_in_time_is_said_what_swarm_knows() -> None:
 
 
 def test_what_was_printed_is_parted_by_node_in_its_order() -> None:
-    swarm = Swarm([])
+    swarm = PlayedSwarm([])
     node = "com.docker.swarm.node.id"
     swarm.printed = [
         f"com.docker.swarm.service.id=s,{node}=1,com.docker.swarm.task.id=t one two\n".encode(),
@@ -153,13 +153,15 @@ def test_what_was_printed_is_parted_by_node_in_its_order() -> None:
 
 def test_the_address_of_a_program_is_the_one_in_the_network_of_all_programs() -> None:
     ingress, own = attached("10.0.0.7", other="label"), attached("10.9.0.3", **{"pai.everywhere": "name"})
-    swarm = Swarm([task("1", "running", networks=(ingress, own)), task("2", "running", networks=(ingress,))])
+    swarm = PlayedSwarm(
+        [task("1", "running", networks=(ingress, own)), task("2", "running", networks=(ingress,))]
+    )
     found = run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert found.addresses == {"1": "10.9.0.3"}
 
 
 def test_where_the_service_cannot_be_made_its_network_and_its_secret_go() -> None:
-    swarm = Swarm(create_fails=True)
+    swarm = PlayedSwarm(create_fails=True)
     program = Program("image", "module", connected=True, secret=b"of the lab")
     with pytest.raises(APIError):
         run_everywhere(swarm.client, program, lambda _: True, seconds=60)
@@ -167,7 +169,7 @@ def test_where_the_service_cannot_be_made_its_network_and_its_secret_go() -> Non
 
 
 def test_what_a_call_left_whose_life_was_cut_short_is_removed_by_the_next() -> None:
-    swarm = Swarm([])
+    swarm = PlayedSwarm([])
     # (a network is in use until the last program has gone; somebody else may remove it meanwhile)
     swarm.things = [
         Thing(swarm, "service"),
@@ -177,7 +179,7 @@ def test_what_a_call_left_whose_life_was_cut_short_is_removed_by_the_next() -> N
     ]
     run_everywhere(swarm.client, PROGRAM, lambda _: True, seconds=60)
     assert swarm.left() == ["service"]
-    gone = Swarm([])
+    gone = PlayedSwarm([])
     gone.things = [Thing(gone, "network", refusals=(404,) * 2)]
     run_everywhere(gone.client, PROGRAM, lambda _: True, seconds=60)
     assert gone.left() == ["network"]
