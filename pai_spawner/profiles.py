@@ -12,12 +12,13 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import Any
-
-from jsonschema import Draft202012Validator, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
 from .options import InvalidOptions, parse_options
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
 
 SETTING = "c.PAISpawner.profiles"
 _LONGEST_SLUG = 40
@@ -180,5 +181,8 @@ def _expected(error: ValidationError) -> str:
 def _validator() -> Draft202012Validator:
     text = (resources.files("pai_spawner") / "profiles.schema.json").read_text(encoding="utf-8")
     schema = json.loads(text)
+    # it takes a moment to load
+    from jsonschema import Draft202012Validator
+
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

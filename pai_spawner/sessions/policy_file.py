@@ -11,18 +11,19 @@ from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo
 
 import yaml
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
 
 from pai_scheduler.job.messages import Message
 
 from ..messages import msg
 from .hours import Hours, parse_hours
 from .policy import Condition, GroupLimit, Policy, Rule
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 DEFAULT_EVERY = timedelta(minutes=1)
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -90,6 +91,10 @@ def read_policy(path: Path) -> PolicyFile:
 def parse_policy(document: object) -> PolicyFile:
     """Check what was read, and make a policy of it; PolicyError with a place and a sentence."""
     document = {} if document is None else document
+    # it takes a moment to load
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
     wrong = best_match(Draft202012Validator(policy_schema()).iter_errors(document))
     if wrong is not None:
         raise PolicyError(_sentence(wrong))
@@ -196,5 +201,5 @@ def _sentence(error: ValidationError) -> Message:
                 value=value,
                 what=found.schema["description"],
             )
-        found = found.parent if isinstance(found.parent, ValidationError) else None
+        found = cast("ValidationError | None", found.parent)
     return msg("{place}: {reason}", place=place, reason=error.message)

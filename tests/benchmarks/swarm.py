@@ -7,7 +7,8 @@ service of one task pinned to the node; and a task of the scheduler's engine thr
 gang of three, one task on each node, in an overlay network of its own: by the engine, by `docker stack
 deploy`, and by three services asked for by the API at once, with names but without virtual addresses, which
 is as soon as Swarm can be. Measured from the request to the first instruction of the last task, by the
-machine's one clock. What it prints is for people to compare; nothing is asserted.
+machine's one clock. Then how many containers a second come and go on one node. What it prints is for people
+to compare; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pai_scheduler.engine.remote.tls import scheduler_tls
 from pai_scheduler.engine.swarm.engine import SPARE_OVERLAYS, SwarmEngine
 from pai_scheduler.server.swarm_nodes import tunnel_servers
 from pai_scheduler.ssh.runtime.container.build import build as build_runtime
-from tests.scheduler.engine.lab import Lab, make_task
+from tests.scheduler.engine.lab import Lab, make_gang, make_task
 from tests.testbed.docker import docker_host, private_daemon, use
 from tests.testbed.images import debian_image
 from tests.testbed.swarm import Swarm, swarm
@@ -41,6 +42,8 @@ from tests.testbed.swarm import Swarm, swarm
 _NODE = "node-b"
 #: (Docker takes a container's and a network's remains away after it has answered)
 _REST_SECONDS = 1.5
+#: For the throughput: how many containers at once, and how many in all for each of them.
+_AT_ONCE, _EACH = 4, 4
 
 
 def main() -> None:
@@ -143,7 +146,8 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
         for launch in launches:
             await lab.ended(launch.task)
             _note(marks, lab.output(launch.task).encode())
-        gang = lab.gangs.pop()
+        gang = make_gang(*launches)
+        lab.gangs.remove(gang)
         await engine.release(gang)
 
     def thread(step: Callable[..., None], *places: str) -> Callable[[], Awaitable[None]]:
@@ -169,12 +173,19 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
             taken[name].append((max(moments) - begin) / 1e6)
             for file in marks.iterdir():
                 file.unlink()
+    throughput: dict[str, list[float]] = defaultdict(list)
+    for _ in range(rounds // 3 + 1):
+        for name in ("one task: docker run", "one task: network is made", "one task: this engine"):
+            await asyncio.sleep(_REST_SECONDS)
+            throughput[name].append(await _a_second(ways[name]))
     await engine.close()
     ready.remove()
     for name, times in taken.items():
         times.sort()
         ninety = times[int(0.9 * (len(times) - 1))]
         print(f"{name:28} median {statistics.median(times):6.0f} ms   90 % within {ninety:6.0f} ms")
+    for name, rates in throughput.items():
+        print(f"{name:28} {_AT_ONCE} at once: {statistics.median(rates):.2f} a second, start to removal")
     medians = {name: statistics.median(times) for name, times in taken.items()}
     one, gang = medians["one task: this engine"], medians["gang of 3: this engine"]
     print(
@@ -187,6 +198,18 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
         f"gang of 3: {gang / medians['gang of 3: stack']:.2f} of a stack's time, "
         f"{gang / medians['gang of 3: services']:.2f} of the services'"
     )
+
+
+async def _a_second(way: Callable[[], Awaitable[None]]) -> float:
+    """Return how many containers a second go from the request to their removal, so many at once."""
+    begin = time.monotonic()
+
+    async def one_after_the_other() -> None:
+        for _ in range(_EACH):
+            await way()
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(_AT_ONCE)))
+    return _AT_ONCE * _EACH / (time.monotonic() - begin)
 
 
 def _stack(image: str, places: list[str]) -> dict[str, Any]:

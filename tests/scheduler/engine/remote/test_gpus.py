@@ -17,6 +17,7 @@ from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.gpu import find_gpus
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.engine import RemoteEngine
+from pai_scheduler.server.swarm_nodes import tunnel_servers
 from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.remote.test_engine import INSTANCE, Agent
 from tests.testbed.docker import Daemon, socket_folder
@@ -56,7 +57,8 @@ async def over_an_agent(folder: Path, docker_host: str, image: str) -> AsyncIter
     """Work through an agent in this process."""
     agent = Agent(folder / "agent", docker_host, "local/no-runtime")
     agent.start()
-    engine = RemoteEngine(folder / "data", AgentConnection("127.0.0.1", agent.port, None), instance=INSTANCE)
+    connection = AgentConnection("127.0.0.1", agent.port, None)
+    engine = RemoteEngine(folder / "data", connection, tunnel_servers(None), instance=INSTANCE)
     await engine.start()
     lab = await Lab.over(engine, image)
     await lab.adopt([])
