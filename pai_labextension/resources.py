@@ -84,7 +84,7 @@ _RESOURCES = (
     _resource("openapi.yaml"),
     _resource("openapi.json"),
     _resource("jobs", "GET POST", "username limit after"),
-    _resource("user/{name}/available"),
+    _resource("user/{name}/available", "GET", "borrowing"),
     _resource("user/{name}/jobs", "GET POST", "limit after"),
     _resource(_JOB, "GET PUT DELETE"),
     _resource(f"{_JOB}/config"),
