@@ -84,6 +84,13 @@ def test_the_home_goes_on_without_a_reload(hub: Hub, page: Page) -> None:
     assert page.evaluate("window.untouched")
 
 
+def have_server(hub: Hub) -> None:
+    """Wait until carol has a server with 768 MB, which a test before this one may have started."""
+    if not hub.server("carol"):
+        assert hub.start_server("carol", {"memory_mb": 768}).is_success
+    hub.wait_ready("carol")
+
+
 def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
     hub: Hub, page: Page, tmp_path: Path
 ) -> None:
@@ -94,7 +101,7 @@ def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
         if groups.unlimited and os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)
-    hub.wait_ready("carol")
+    have_server(hub)
     cell = {"cell_type": "code", "source": "x = bytearray(3_000_000_000)", "metadata": {}, "outputs": []}
     notebook = {
         "cells": [{**cell, "execution_count": None, "id": "hog"}],
@@ -115,7 +122,7 @@ def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
 
 
 def test_lab_says_that_the_server_runs_on_and_in_the_end_why_it_has_ended(hub: Hub, page: Page) -> None:
-    hub.wait_ready("carol")
+    have_server(hub)
     page.goto(f"{hub.url}/user/carol/lab/tree/tutorials")
     expect(page.locator(".jp-DirListing-item").first).to_be_visible()
     (job,) = hub.running_jobs("carol")
