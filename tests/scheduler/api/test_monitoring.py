@@ -254,7 +254,9 @@ async def test_each_attempt_has_its_own_record(alice: Client, tmp_path: Path) ->
 
 
 async def test_a_record_is_its_owners_and_goes_with_the_job(watched: RunningScheduler, alice: Client) -> None:
-    await alice.submit(hello_job("recorded", "sleep 1"))
+    await alice.submit(hello_job("recorded", "sleep 100000"))
+    await until_measured(alice, "recorded")
+    await alice.stop("alice", "recorded")
     await finish(alice, "recorded")
     path = "/api/v1/user/alice/jobs/recorded/taskRoles/main/tasks/0/metrics"
     for token, status in (
