@@ -7,13 +7,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import Any
 
 import asyncssh
 
-from pai_scheduler.client.rest import ApiError, Client, UnreachableError
+from pai_scheduler.client.rest import ApiError, UnreachableError
 from pai_scheduler.client.ssh.connection import RemoteError, UnreachableGatewayError
 from pai_scheduler.client.ssh.shared_connection import SharedConnection
 from pai_scheduler.job.messages import Message
@@ -21,42 +20,22 @@ from pai_scheduler.job.messages import Message
 from ..messages import msg
 from ..task_connections import TaskConnections, TaskName
 from .channels import PORTS, KernelChannels
-from .ending import Ending, died, ending_of, idle_ending, out_of_memory
+from .ending import Ending, died, idle_ending, out_of_memory
+from .following import JobFollower, ends
 from .job import ROLE, attach_command
 from .link import RunnerError, RunnerLink, RunnerState, attach
+from .progress import Phase, Progress
 
-#: Seconds between two looks at a job of which nothing is heard, and between two tries to reach its task.
-_LOOK_EVERY, _AGAIN = 2.0, 0.5
+#: Seconds between two tries to reach the task.
+_AGAIN = 0.5
 #: Seconds for which a task that runs may refuse to be entered before the kernel is given up.
 _PATIENCE = 90.0
 #: Seconds within which a runner that was told to end has ended; then the job is stopped.
 _END_SECONDS = 15.0
-#: Seconds for which a scheduler that is away is asked again to stop a job.
-_STOP_PATIENCE = 600.0
 #: The exit code of a kernel of which nobody can say more: as of one that was killed.
 _LOST = -9
 
 _log = logging.getLogger(__name__)
-
-
-class Phase(StrEnum):
-    """Where a kernel is."""
-
-    WAITING = "waiting"
-    STARTING = "starting"
-    RUNNING = "running"
-    #: it runs on, but cannot be reached just now
-    LOST = "lost"
-    ENDED = "ended"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a person is told of a kernel: `reason` why it is not running, or why it died the last time."""
-
-    phase: Phase
-    reason: Message | str = ""
-    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +71,8 @@ class KernelJob:
         self.reachable = asyncio.Event()
         self.channels = KernelChannels()
         self.key = b""
-        self._connections, self._memory_mb = connections, memory_mb
+        self._memory_mb = memory_mb
+        self._follower = JobFollower(connections, user, job)
         self._command = attach_command(kernel_id, python)
         self._shared = SharedConnection(partial(connections.open, TaskName(user, job, ROLE, 0)))
         self._link: RunnerLink | None = None
@@ -106,8 +86,6 @@ class KernelJob:
         self.deaths = 0
         self._attached_once = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
-        self._client: Client | None = None
-        self._locale = ""
         self._helpers: set[asyncio.Task[Any]] = set()
 
     # ── what others ask ───────────────────────────────────────────────────────────────────────────
@@ -186,7 +164,7 @@ class KernelJob:
         await self.leave()
         if self.ending is None:
             # outlives us: nobody waits for it
-            _background(self._stop(after=_END_SECONDS if told else 0.0))
+            _background(self._follower.stop(after=_END_SECONDS if told else 0.0))
 
     async def leave(self) -> None:
         """Follow it no longer; it runs on."""
@@ -210,20 +188,8 @@ class KernelJob:
             _log.exception("kernel job %s is followed no longer", self.job)
             ending = Ending(msg("The notebook server lost this kernel; its log says why."))
         finally:
-            await self._close_client()
+            await self._follower.close()
         self._end(ending)
-
-    async def _ask(self) -> Client:
-        """Return a client in the language of who reads now."""
-        if self._client is None or self._locale != self._connections.locale:
-            await self._close_client()
-            self._locale, self._client = self._connections.locale, self._connections.client()
-        return self._client
-
-    async def _close_client(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
 
     def _end(self, ending: Ending) -> None:
         if self._idle_end and self._state is not None:
@@ -234,38 +200,15 @@ class KernelJob:
         self._set_code(_LOST if self.code is None else self.code)
 
     async def _until_running(self) -> Ending | None:
-        """Wait until the job runs, telling why it does not; return why it never will any more."""
-        news = asyncio.Event()
-        hearing = asyncio.create_task(self._hear_events(news))
-        try:
-            while True:
-                client = await self._ask()
-                try:
-                    detail = await client.job(self.user, self.job)
-                except UnreachableError:
-                    reason = msg("The scheduler does not answer; the kernel goes on when it is back.")
-                    self.progress = replace(self.progress, reason=reason)
-                except ApiError as error:
-                    if error.status == 404:
-                        return Ending(msg("The job of this kernel was deleted."))
-                    self.progress = replace(self.progress, reason=error.message)
-                else:
-                    status = detail["jobStatus"]
-                    if (ending := await ending_of(client, self.user, detail)) is not None:
-                        return ending
-                    if status["state"] == "RUNNING":
-                        if self.progress.phase is not Phase.LOST:
-                            self.progress = Progress(Phase.STARTING, msg("The task runs; the kernel starts."))
-                        return None
-                    self._tell_why(status["subState"], status["waitingReason"], status["queuePlace"])
-                news.clear()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_EVERY):
-                        await news.wait()
-        finally:
-            hearing.cancel()
+        ending = await self._follower.until_running(self._tell_reason, self._tell_waiting)
+        if ending is None and self.progress.phase is not Phase.LOST:
+            self.progress = Progress(Phase.STARTING, msg("The task runs; the kernel starts."))
+        return ending
 
-    def _tell_why(self, sub_state: str, reason: str, place: int | None) -> None:
+    def _tell_reason(self, reason: Message | str) -> None:
+        self.progress = replace(self.progress, reason=reason)
+
+    def _tell_waiting(self, sub_state: str, reason: Message | str, place: int | None) -> None:
         if self._was_started and self.code is None:
             # the machine was lost: the job begins anew, without what the kernel knew
             self._set_code(_LOST)
@@ -276,19 +219,6 @@ class KernelJob:
             self.progress = Progress(Phase.WAITING, reason, place)
             self._queued = True
             self._tell()
-
-    async def _hear_events(self, news: asyncio.Event) -> None:
-        last = 0
-        while True:
-            with suppress(UnreachableError, ApiError):
-                async with self._connections.client() as client:
-                    async for event in client.events(self.user, self.job, after=last):
-                        last = event["id"]
-                        if event["message"] and event["taskRole"] is not None:
-                            self.progress = replace(self.progress, reason=event["message"])
-                        news.set()
-                return
-            await asyncio.sleep(_LOOK_EVERY)
 
     async def _while_attached(self) -> None:
         """Talk to the runner until the way to it breaks."""
@@ -311,13 +241,12 @@ class KernelJob:
             except (RemoteError, RunnerError) as error:
                 _log.info("kernel job %s cannot be entered: %s", self.job, error)
                 if self._attached_once.is_set() or _now() - begun < _PATIENCE:
-                    detail = await (await self._ask()).job(self.user, self.job)
-                    if detail["jobStatus"]["state"] != "RUNNING":
+                    if (await self._follower.status())["state"] != "RUNNING":
                         return
-                    self.progress = replace(self.progress, reason=getattr(error, "message", str(error)))
+                    self._tell_reason(getattr(error, "message", str(error)))
                     await asyncio.sleep(_AGAIN)
                     continue
-                await self._stop(after=0.0)
+                await self._follower.stop()
                 return
 
     def _unreachable(self) -> None:
@@ -399,8 +328,7 @@ class KernelJob:
     async def _note_death(self, code: int, *, oom: bool) -> None:
         """Tell that the kernel died, unless that is because its whole job ends: then that is told."""
         with suppress(UnreachableError, ApiError):
-            detail = await (await self._ask()).job(self.user, self.job)
-            if detail["jobStatus"]["subState"] in ("ENDING", "ENDED"):
+            if ends(await self._follower.status()):
                 return
         self.death = out_of_memory(self._memory_mb) if oom else died(code)
         self.deaths += 1
@@ -414,27 +342,6 @@ class KernelJob:
         """Wake those who wait for something to change."""
         self._changed.set()
         self._changed = asyncio.Event()
-
-    # ── the end ───────────────────────────────────────────────────────────────────────────────────
-
-    async def _stop(self, after: float) -> None:
-        """Stop the job unless it ends by itself before."""
-        deadline = _now() + _STOP_PATIENCE
-        patience = _now() + after
-        async with self._connections.client() as client:
-            while _now() < deadline:
-                try:
-                    status = (await client.job(self.user, self.job))["jobStatus"]
-                    if status["subState"] in ("ENDING", "ENDED"):
-                        return
-                    if _now() >= patience:
-                        await client.stop(self.user, self.job)
-                        return
-                except UnreachableError:
-                    pass
-                except ApiError:
-                    return
-                await asyncio.sleep(_AGAIN)
 
     def _help(self, work: Any) -> None:
         task = asyncio.create_task(work)
