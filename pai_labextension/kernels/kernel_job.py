@@ -69,6 +69,8 @@ class KernelJob:
         self.ending: Ending | None = None
         #: set while there is a kernel that can be talked to
         self.reachable = asyncio.Event()
+        #: how often its kernel, or another one, could be talked to anew
+        self.times_reached = 0
         self.channels = KernelChannels()
         self.key = b""
         self._memory_mb = memory_mb
@@ -312,6 +314,7 @@ class KernelJob:
         self.key = str(connection["key"]).encode("ascii")
         self.channels.open({name: int(connection[name]) for name in PORTS}, self._through)
         self.progress = Progress(Phase.RUNNING)
+        self.times_reached += 1
         self.reachable.set()
         self._tell()
 

@@ -100,6 +100,12 @@ class JobKernelManager(ServerKernelManager):
         default_value=JobKernelRestarter, klass=AsyncIOLoopKernelRestarter, help="What watches the kernel."
     ).tag(config=True)
 
+    async def restart_kernel(self, *args: Any, **kwargs: Any) -> None:
+        """Start it anew; what the one before was busy with is over."""
+        if job_of(self) is not None:
+            self.execution_state = "starting"
+        await super().restart_kernel(*args, **kwargs)
+
 
 class JobKernelsManager(AsyncMappingKernelManager):
     """All kernels of a notebook server."""

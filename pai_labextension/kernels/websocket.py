@@ -1,20 +1,25 @@
 """The connection between a notebook and its kernel, which may still wait for its turn.
 
 jupyter_server gives a kernel a minute to answer, and a browser less to connect. Here a notebook is connected
-at once: what is run in it is kept until there is a kernel, in order, however long that takes.
+at once: what is run in it is kept until there is a kernel, in order, however long that takes. So it is when a
+kernel comes back, after its death or a connection that broke: its channels are connections of their own, and
+what it published before the one for output was there would be lost.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from tornado import web
 from tornado.websocket import WebSocketClosedError
 
 from .manager import job_of
+
+if TYPE_CHECKING:
+    from .kernel_job import KernelJob
 
 #: Messages of one notebook that are kept; a person does not run so many cells.
 _MOST = 10_000
@@ -23,9 +28,12 @@ _MOST = 10_000
 class JobKernelConnection(ZMQChannelsWebsocketConnection):
     """Connects a notebook to a kernel that runs, or will run."""
 
-    #: what was said before there was a kernel; None: it is there
+    #: what was said while there was no kernel; None: it is there
     _kept: list[Any] | None = None
     _waiting: asyncio.Task[None] | None = None
+    _connected = False
+    #: which of the job's `times_reached` this connection has heard the kernel in
+    _heard_in = 0
 
     async def prepare(self) -> None:
         """Get ready; a kernel that waits is waited for later."""
@@ -42,7 +50,7 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
     def connect(self) -> Any:
         """Connect, now or as soon as there is a kernel; return what `open` awaits."""
         if self._kept is None:
-            return super().connect()
+            return self._connect_now()
         self._send_status_message("starting")
         self._waiting = asyncio.ensure_future(self._connect_later())
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -51,6 +59,10 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
 
     def handle_incoming_message(self, incoming_msg: Any) -> None:
         """Pass on what the notebook says, or keep it."""
+        job = job_of(self.kernel_manager)
+        if self._kept is None and job is not None and job.ending is None and self._is_another(job):
+            self._kept = []
+            self._waiting = asyncio.ensure_future(self._connect_again(job))
         if self._kept is None:
             super().handle_incoming_message(incoming_msg)
         elif len(self._kept) < _MOST:
@@ -60,11 +72,19 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         """Notice that the notebook has gone."""
         if self._waiting is not None and not self._waiting.done():
             self._waiting.cancel()
-        if self._kept is None:
+        if self._connected:
+            # ZeroMQ keeps what a kernel cannot take yet, as it would without us
+            self._pass_on_what_was_kept()
             super().disconnect()
         elif self._open_sessions.get(self.session_key) is self.websocket_handler:
             # as if it had never been there
             self._open_sessions.pop(self.session_key)
+
+    def _connect_now(self) -> Any:
+        job = job_of(self.kernel_manager)
+        self._heard_in = job.times_reached if job is not None else 0
+        self._connected = True
+        return super().connect()
 
     async def _connect_later(self) -> None:
         job = job_of(self.kernel_manager)
@@ -75,11 +95,34 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
             self._send_dead()
             return
         try:
-            connected = super().connect()
+            connected = self._connect_now()
             if connected is not None:
                 await connected
         except (web.HTTPError, TimeoutError) as error:
             self.log.warning("Kernel %s does not answer: %s", self.kernel_id, error)
+        self._pass_on_what_was_kept()
+
+    async def _connect_again(self, job: KernelJob) -> None:
+        """Wait until what the kernel publishes comes here, then let through what was kept."""
+        while job.ending is None and self._is_another(job):
+            await job.settled()
+            self._heard_in = job.times_reached
+            iopub = self.channels.get("iopub")
+            if iopub is None or iopub.closed():
+                break
+            try:
+                await self.nudge()
+            except TimeoutError:
+                self.log.warning("Kernel %s does not answer", self.kernel_id)
+            if not iopub.closed():
+                iopub.on_recv_stream(self.handle_outgoing_message)
+        self._pass_on_what_was_kept()
+
+    def _is_another(self, job: KernelJob) -> bool:
+        """Return whether the kernel is away, or came back since it was heard here."""
+        return not job.reachable.is_set() or job.times_reached != self._heard_in
+
+    def _pass_on_what_was_kept(self) -> None:
         kept, self._kept = self._kept or [], None
         for message in kept:
             super().handle_incoming_message(message)

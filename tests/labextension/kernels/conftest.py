@@ -33,7 +33,7 @@ PATIENCE = 90.0
 P100 = "pai-python3-1-p100"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def gpu_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmScheduler]:
     """Run a scheduler with its SSH gateway, and one P100."""
     running = WarmScheduler(tmp_path_factory.mktemp("gpu-lab"), cluster=GPU_LAB, ssh=True)

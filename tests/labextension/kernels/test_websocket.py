@@ -1,0 +1,93 @@
+"""Notebooks that stay connected while their kernel waits, dies and comes back, before a real scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_labextension.kernels.channels import KernelChannels, OpenChannel
+from pai_scheduler.client.rest import Client
+from tests.labextension.kernels.conftest import StartServer, stop_all
+
+DIE = "os.kill(os.getpid(), signal.SIGKILL)"
+
+
+class Overheard:
+    """Reads of a kernel's channel, and notices its first answer."""
+
+    def __init__(self, reader: Any, replied: asyncio.Event) -> None:
+        self._reader, self._replied = reader, replied
+
+    async def read(self, size: int) -> bytes:
+        data: bytes = await self._reader.read(size)
+        if b"_reply" in data:
+            self._replied.set()
+        return data
+
+
+@pytest.fixture
+def output_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the channel for output come when another one has brought an answer.
+
+    They are connections of their own, which come back in any order.
+    """
+    let_through = KernelChannels.open
+
+    def let_through_late(channels: KernelChannels, ports: Mapping[str, int], through: OpenChannel) -> None:
+        replied = asyncio.Event()
+
+        async def open_channel(host: str, port: int) -> tuple[Any, Any]:
+            if port == ports["iopub_port"]:
+                await replied.wait()
+            reader, writer = await through(host, port)
+            return Overheard(reader, replied), writer
+
+        let_through(channels, ports, open_channel)
+
+    monkeypatch.setattr(KernelChannels, "open", let_through_late)
+
+
+@pytest.mark.usefixtures("output_last")
+async def test_what_a_kernel_prints_first_after_its_death_is_shown(start_server: StartServer) -> None:
+    server = start_server()
+    kernel = await server.start()
+    async with server.notebook(kernel) as notebook:
+        await notebook.run("import os, signal")
+        await notebook.begin(DIE)
+        await notebook.status("restarting")
+        assert await notebook.run("print('first')") == "first\n"
+        assert await notebook.run("print('second')") == "second\n"
+
+
+async def test_a_cell_that_waits_for_its_kernel_to_come_back_runs_though_its_notebook_is_closed(
+    start_server: StartServer, tmp_path: Path
+) -> None:
+    server = start_server()
+    kernel = await server.start()
+    proof = tmp_path / "ran"
+    async with server.notebook(kernel) as notebook:
+        await notebook.run("import os, signal")
+        await notebook.begin(DIE)
+        await notebook.status("restarting")
+        await notebook.begin(f"open({str(proof)!r}, 'x')")
+    async with server.notebook(kernel) as notebook:
+        await notebook.run("pass")
+    assert proof.exists()
+
+
+@pytest.mark.usefixtures("holder")
+async def test_a_notebook_whose_kernel_ends_before_its_turn_hears_that_it_is_dead(
+    start_server: StartServer, alice: Client
+) -> None:
+    server = start_server()
+    kernel = await server.start()
+    await server.until(kernel, lambda state: state.get("place") == 1)
+    async with server.notebook(kernel) as notebook:
+        await notebook.status("starting")
+        await notebook.begin("print('never')")
+        await stop_all(alice, "alice")
+        await notebook.status("dead")
