@@ -7,14 +7,13 @@ not know whether it waits for a GPU, was started again, or is behind a connectio
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import asyncssh
+
+from .socket_folder import SocketFolder
 
 #: As jupyter_client calls them; their places are the numbers of the sockets.
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
@@ -32,7 +31,7 @@ class KernelChannels:
     """Listens for a kernel's clients. `open` lets them through to ports of the task, `shut` no longer."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="pai-kernel-"))
+        self._folder = SocketFolder()
         self._servers: list[asyncio.Server] = []
         self._serving: set[asyncio.Task[None]] = set()
         self._ports: Mapping[str, int] = {}
@@ -43,7 +42,7 @@ class KernelChannels:
         """Return what a client of the kernel has to know, as jupyter_client has it."""
         return {
             "transport": "ipc",
-            "ip": str(self._folder / "kernel"),
+            "ip": str(self._folder.path / "kernel"),
             "key": key,
             "signature_scheme": "hmac-sha256",
             **{name: number for number, name in enumerate(PORTS, 1)},
@@ -54,7 +53,7 @@ class KernelChannels:
         for server in self._servers:
             server.close()
         self._servers = [
-            await asyncio.start_unix_server(self._server_of(name), self._folder / f"kernel-{number}")
+            await asyncio.start_unix_server(self._server_of(name), self._folder.path / f"kernel-{number}")
             for number, name in enumerate(PORTS, 1)
         ]
 
@@ -74,7 +73,7 @@ class KernelChannels:
         for task in self._serving:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.close()
 
     def _server_of(self, name: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

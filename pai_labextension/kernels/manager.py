@@ -16,6 +16,7 @@ from traitlets import Type, default
 
 from .provisioner import FOUND
 from .settings import PAIKernels
+from .socket_folder import remove_left_folders
 
 if TYPE_CHECKING:
     from .ending import Ending
@@ -100,7 +101,7 @@ class JobKernelManager(ServerKernelManager):
         default_value=JobKernelRestarter, klass=AsyncIOLoopKernelRestarter, help="What watches the kernel."
     ).tag(config=True)
 
-    async def restart_kernel(self, *args: Any, **kwargs: Any) -> None:
+    async def restart_kernel(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         """Start it anew; what the one before was busy with is over."""
         if job_of(self) is not None:
             self.execution_state = "starting"
@@ -160,6 +161,7 @@ class JobKernelsManager(AsyncMappingKernelManager):
         return kernels
 
     async def _find(self) -> None:
+        await asyncio.to_thread(remove_left_folders)
         service = await self.pai_service()
         client = import_module("pai_scheduler.client.rest")
         pause = _AGAIN
