@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
@@ -42,7 +42,7 @@ class OwnServer:
     image: str = ""
     virtual_cluster: str = ""
     home: str = ""
-    env: Mapping[str, str] = ()  # type: ignore[assignment]
+    env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> OwnServer:
