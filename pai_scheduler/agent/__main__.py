@@ -10,8 +10,11 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from socket import socket
+from ssl import SSLContext
 
 from tornado.httpserver import HTTPServer
+from tornado.netutil import bind_sockets
 
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
@@ -31,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 def main() -> int:
-    """Serve until ended; tasks run on."""
+    """Serve until ended; tasks run on. Return 2 where it cannot begin."""
     parser = argparse.ArgumentParser(prog="python -m pai_scheduler.agent", description=__doc__)
     parser.add_argument("--listen", default="0.0.0.0", help="the address to listen at")  # noqa: S104
     parser.add_argument("--port", type=int, default=AGENT_PORT, help="the port to listen at (%(default)s)")
@@ -44,11 +47,21 @@ def main() -> int:
     # the log of each running container is a connection and three files
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    asyncio.run(_serve(options))
+    try:
+        tls = agent_tls(options.credentials)
+    except OSError as error:
+        _log.error("The credentials cannot be used (--credentials %s): %s", options.credentials, error)
+        return 2
+    try:
+        sockets = bind_sockets(options.port, options.listen)
+    except (OSError, OverflowError) as error:
+        _log.error("Nobody can listen at %s, port %s: %s", options.listen, options.port, error)
+        return 2
+    asyncio.run(_serve(options, tls, sockets))
     return 0
 
 
-async def _serve(options: argparse.Namespace) -> None:
+async def _serve(options: argparse.Namespace, tls: SSLContext, sockets: list[socket]) -> None:
     def make(asked: Open, on_output: Callable[[TaskRef], None]) -> DockerEngine:
         return DockerEngine(
             options.folder / asked.instance,
@@ -69,10 +82,10 @@ async def _serve(options: argparse.Namespace) -> None:
     host = EngineHost(make, options.folder, disks=(options.folder, Path("/")))
     server = HTTPServer(
         make_app(host, Folders(options.folder / "folders")),
-        ssl_options=agent_tls(options.credentials),
+        ssl_options=tls,
         max_body_size=MOST_BYTES,
     )
-    server.listen(options.port, options.listen)
+    server.add_sockets(sockets)
     _log.info("listening at port %d", options.port)
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
