@@ -1,0 +1,87 @@
+"""The options of `--engine swarm`, and the processes and secrets that they lead to."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.connection_servers.supervisor import ConnectionServers
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.engine.swarm.engine import SwarmEngine
+from pai_scheduler.server import swarm_nodes
+from pai_scheduler.server.main import main, make_parser
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    return make_parser().parse_args(["--engine", "swarm", *arguments])
+
+
+def engine(data_dir: Path, *arguments: str) -> SwarmEngine:
+    return swarm_nodes.make_engine(options(*arguments), data_dir, Definition(()), None, None, 0)
+
+
+@pytest.mark.parametrize("processes", [None, 1, 64])
+def test_some_processes_or_the_usual_number_are_allowed(processes: int | None) -> None:
+    swarm_nodes.check_options(argparse.Namespace(tunnel_processes=processes))
+
+
+@pytest.mark.parametrize("processes", ["0", "-1", "5000"])
+def test_no_tunnel_processes_or_far_too_many_are_refused_at_the_start(
+    processes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    arguments = ["--engine", "swarm", "--data-dir", str(data), f"--tunnel-processes={processes}"]
+    assert main(arguments) == 2
+    assert "--tunnel-processes must be from 1 to 1024." in capsys.readouterr().err
+    assert not data.exists()
+
+
+def test_a_number_that_is_none_is_refused_by_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options("--tunnel-processes", "many")
+    assert "--tunnel-processes: invalid int value: 'many'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wanted", [1, 3])
+async def test_as_many_processes_carry_connections_as_were_asked_for(
+    wanted: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[ConnectionServers] = []
+
+    def noted(*arguments: object, **more: object) -> ConnectionServers:
+        made.append(tunnel_servers(*arguments, **more))  # type: ignore[arg-type]
+        return made[-1]
+
+    tunnel_servers = swarm_nodes.tunnel_servers
+    monkeypatch.setattr(swarm_nodes, "tunnel_servers", noted)
+    engine(tmp_path, "--tunnel-processes", str(wanted))
+    (servers,) = made
+    servers.start()
+    try:
+        async with asyncio.timeout(60):
+            while len(servers.process_ids) < wanted:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0)
+        assert len(servers.process_ids) == wanted
+    finally:
+        await servers.close()
+
+
+def test_homes_that_no_node_could_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match=r"must be a path from / on \(--homes homes\)"):
+        engine(tmp_path, "--homes", "homes")
+
+
+def test_a_data_folder_keeps_the_authority_of_its_agents(tmp_path: Path) -> None:
+    assert swarm_nodes.kept_credentials(tmp_path) is None
+    engine(tmp_path)
+    kept = swarm_nodes.kept_credentials(tmp_path)
+    assert kept is not None
+    assert kept.stat().st_mode & 0o077 == 0
+    secrets = [(tmp_path / "agents.key").read_bytes()]
+    engine(tmp_path)
+    assert [(tmp_path / "agents.key").read_bytes()] == secrets
