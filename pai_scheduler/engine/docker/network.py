@@ -198,6 +198,11 @@ class GangNetworks:
         """Make a network in advance."""
         async with self._making:
             await self._create(name, self.spare_size)
+            # in the same turn: until it is set up it cannot be given up for a gang that finds no other room
+            await self.set_up_spare(name)
+
+    async def set_up_spare(self, name: str) -> None:
+        """Do what can be done before a gang comes."""
 
     def spare_given(self, name: str) -> None:
         """Hear that a gang has got a network that was made in advance."""

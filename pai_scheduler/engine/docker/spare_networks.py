@@ -101,6 +101,7 @@ class SpareNetworks:
         write_durably(self._folder / gang, docker_name.encode())
 
     async def _fill(self, make: Make) -> None:
+        told = ""
         while True:
             await self._wanted.wait()
             self._wanted.clear()
@@ -115,11 +116,15 @@ class SpareNetworks:
                 except (EngineError, aiodocker.DockerError, OSError) as error:
                     # (made all the same, it is removed as what nobody knows)
                     self._own.discard(name)
-                    _log.warning("no network is made in advance: %s", error)
+                    # (a pool may be too small for it as long as the service runs)
+                    if (why := str(error)) != told:
+                        _log.warning("no network is made in advance: %s", why)
+                        told = why
                     await asyncio.sleep(_RETRY_SECONDS)
                     self._wanted.set()
                 else:
                     self._ready.append(name)
+                    told = ""
 
 
 def _read(folder: Path) -> dict[str, str]:

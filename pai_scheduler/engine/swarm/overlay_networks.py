@@ -80,9 +80,8 @@ class OverlayNetworks(GangNetworks):
         options = {"encrypted": ""} if self._encrypted else {}
         return {"Driver": "overlay", "Attachable": True, "Options": options}
 
-    async def make_spare(self, name: str) -> None:
-        """Make a network in advance, and have it set up on every machine."""
-        await super().make_spare(name)
+    async def set_up_spare(self, name: str) -> None:
+        """Have a network that is made in advance set up on every machine."""
         if self._has_room(_SMALLEST_GANG):
             await self._holders.hold(name)
 

@@ -13,6 +13,7 @@ from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.job.messages import msg
 
 GANG = "pai-0123-0"
+NONE_MADE = "no network is made in advance: There is no room for it."
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +37,9 @@ class Docker:
             raise EngineError(msg("There is no room for it."))
         self.made.append(name)
         self._news.set()
+
+    def fail(self, calls: int) -> None:
+        self._failures = calls
 
     async def has_made(self, count: int) -> None:
         async with asyncio.timeout(30):
@@ -121,3 +125,17 @@ async def test_a_file_that_a_power_cut_left_half_written_names_no_network(tmp_pa
     (tmp_path / f"{GANG}.0123.new").write_text("pai-spare-1")
     (tmp_path / GANG).write_text("")
     assert SpareNetworks(tmp_path, 0).docker_name(GANG) == GANG
+
+
+async def test_a_reason_for_which_none_can_be_made_is_told_once_until_one_was_made(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    docker, spares = Docker(failures=5), SpareNetworks(tmp_path, 1)
+    spares.fill(docker.make)
+    await docker.has_made(1)
+    assert [record.getMessage() for record in caplog.records] == [NONE_MADE]
+    docker.fail(3)
+    drawn = spares.draw()
+    await docker.has_made(2)
+    assert [record.getMessage() for record in caplog.records] == [NONE_MADE] * 2
+    assert await spares.close() == sorted([str(drawn), docker.made[1]])
