@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
 
-from tests.hub import PATIENCE, Hub, wait_for
+from tests.hub import Hub, wait_for
+from tests.testbed.notebook import connected
 
 P100 = "pai-python3-1-p100"
 
@@ -33,26 +30,9 @@ def start_kernel(hub: Hub, path: str) -> str:
 
 async def run_cell(hub: Hub, kernel: str, cell: str) -> str:
     """Run a cell; return what it printed."""
-    request = uuid4().hex
-    url = f"{hub.url.replace('http', 'ws', 1)}/user/alice/api/kernels/{kernel}/channels?session_id={request}"
-    headers = {"Authorization": f"Bearer {hub.token('alice')}"}
-    connection = await websocket_connect(HTTPRequest(url, headers=headers))
-    header = {"msg_id": request, "msg_type": "execute_request", "session": request, "version": "5.3"}
-    content = {"code": cell, "silent": False, "store_history": False, "allow_stdin": False}
-    message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-    await connection.write_message(json.dumps(message))
-    printed = ""
-    async with asyncio.timeout(PATIENCE):
-        while (said := await connection.read_message()) is not None:
-            answer = json.loads(said)
-            if answer["parent_header"].get("msg_id") != request:
-                continue
-            content = answer["content"]
-            printed += content.get("text", "") + "\n".join(content.get("traceback", []))
-            if answer["msg_type"] == "status" and content["execution_state"] == "idle":
-                break
-    connection.close()
-    return printed
+    address = f"{hub.url}/user/alice"
+    async with connected(address, kernel, f"Bearer {hub.token('alice')}") as notebook:
+        return await notebook.run(cell)
 
 
 @pytest.mark.parametrize("engine", ["docker"])

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from uuid import uuid4
 
-from tornado.httpclient import HTTPRequest
-from tornado.websocket import websocket_connect
-
-from tests.hub import PATIENCE, Hub, wait_for
+from tests.hub import Hub, wait_for
+from tests.testbed.notebook import connected
 
 #: The Hub and the scheduler are sent the header that stands here; the storage is reached without one.
 CELL = """
@@ -34,27 +30,9 @@ print(urlsplit(redirect.headers["Location"]).netloc == urlsplit(storage).netloc)
 async def run_cell(hub: Hub, user: str, cell: str) -> str:
     """Run a cell in the user's server; return what it printed."""
     model = hub.api(user, "POST", f"../../user/{user}/api/kernels", json={}).json()
-    url = f"{hub.url.replace('http', 'ws', 1)}/user/{user}/api/kernels/{model['id']}/channels"
-    connection = await websocket_connect(
-        HTTPRequest(url, headers={"Authorization": f"Bearer {hub.token(user)}"})
-    )
-    request = uuid4().hex
-    header = {"msg_id": request, "msg_type": "execute_request", "session": request, "username": user}
-    content = {"code": cell, "silent": False, "store_history": False, "allow_stdin": False}
-    message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-    await connection.write_message(json.dumps(message))
-    printed = ""
-    async with asyncio.timeout(PATIENCE):
-        while (said := await connection.read_message()) is not None:
-            answer = json.loads(said)
-            if answer["parent_header"].get("msg_id") != request:
-                continue
-            content = answer["content"]
-            printed += content.get("text", "") + "\n".join(content.get("traceback", []))
-            if answer["msg_type"] == "status" and content["execution_state"] == "idle":
-                break
-    connection.close()
-    return printed
+    address = f"{hub.url}/user/{user}"
+    async with connected(address, model["id"], f"Bearer {hub.token(user)}") as notebook:
+        return await notebook.run(cell)
 
 
 def test_a_servers_own_token_reaches_the_hub_and_its_storage_needs_none(hub: Hub) -> None:

@@ -1,9 +1,8 @@
-"""A scheduler with simulated GPUs, notebook servers before it, and notebooks that talk to kernels."""
+"""A scheduler with simulated GPUs, and notebook servers before it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -13,14 +12,13 @@ from typing import Any
 import httpx
 import pytest
 from jupyter_server.serverapp import ServerApp
-from tornado.httpclient import HTTPRequest
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.websocket import WebSocketClientConnection, websocket_connect
 from traitlets.config import Config
 
 from pai_labextension.kernels.manager import JobKernelsManager
 from pai_scheduler.client.rest import Client
+from tests.testbed.notebook import PATIENCE, Notebook, connected
 from tests.testbed.warm import WarmScheduler
 
 GPU_LAB = """
@@ -28,8 +26,6 @@ nodes:
   - {name: node-a, cpus: 32, memoryMB: 100000, storageGB: 100, gpus: {TITANX: 2, P100: 1}}
 """
 TOKEN = "browser"
-#: Seconds; generous: this machine may be busy.
-PATIENCE = 90.0
 P100 = "pai-python3-1-p100"
 
 
@@ -46,75 +42,6 @@ async def alice(gpu_lab: WarmScheduler) -> AsyncIterator[Client]:
     """Talk to the scheduler as the person whose notebooks these are."""
     async with Client(gpu_lab.url, "token-of-alice") as client:
         yield client
-
-
-class Notebook:
-    """What a notebook does with a kernel, over the server's WebSocket."""
-
-    def __init__(self, socket: WebSocketClientConnection) -> None:
-        self._socket = socket
-
-    async def begin(self, code: str) -> str:
-        """Run a cell; return the id of the request."""
-        message = uuid.uuid4().hex
-        request = {
-            "channel": "shell",
-            "header": {
-                "msg_id": message,
-                "msg_type": "execute_request",
-                "session": "s",
-                "username": "",
-                "date": "",
-                "version": "5.3",
-            },
-            "parent_header": {},
-            "metadata": {},
-            "content": {
-                "code": code,
-                "silent": False,
-                "store_history": True,
-                "user_expressions": {},
-                "allow_stdin": False,
-            },
-            "buffers": [],
-        }
-        await self._socket.write_message(json.dumps(request))
-        return message
-
-    async def printed(self, message: str) -> str:
-        """Return what a cell printed, or the name of its error, when it is done."""
-        text = ""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                said = await self.hear()
-                if said["parent_header"].get("msg_id") != message:
-                    continue
-                kind, content = said["msg_type"], said["content"]
-                if kind == "stream":
-                    text += content["text"]
-                elif kind == "error":
-                    text += content["ename"]
-                elif kind == "status" and content["execution_state"] == "idle":
-                    return text
-
-    async def run(self, code: str) -> str:
-        """Run a cell to its end."""
-        return await self.printed(await self.begin(code))
-
-    async def status(self, wanted: str) -> None:
-        """Wait until the kernel's state is said to be this."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                said = await self.hear()
-                if said["msg_type"] == "status" and said["content"]["execution_state"] == wanted:
-                    return
-
-    async def hear(self) -> dict[str, Any]:
-        """Return the next message."""
-        text = await self._socket.read_message()
-        assert text is not None, "the connection to the kernel is closed"
-        said: dict[str, Any] = json.loads(text)
-        return said
 
 
 class NotebookServer:
@@ -201,16 +128,8 @@ class NotebookServer:
     @asynccontextmanager
     async def notebook(self, kernel: str) -> AsyncIterator[Notebook]:
         """Connect a notebook with its kernel."""
-        address = (
-            f"ws{self.url.removeprefix('http')}/api/kernels/{kernel}/channels?session_id={uuid.uuid4().hex}"
-        )
-        socket = await websocket_connect(
-            HTTPRequest(address, headers={"Authorization": f"token {TOKEN}"}, request_timeout=PATIENCE)
-        )
-        try:
-            yield Notebook(socket)
-        finally:
-            socket.close()
+        async with connected(self.url, kernel, f"token {TOKEN}") as notebook:
+            yield notebook
 
 
 StartServer = Callable[..., NotebookServer]

@@ -1,11 +1,10 @@
-"""A small agent, a session with it, and processes that carry what goes to it."""
+"""A session with a small agent, and processes that carry what goes to it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,23 +13,11 @@ from pai_scheduler.connection_servers.supervisor import ConnectionServers
 from pai_scheduler.engine.remote.connection import AgentConnection
 from pai_scheduler.engine.remote.messages import Open, Opened
 from pai_scheduler.server.swarm_nodes import tunnel_servers
+from tests.scheduler.agent.conftest import agent, connection
 from tests.scheduler.agent.small_agent import SmallAgent
 
-
-@pytest.fixture
-async def agent(tmp_path: Path) -> AsyncIterator[SmallAgent]:
-    agent = SmallAgent(tmp_path / "agent")
-    agent.start()
-    yield agent
-    await agent.close()
-
-
-@pytest.fixture
-async def connection(agent: SmallAgent) -> AsyncIterator[AgentConnection]:
-    connection = agent.connection()
-    await connection.open()
-    yield connection
-    await connection.close()
+#: its fixtures are ours too
+__all__ = ["agent", "connection"]
 
 
 @pytest.fixture
