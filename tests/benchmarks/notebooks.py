@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -34,7 +35,7 @@ from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
 
 _PATIENCE = 300.0
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.1
 _CLUSTER = {
     "nodes": [{"name": "here", "cpus": 64, "memoryMB": 64_000, "storageGB": 1000}],
     "virtualClusters": {"default": {"capacity": 100}},
@@ -58,6 +59,7 @@ c.JupyterHub.spawner_class = "dockerspawner.DockerSpawner"
 c.DockerSpawner.image = "{image}"
 c.DockerSpawner.cmd = ["jupyterhub-singleuser"]
 c.DockerSpawner.remove = True
+c.DockerSpawner.start_timeout = c.DockerSpawner.http_timeout = 300
 c.DockerSpawner.volumes = {{"bench-home-{{username}}": "/home/jovyan"}}
 c.DockerSpawner.default_url = "/lab"
 c.JupyterHub.services = [{{"name": "bench", "api_token": "token-of-the-bench"}}]
@@ -171,19 +173,24 @@ def _await(holds: Any, log: Path | None = None) -> None:
 
 def _measure(side: Side, users: list[str]) -> float:
     """Return the seconds until a server of each user is ready; they are stopped again."""
-    begin = time.monotonic()
-    for user in users:
-        answer = side.request(user, "POST", "/server")
-        if answer.status_code not in (201, 202):
-            raise SystemExit(f"no server for {user}: {answer.text}")
-    for user in users:
-        _await(lambda user=user: _is_ready(side, user))
-    seconds = time.monotonic() - begin
-    for user in users:
-        side.request(user, "DELETE", "/server")
-    for user in users:
-        _await(lambda user=user: "" not in side.request(user, "GET", "").json()["servers"])
+    with ThreadPoolExecutor(len(users)) as people:
+        begin = time.monotonic()
+        list(people.map(lambda user: _start(side, user), users))
+        seconds = time.monotonic() - begin
+        list(people.map(lambda user: _stop(side, user), users))
     return seconds
+
+
+def _start(side: Side, user: str) -> None:
+    answer = side.request(user, "POST", "/server")
+    if answer.status_code not in (201, 202):
+        raise SystemExit(f"no server for {user}: {answer.text}")
+    _await(lambda: _is_ready(side, user))
+
+
+def _stop(side: Side, user: str) -> None:
+    side.request(user, "DELETE", "/server")
+    _await(lambda: "" not in side.request(user, "GET", "").json()["servers"])
 
 
 def _is_ready(side: Side, user: str) -> bool:
