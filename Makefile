@@ -3,6 +3,7 @@
 #             PROFILES=file: the profiles of the options form,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             ADMIN='names of administrators', SESSIONS=file with what holds for notebook servers,
+#             SCHEDULER=file with the scheduler's settings (the default: hub_config/scheduler.yaml),
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 #             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
 # make doctor what keeps jobs from running, here and on every node of a Swarm, and what to do (with the words of make run)
@@ -28,6 +29,7 @@ STORAGE_USER ?=
 SCHEDULER_OPTIONS ?=
 ADMIN ?=
 SESSIONS ?=
+SCHEDULER ?=
 REGISTRY ?=
 LOCK ?= constraints.txt
 
@@ -61,10 +63,11 @@ run: password build/installed build/proxy/installed $(if $(filter docker swarm,$
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
 		$(if $(ADMIN),--admin '$(ADMIN)') $(if $(SESSIONS),--sessions '$(SESSIONS)') \
+		$(if $(SCHEDULER),--scheduler '$(SCHEDULER)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
 
 doctor: build/installed
-	@$(bin)/pai-scheduler --engine '$(ENGINE)' --data-dir '.run/$(ENGINE)/scheduler' \
+	@$(bin)/pai-scheduler --config '$(or $(SCHEDULER),hub_config/scheduler.yaml)' --engine '$(ENGINE)' --data-dir '.run/$(ENGINE)/scheduler' \
 		$(if $(REGISTRY),--agent-image "$(REGISTRY)/$$($(bin)/python -c 'from hub_config.images.push import *; print(AGENT)')") \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') $(SCHEDULER_OPTIONS) doctor

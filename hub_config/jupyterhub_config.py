@@ -34,6 +34,10 @@ storage = os.environ.get("PAI_STORAGE", "")
 storage_user = os.environ.get("PAI_STORAGE_USER", "")
 #: File with the token with which Prometheus reads the scheduler's metrics; empty: only administrators do.
 metrics_token_file = os.environ.get("PAI_METRICS_TOKEN_FILE", "")
+#: File with the rest of the scheduler's settings (docs/administrators/scheduler-settings.md).
+scheduler_file = os.environ.get("PAI_SCHEDULER_FILE") or str(
+    Path(__file__).resolve().with_name("scheduler.yaml")
+)
 #: More options for the scheduler, as a shell has them.
 scheduler_options = os.environ.get("PAI_SCHEDULER_OPTIONS", "")
 #: The Hub's public address.
@@ -104,6 +108,8 @@ c.JupyterHub.template_vars = {
 
 scheduler_command = [
     str(programs / "pai-scheduler"),
+    # what is said in words below wins over this file
+    *("--config", scheduler_file),
     *("--engine", engine),
     *("--data-dir", str(folder / "scheduler")),
     # whose tokens may submit and stop jobs for others: the spawner's, and that of the service below

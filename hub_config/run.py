@@ -83,6 +83,11 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         type=Path,
         help="file that says when notebook servers end (default: the one beside this)",
     )
+    parser.add_argument(
+        "--scheduler",
+        type=Path,
+        help="file with the rest of the scheduler's settings (default: the one beside this)",
+    )
     parser.add_argument("--port", type=int, default=8000, help="the Hub's public port (default 8000)")
     parser.add_argument("--folder", type=Path, help="where everything is kept (default .run/<engine>)")
     given = parser.parse_args(arguments)
@@ -115,6 +120,7 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         scheduler_options,
         notebook_image,
         given.sessions.resolve() if given.sessions else None,
+        given.scheduler.resolve() if given.scheduler else None,
         tuple(given.admin.split()),
         new_admin_password(),
     )

@@ -50,6 +50,8 @@ class Settings:
     notebook_image: str = ""
     #: what holds for running notebook servers; empty: the file that comes with this configuration
     sessions: Path | None = None
+    #: the rest of the scheduler's settings; empty: the file that comes with this configuration
+    scheduler_file: Path | None = None
     #: administrators of the Hub, by their names
     administrators: tuple[str, ...] = ()
     #: with which they log in, and nobody else
@@ -75,6 +77,7 @@ class Settings:
             "PAI_STORAGE_USER": self.storage_user,
             "PAI_SCHEDULER_OPTIONS": self.scheduler_options,
             **({"PAI_SESSIONS_FILE": str(self.sessions)} if self.sessions else {}),
+            **({"PAI_SCHEDULER_FILE": str(self.scheduler_file)} if self.scheduler_file else {}),
             "PAI_ADMINISTRATORS": " ".join(self.administrators),
             "PAI_ADMIN_PASSWORD": self.admin_password if self.administrators else "",
             **({"PAI_NOTEBOOK_IMAGE": self.notebook_image} if self.notebook_image else {}),

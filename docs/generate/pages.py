@@ -21,6 +21,7 @@ from . import (
     job_fields,
     limits,
     metrics,
+    scheduler_settings,
     sessions,
 )
 
@@ -42,6 +43,10 @@ def pages() -> Mapping[str, str]:
         "contributors/imports.md": _page("imports.md", "en", imports.facts),
         "administrators/monitoring.md": _page("monitoring.md", "en", metrics.facts),
         "administrators/cluster-file.md": _page("cluster-file.md", "en", cluster_file.facts),
+        "administrators/scheduler-settings.md": _page(
+            "scheduler-settings.md", "en", scheduler_settings.facts
+        ),
+        scheduler_settings.FILE: scheduler_settings.file(),
         "administrators/sessions.md": _page("sessions.md", "en", sessions.facts),
         "users/openapi.yaml": _openapi(),
         "users/api.md": _page("api.md", "en", calls.facts),

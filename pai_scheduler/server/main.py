@@ -44,6 +44,7 @@ from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .key_files import check_kept_files, remember_kept_files
 from .leader import Candidate, kept_alive
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
+from .settings_file import parse_options
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
@@ -64,11 +65,11 @@ class HubPlace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C, or see to its database; return the exit code."""
-    options = make_parser().parse_args(argv)
     # jsonschema would take most of a second to load it, for a format that the job schema does not have
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
-    logging_setup.set_up(options.log_level, options.log_format)
     try:
+        options = parse_options(make_parser(), argv)
+        logging_setup.set_up(options.log_level, options.log_format)
         if options.command is not None:
             return _command(options)
         asyncio.run(_run(options))

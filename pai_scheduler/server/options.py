@@ -21,6 +21,12 @@ def make_parser() -> argparse.ArgumentParser:
         "variables that the Hub sets; alone it needs --tokens.",
     )
     parser.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="YAML with these options, each under its name without --; what the command line says wins",
+    )
+    parser.add_argument(
         "--engine",
         choices=("process", "docker", "swarm"),
         default="process",
@@ -112,7 +118,12 @@ def make_parser() -> argparse.ArgumentParser:
         "environment, without a token; also answers under /rest-server/api/v1 and, with a token, "
         "/webhdfs/api/v1",
     )
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="info",
+        help="what is not less than this is logged (%(default)s)",
+    )
     parser.add_argument(
         "--log-format",
         choices=logging_setup.FORMATS,

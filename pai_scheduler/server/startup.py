@@ -47,8 +47,8 @@ def database_url(given: str | None, environ: Mapping[str, str]) -> str | None:
         if password is not None:
             raise StartError(
                 msg(
-                    "The password of the database stands in the command line, where everybody on this "
-                    "machine can read it. Put the address into the environment variable PAI_DATABASE_URL, "
+                    "The password of the database stands in the command line, or in the settings file, where "
+                    "others can read it. Put the address into the environment variable PAI_DATABASE_URL, "
                     "or the password into a file: --database 'postgresql://USER@HOST/DATABASE?passfile=FILE'."
                 )
             )

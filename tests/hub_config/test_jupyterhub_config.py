@@ -38,6 +38,19 @@ def test_without_one_the_scheduler_keeps_its_file(monkeypatch: pytest.MonkeyPatc
     assert scheduler["environment"] == {}
 
 
+def test_the_scheduler_reads_the_file_beside_the_configuration_or_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (scheduler, *_) = load(monkeypatch, tmp_path).JupyterHub.services
+    # first of all, so that what follows wins
+    assert scheduler["command"][1:3] == ["--config", str(CONFIG.with_name("scheduler.yaml"))]
+    own = tmp_path / "own.yaml"
+    environ = _settings(["--folder", str(tmp_path), "--scheduler", str(own)]).environment()
+    named = {"PAI_SCHEDULER_FILE": environ["PAI_SCHEDULER_FILE"]}
+    (scheduler, *_) = load(monkeypatch, tmp_path, **named).JupyterHub.services
+    assert scheduler["command"][1:3] == ["--config", str(own)]
+
+
 def test_on_docker_everybody_has_a_home_that_stays_with_the_tutorials_of_the_image(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
