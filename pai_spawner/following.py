@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
-from pai_scheduler.rest.models import JobDetail
+from pai_scheduler.rest.models import JobDetail, JobEvent
 
 from .messages import msg
 from .server_job import ROLE
@@ -30,8 +30,12 @@ class Tell(Protocol):
         *,
         waiting: bool | None = None,
         place: int | None = None,
+        again: bool = False,
     ) -> None:
-        """Take it. `waiting`: whether it is in the queue, None where that did not change; `place` there."""
+        """Take it. `waiting`: whether it is in the queue, None where that did not change; `place` there.
+
+        `again`: it is the sentence before with other numbers, where that had `again` too.
+        """
 
 
 #: Sub-states in which nothing is expected to happen soon.
@@ -104,7 +108,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
     clock = asyncio.get_running_loop().time
     news = asyncio.Event()
     events = asyncio.create_task(_report_events(client, user, job, tell, news))
-    heard, reason_told = clock(), ""
+    heard, reason_told, waited = clock(), "", False
     try:
         while True:
             try:
@@ -118,9 +122,13 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
                 if (address := await _look(client, user, detail)) is not None:
                     return address
                 reason = detail["jobStatus"]["waitingReason"]
-                if reason and reason != reason_told:
-                    in_queue = detail["jobStatus"]["subState"] in _IN_QUEUE
-                    tell(reason, QUEUED, waiting=in_queue, place=detail["jobStatus"]["queuePlace"])
+                in_queue = detail["jobStatus"]["subState"] in _IN_QUEUE
+                if in_queue and reason and reason != reason_told:
+                    tell(reason, QUEUED, waiting=True, place=detail["jobStatus"]["queuePlace"])
+                elif reason and waited and not in_queue:
+                    # from here on its events tell what goes on; this look may have been behind them
+                    tell(reason, None, waiting=False)
+                waited = in_queue
                 reason_told = reason
             elif reason_told != "unreachable":
                 tell(
@@ -231,19 +239,23 @@ async def _report_events(client: Client, user: str, job: str, tell: Tell, news: 
         try:
             async for event in client.events(user, job, after=last):
                 last = event["id"]
-                percent = event["data"].get("percent")
-                bar = (
-                    PLACED + int(percent * (PULLED - PLACED) / 100)
-                    if isinstance(percent, int | float)
-                    else None
-                )
                 # that it was submitted, the person knows; why it waits must not be hidden by it
                 if event["message"] and event["type"] != "submitted":
-                    tell(event["message"], bar, waiting=None if bar is None else False)
+                    bar = _bar(event)
+                    again = "percent" in event["data"]
+                    tell(event["message"], bar, waiting=None if bar is None else False, again=again)
                 news.set()
             return
         except (UnreachableError, ApiError):
             await asyncio.sleep(_LOOK_EVERY)
+
+
+def _bar(event: JobEvent) -> int | None:
+    """Return where the bar stands after an event; None where that did not change."""
+    if event["type"] == "placed":
+        return PLACED
+    percent = event["data"].get("percent")
+    return PLACED + int(percent * (PULLED - PLACED) / 100) if isinstance(percent, int | float) else None
 
 
 async def _listens(address: Address) -> bool:

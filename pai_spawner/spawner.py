@@ -349,9 +349,10 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         *,
         waiting: bool | None = None,
         place: int | None = None,
+        again: bool = False,
     ) -> None:
         text = message.in_locale(self._locale) if isinstance(message, Message) else message
-        facts = {"progress": percent, "waiting": waiting, "place": place}
+        facts = {"progress": percent, "waiting": waiting, "place": place, "again": again or None}
         self._progress.append(
             {"message": text, **{name: fact for name, fact in facts.items() if fact is not None}}
         )

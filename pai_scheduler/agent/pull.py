@@ -14,6 +14,7 @@ import msgspec
 from docker.utils import parse_repository_tag
 
 from pai_scheduler.engine.docker.client import ERRORS
+from pai_scheduler.engine.docker.layers import Layers
 
 #: What it is told: the image, and the file with the login to its registry, if any.
 IMAGE, LOGIN_FILE = "PAI_PULL_IMAGE", "PAI_PULL_LOGIN"
@@ -31,24 +32,16 @@ class PullProgress(msgspec.Struct, frozen=True):
 
 def pull(client: docker.DockerClient, image: str, login: Mapping[str, Any] | None) -> PullProgress:
     """Pull an image, and print how far it is; return the end."""
-    layers: dict[str, tuple[int, int]] = {}
+    layers = Layers()
     said = 0.0
     try:
         for step in _steps(client, image, login):
             if "error" in step:
                 return PullProgress(error=str(step["error"]))
-            detail = step.get("progressDetail") or {}
-            if step.get("status") == "Downloading" and "total" in detail:
-                layers[str(step["id"])] = int(detail["current"]), int(detail["total"])
-            elif step.get("status") in ("Download complete", "Pull complete") and step["id"] in layers:
-                layers[step["id"]] = layers[step["id"]][1], layers[step["id"]][1]
-            if layers and time.monotonic() > said + _SAY_SECONDS:
+            layers.take(step)
+            if layers.size and time.monotonic() > said + _SAY_SECONDS:
                 said = time.monotonic()
-                _say(
-                    PullProgress(
-                        sum(done for done, _ in layers.values()), sum(of for _, of in layers.values())
-                    )
-                )
+                _say(PullProgress(layers.downloaded, layers.size))
         return PullProgress(image=str(client.images.get(image).id))
     except ERRORS as error:
         return PullProgress(error=str(getattr(error, "explanation", None) or error))

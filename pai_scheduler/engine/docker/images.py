@@ -24,6 +24,7 @@ from .connection import DaemonUnreachableError, DockerApi, answered
 from .container import is_image_name
 from .image_errors import ImageError, not_pulled, refusal
 from .image_names import PrivateImages, login_for, qualified, repositories, repository_of
+from .layers import Layers, size_text
 from .registry_check import RegistryCheck
 
 _PULLS_AT_ONCE = 3
@@ -208,31 +209,21 @@ class _Pull:
     def __init__(self, wish: _Wish) -> None:
         self.wish = wish
         self.listeners: list[OnProgress] = []
-        self._layers: dict[str, tuple[int, int]] = {}
+        self._layers = Layers()
         self._percent = 0
 
     def take(self, line: dict[str, Any]) -> None:
-        """Add a line of Docker's progress: half of a layer's way is its download, half its unpacking."""
-        layer, status = line.get("id", ""), line.get("status", "")
-        total = line.get("progressDetail", {}).get("total") or self._layers.get(layer, (0, 0))[1]
-        current = line.get("progressDetail", {}).get("current", 0)
-        match status:
-            case "Downloading":
-                self._layers[layer] = (current, total)
-            case "Download complete":
-                self._layers[layer] = (total, total)
-            case "Extracting":
-                self._layers[layer] = (total + current, total)
-            case "Pull complete":
-                self._layers[layer] = (2 * total, total)
-            case _:
-                return
-        whole = sum(2 * total for _, total in self._layers.values())
-        percent = min(100, 100 * sum(done for done, _ in self._layers.values()) // whole) if whole else 0
+        """Add a line of Docker's progress, and tell each further per cent."""
+        self._layers.take(line)
+        percent = self._layers.percent
         # a layer whose size was not known yet must not turn the bar back
         if percent > self._percent:
             self._percent = percent
-            self.tell(msg("pulling {image}", image=self.wish.image), percent)
+            facts = {"image": self.wish.image, "percent": percent, "size": size_text(self._layers.size)}
+            if self._layers.is_size_known:
+                self.tell(msg("pulling {image}: {percent} % of {size}", **facts), percent)
+            else:
+                self.tell(msg("pulling {image}: {percent} % of at least {size}", **facts), percent)
 
     def tell(self, message: Message, percent: int | None) -> None:
         """Wake everybody who waits."""

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
@@ -67,6 +68,20 @@ def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page
     page.get_by_role("link", name="My servers").click()
     expect(page.locator("[data-server=''] [data-ending=cancelled]")).to_be_visible()
     assert hub.running_jobs("carol") == []
+
+
+@pytest.mark.usefixtures("held")
+def test_a_pull_is_one_line_of_what_has_happened(hub: Hub, page: Page) -> None:
+    told: list[dict[str, Any]] = [{"message": f"pulling: {n} % of 2.1 GB", "again": True} for n in (1, 2, 3)]
+    stream = "".join(f"data: {json.dumps(event)}\n\n" for event in [{"message": "placed"}, *told])
+    assert hub.start_server("carol", WAITING).status_code == 202
+    page.route("**/progress*", lambda route: route.fulfill(content_type="text/event-stream", body=stream))
+    page.goto(f"{hub.url}/hub/spawn-pending/carol")
+    expect(page.locator("#progress-message")).to_have_text("pulling: 3 % of 2.1 GB")
+    expect(page.locator(".progress-log-event")).to_have_text(["placed", "pulling: 3 % of 2.1 GB"])
+    page.unroute("**/progress*")
+    page.goto(f"{hub.url}/hub/home")
+    hub.stop_server("carol")
 
 
 def test_the_home_goes_on_without_a_reload(hub: Hub, page: Page) -> None:

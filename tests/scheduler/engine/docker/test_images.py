@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator
 
@@ -46,7 +47,7 @@ async def test_a_missing_image_is_pulled_and_says_how_far_it_is(docker_lab: Lab,
     told = progress(docker_lab, task)
     assert ended.exit_code == 3
     assert str(told[0].message) == f"waiting to pull {remote_image}"
-    assert str(told[-1].message) == f"pulling {remote_image}"
+    assert re.fullmatch(rf"pulling {re.escape(remote_image)}: 100 % of [\d.]+ [kMG]?B", str(told[-1].message))
     assert told[-1].percent == 100
     percents = [event.percent for event in told if event.percent is not None]
     assert percents == sorted(percents)
