@@ -20,6 +20,7 @@ PROGRAMS = {
     "plink": "putty-tools",
     "puttygen": "putty-tools",
     "lftp": "lftp",
+    "systemd-analyze": "systemd",
 }
 
 
