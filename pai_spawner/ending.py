@@ -29,6 +29,7 @@ class End(StrEnum):
 
     CANCELLED = "cancelled"
     STOPPED = "stopped"
+    TIME_LIMIT = "time-limit"
     OUT_OF_MEMORY = "out-of-memory"
     OUT_OF_DISK = "out-of-disk"
     MACHINE_LOST = "machine-lost"
@@ -67,6 +68,8 @@ class Ending:
                 return msg("The start was cancelled.")
             case End.STOPPED:
                 return msg("It was stopped.")
+            case End.TIME_LIMIT:
+                return msg("Its time was over.")
             case End.OUT_OF_MEMORY:
                 return msg("It was ended because its memory was not enough.")
             case End.OUT_OF_DISK:
@@ -101,6 +104,11 @@ class Ending:
             case End.OUT_OF_DISK:
                 return msg(
                     "Write large files into the storage or into your home, or remove what is not needed."
+                )
+            case End.TIME_LIMIT:
+                return msg(
+                    "Its files are where they were; what was only in its memory is lost. Where you need it "
+                    "for longer, choose a longer time at the next start."
                 )
             case End.MACHINE_LOST:
                 return msg("Start it again: it gets another machine. What was only in its memory is lost.")
@@ -155,6 +163,8 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
     spec = status["appExitSpec"]
     kind = _ENDS.get(spec["code"] if spec else _NO_STATUS, End.EXITED)
     client = clients(LOCALES[0])
+    if kind is End.STOPPED and await _time_was_over(client, user, job):
+        kind = End.TIME_LIMIT
     # that all its tasks have completed says nothing of a server
     told = {} if status["appExitCode"] == SUCCEEDED else details
     return Ending(
@@ -163,8 +173,16 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
         status["appExitCode"],
         await _memory_mb(client, user, job),
         {locale: detail["jobStatus"]["appExitDiagnostics"] for locale, detail in told.items()},
-        "" if kind is End.STOPPED else await log_tail(client, user, job),
+        "" if kind in (End.STOPPED, End.TIME_LIMIT) else await log_tail(client, user, job),
     )
+
+
+async def _time_was_over(client: Client, user: str, job: str) -> bool:
+    try:
+        events = await client.list_events(user, job)
+    except (UnreachableError, ApiError):
+        return False
+    return any(event["data"].get("cause") == "timeLimit" for event in events)
 
 
 async def _memory_mb(client: Client, user: str, job: str) -> int:

@@ -326,7 +326,10 @@ class Core:
             return
         elif timer is Timer.TIME_LIMIT:
             verdict = completion.time_limit_verdict(self.run_seconds(job.spec) or 0)
-            self._decide(job, attempt, verdict, time, outcome)
+            # by its exit code it was stopped: only this tells it from a job that somebody stopped
+            data: dict[str, object] = {"cause": "timeLimit"}
+            self._tell(outcome, job, time, "ending", verdict.reason, attempt=attempt, data=data)
+            self._decide(job, attempt, verdict, time, outcome, told=True)
         else:
             for task in attempt.tasks.values():
                 if task.held is None or task.state.ended:

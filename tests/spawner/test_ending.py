@@ -9,8 +9,9 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.engine.cgroup import Cgroups
-from pai_spawner.ending import End, Ending
+from pai_spawner.ending import End, Ending, read_ending
 from pai_spawner.failure import ServerNotStarted
+from pai_spawner.following import wait_until_ended
 from tests.spawner.conftest import SERVER, Make, eventually
 from tests.testbed.scheduler import RunningScheduler
 
@@ -79,6 +80,22 @@ async def test_a_server_that_was_stopped_past_the_hub_says_by_whom(
     await eventually(spawner.poll)
     assert spawner.ending is not None
     assert (spawner.ending.kind, spawner.ending.reason("en")) == (End.STOPPED, "Stopped by alice.")
+
+
+async def test_a_server_whose_time_was_over_says_so_and_not_that_somebody_stopped_it(
+    make: Make, scheduler: RunningScheduler
+) -> None:
+    spawner = make()
+    job = spawner.job_of("notebook_brief", spawner.read_options({}, "en"), {})
+    # nobody can choose less than a minute
+    job["extras"]["maxRunSeconds"] = 1
+    job["taskRoles"][0]["command"] = "sleep 1000"
+    async with Client(scheduler.url, "token-of-alice") as client:
+        await client.submit(job, user="alice")
+        await wait_until_ended(client, "alice", "notebook_brief", patience=60)
+    ending = await read_ending(spawner.scheduler, "alice", "notebook_brief", 0)
+    assert (ending.kind, ending.expected, ending.log) == (End.TIME_LIMIT, False, "")
+    assert "time limit of 1 s" in ending.reason("en")
 
 
 async def test_a_server_that_the_hub_stops_was_stopped_and_a_start_that_it_stops_was_cancelled(

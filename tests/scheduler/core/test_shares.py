@@ -339,6 +339,7 @@ def test_a_job_is_stopped_when_it_has_run_for_its_time() -> None:
     assert (job.state, job.verdict is not None and job.verdict.exit_code) == (State.STOPPED, -7351)
     assert "Stopped after running for its time limit of 60 s" in world.sentences()[-4]
     assert world.told()[-4:] == ["ending", "task-ended", "task-ended", "ended"]
+    assert world.disk.job_events[-4].data == {"cause": "timeLimit"}
 
 
 def test_a_time_limit_outlives_a_restart_and_counts_each_attempt_anew() -> None:
