@@ -159,7 +159,7 @@ build/ui-lint: $(ui_linted) build/ui-packages
 build/installed: pyproject.toml $(wildcard $(LOCK)) pai_labextension/install.json $(shell find jupyter-config -type f) $(ui_built) | $(bin)/python
 	@mkdir -p build
 	$(say) 'Installing the Hub, the scheduler and what the tutorials use (about a minute).'
-	@$(pip_install) --editable '.[hub,tutorials]'
+	@$(pip_install) --editable '.[hub,services,tutorials]'
 	@touch $@
 
 build/tools: build/installed

@@ -10,6 +10,7 @@ from typing import Any
 from pai_scheduler.job.messages import Message
 
 from .messages import msg
+from .services import Service
 
 #: What jupyterhub-singleuser and a kernel need to start at all.
 LEAST_MEMORY_MB = 256
@@ -87,7 +88,8 @@ class Choice:
 class Profile:
     """A choice that an administrator has prepared. `groups`: whom it is open to; empty: everybody.
 
-    `choices` has each field; what is not to be chosen has one value, that of `defaults`.
+    `choices` has each field; what is not to be chosen has one value, that of `defaults`. `service`: what
+    opens in such a server instead of JupyterLab.
     """
 
     slug: str
@@ -97,6 +99,7 @@ class Profile:
     choices: Mapping[str, Choice]
     groups: frozenset[str] = frozenset()
     is_default: bool = False
+    service: Service | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from .form import render_form
 from .options import InvalidOptions, parse_options
 from .profiles import offer_to, read_profiles
 from .server_job import server_job
+from .services import OPENS_FIRST, URL
 from .session_limits import limit_refusal
 from .settings import SpawnerSettings
 from .supply import Supply, supply_of
@@ -73,12 +74,14 @@ class Choosing(SpawnerSettings):
 
     def job_of(self, name: str, options: Options, env: Mapping[str, str]) -> dict[str, Any]:
         """Return the job that a server with these options is."""
+        profile = self.offer.find(options.profile)
+        service = profile.service if profile else None
         return server_job(
             name,
             self.name,
             options,
-            env,
-            command=[*self.cmd, *self.get_args()],
+            {**env, OPENS_FIRST: URL} if service else env,
+            command=[*self.cmd, *self.get_args(), *(service.arguments if service else ())],
             address=self.ip,
             home=self.home_in_container,
             tutorials=self.tutorials,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
 from .options import InvalidOptions, parse_options
+from .services import Service
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
@@ -40,6 +41,11 @@ def read_profiles(profiles: Sequence[Mapping[str, Any]], policy: Policy) -> tupl
         if any(other.slug == profile.slug for other in found):
             wrong.append(f"{place}: there are two with the slug “{profile.slug}”; give one of them another.")
         wrong += (f"{place}.{line}" for line in _pattern_errors(raw))
+        if profile.service is not None and not profile.service.has_address:
+            wrong.append(
+                f"{place}.service.command: it must say where the program listens, "
+                "with {port} or {unix_socket}."
+            )
         found.append(profile)
         try:
             parse_options(profile.defaults.to_json(), Offer((profile,)))
@@ -82,6 +88,7 @@ def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
         choices,
         frozenset(raw.get("groups", ())),
         raw.get("default", False),
+        Service.read(raw["service"], name) if "service" in raw else None,
     )
 
 

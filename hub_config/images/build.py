@@ -71,7 +71,7 @@ class Recipe:
             known = {_name(line): line for line in (*project["dependencies"], *extras["scheduler"])}
             return [*(known[name] for name in _AGENT), *self.packages]
         hub = [line for line in extras["hub"] if line.startswith("jupyterhub")]
-        return [*project["dependencies"], *hub, *extras["tutorials"], *self.packages]
+        return [*project["dependencies"], *hub, *extras["services"], *extras["tutorials"], *self.packages]
 
     def fingerprint(self, base_id: str) -> str:
         """Sum up everything that decides what is in the image."""

@@ -20,23 +20,31 @@ _UNTRACKED = {"no_track_activity": "1"}
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What a server's kernels and terminals do; `connections`: browsers that are connected to kernels."""
+    """What a server's kernels and terminals do; `connections`: browsers that are connected to kernels.
+
+    `service_used`: when the service was that opens in the server instead of JupyterLab.
+    """
 
     kernels_busy: bool = False
     connections: int = 0
     kernel_used: datetime | None = None
     terminal_used: datetime | None = None
+    service_used: datetime | None = None
 
 
-async def ask_activity(http: aiohttp.ClientSession, address: str, token: str) -> Activity | None:
+async def ask_activity(
+    http: aiohttp.ClientSession, address: str, token: str, *, is_service: bool = False
+) -> Activity | None:
     """Ask the server at an address (with its base path); None where it does not answer as Jupyter does.
 
     `token`: the server's own. One that opens more must not be sent to a program that its user may change.
+    `is_service`: ask too when the service was used that opens in it.
     """
     headers = {"Authorization": f"token {token}"}
-    kernels = await _list(http, f"{address}api/kernels", headers)
-    terminals = await _list(http, f"{address}api/terminals", headers)
-    if kernels is None:
+    kernels = await _ask(http, f"{address}api/kernels", headers)
+    terminals = await _ask(http, f"{address}api/terminals", headers)
+    status = await _ask(http, f"{address}api/status", headers) if is_service else None
+    if not isinstance(kernels, list) or (is_service and not isinstance(status, dict)):
         return None
     try:
         return Activity(
@@ -44,23 +52,22 @@ async def ask_activity(http: aiohttp.ClientSession, address: str, token: str) ->
             sum(int(kernel.get("connections") or 0) for kernel in kernels),
             _latest(kernels),
             # a server may have no terminals
-            _latest(terminals or []),
+            _latest(terminals if isinstance(terminals, list) else []),
+            # what passes through the server to the service counts there, and what is asked here does not
+            _latest([status]) if status is not None else None,
         )
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 
-async def _list(
-    http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]
-) -> list[dict[str, Any]] | None:
+async def _ask(http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]) -> Any:
     try:
         async with http.get(
             url, params=_UNTRACKED, headers=headers, timeout=_PATIENCE, allow_redirects=False
         ) as answer:
-            found = json.loads(await _read(answer)) if answer.status == 200 else None
+            return json.loads(await _read(answer)) if answer.status == 200 else None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
         return None
-    return found if isinstance(found, list) else None
 
 
 async def _read(answer: aiohttp.ClientResponse) -> bytes:

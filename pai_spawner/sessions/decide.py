@@ -40,6 +40,8 @@ class Facts:
     #: when a kernel, or a terminal, was used last
     kernel_used: datetime | None = None
     terminal_used: datetime | None = None
+    #: when a service was, in whose place there is no JupyterLab
+    service_used: datetime | None = None
     #: when GPUs, or processors, were last used as much as the settings ask for
     gpu_used: datetime | None = None
     cpu_used: datetime | None = None
@@ -111,7 +113,8 @@ def _idle_since(facts: Facts, settings: Settings, record: Record, now: datetime)
     if facts.connections and settings.connections_count:
         return now
     terminal_used = facts.terminal_used if settings.terminals_count else None
-    signs = (facts.started, record.kept, facts.kernel_used, terminal_used, facts.gpu_used, facts.cpu_used)
+    programs_used = (facts.kernel_used, terminal_used, facts.service_used)
+    signs = (facts.started, record.kept, *programs_used, facts.gpu_used, facts.cpu_used)
     return min(now, max(sign for sign in signs if sign is not None))
 
 

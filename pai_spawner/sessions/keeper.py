@@ -16,6 +16,7 @@ from pai_scheduler.rest.models import JobDetail
 
 from ..following import address_of, reach
 from ..server_job import ROLE
+from ..services import OPENS_FIRST, URL
 from . import words
 from .activity import Activity, ask_activity
 from .decide import Action, Cause, Decision, Facts, decide
@@ -33,18 +34,22 @@ LONGEST_TEXT = 400
 _log = logging.getLogger(__name__)
 
 #: Asks a server at an address what its kernels do, with its own token: what a user runs may keep the token
-#: that it is sent, and then has no more than it had.
-Ask = Callable[[str, str], Awaitable[Activity | None]]
+#: that it is sent, and then has no more than it had. Last: whether it has a service to be asked about.
+Ask = Callable[[str, str, bool], Awaitable[Activity | None]]
 #: where a server's job has that
 _OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
 
 
 @dataclass(frozen=True, slots=True)
 class _Submission:
-    """What a server's job was submitted with: seconds that it may run (None: no limit), its token."""
+    """What a server's job was submitted with: seconds that it may run (None: no limit), its token.
+
+    `is_service`: whether a service opens in it instead of JupyterLab.
+    """
 
     max_run_seconds: int | None
     token: str = field(repr=False)
+    is_service: bool = False
 
     def end(self, launched: int | None) -> datetime | None:
         """Return when the scheduler ends the job; `launched`: ms since the epoch."""
@@ -211,7 +216,7 @@ class SessionKeeper:
         usage = await self.usage.read(server.user, server.job, settings)
         asks_usage = (session.gpus and settings.gpu_below) or settings.cpu_below
         submission = await self._submission(server)
-        activity = await self._activity(server, detail, submission.token) if submission else None
+        activity = await self._activity(server, detail, submission) if submission else None
         launched = detail["jobStatus"]["appLaunchedTime"]
         limit = submission.end(launched) if submission else None
         if activity is None or (usage is None and asks_usage):
@@ -223,6 +228,7 @@ class SessionKeeper:
             activity.connections,
             activity.kernel_used,
             activity.terminal_used,
+            activity.service_used,
             usage.gpu_used if usage and session.gpus else None,
             usage.cpu_used if usage else None,
             limit,
@@ -236,13 +242,17 @@ class SessionKeeper:
                 config = await self._scheduler.config(*job)
             except (UnreachableError, ApiError):
                 return None
+            envs = config.get("jobEnvs") or {}
             self._submissions[job] = _Submission(
                 (config.get("extras") or {}).get("maxRunSeconds"),
-                str((config.get("jobEnvs") or {}).get(_OWN_TOKEN, "")),
+                str(envs.get(_OWN_TOKEN, "")),
+                envs.get(OPENS_FIRST) == URL,
             )
         return self._submissions[job]
 
-    async def _activity(self, server: HubServer, detail: JobDetail, token: str) -> Activity | None:
+    async def _activity(
+        self, server: HubServer, detail: JobDetail, submission: _Submission
+    ) -> Activity | None:
         address = address_of(detail)
         if address is None:
             return None
@@ -250,7 +260,9 @@ class SessionKeeper:
             there = await reach(self._scheduler, server.user, server.job, address)
         except (UnreachableError, ApiError):
             return None
-        return await self._ask(f"http://{there.ip}:{there.port}{server.path}", token)
+        return await self._ask(
+            f"http://{there.ip}:{there.port}{server.path}", submission.token, submission.is_service
+        )
 
 
 def session_of(server: HubServer, detail: JobDetail) -> Session:
@@ -263,8 +275,8 @@ def session_of(server: HubServer, detail: JobDetail) -> Session:
 def asker(http: aiohttp.ClientSession) -> Ask:
     """Return what asks servers over HTTP."""
 
-    async def ask(address: str, token: str) -> Activity | None:
-        return await ask_activity(http, address, token)
+    async def ask(address: str, token: str, is_service: bool) -> Activity | None:
+        return await ask_activity(http, address, token, is_service=is_service)
 
     return ask
 

@@ -69,4 +69,4 @@ def test_everything_that_a_tutorial_imports_comes_with_the_project(notebook: Pat
 def test_make_run_installs_what_the_tutorials_import() -> None:
     command = ["make", "--dry-run", "--always-make", "build/installed"]
     lines = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"pip install .*--editable '\.\[hub,tutorials\]'", lines)
+    assert re.search(r"pip install .*--editable '\.\[hub,services,tutorials\]'", lines)

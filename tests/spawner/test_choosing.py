@@ -104,7 +104,10 @@ def choose(page: Page, name: str) -> None:
 def test_programs_are_told_what_they_may_choose(hub: Hub) -> None:
     told = hub.api("frank", "GET", "pai/choosing/frank").json()
     # "Large machines" is open to the group vision only
-    assert [one["slug"] for one in told["profiles"]] == ["write-and-explore", "train-on-a-gpu", "as-i-say"]
+    assert [one["slug"] for one in told["profiles"]] == [
+        *("write-and-explore", "train-on-a-gpu", "as-i-say"),
+        "look-at-my-files",
+    ]
     schema = Draft202012Validator(told["schema"])
     assert schema.is_valid({"profile": "train-on-a-gpu", "gpus": 2, "gpu_type": "P100"})
     assert not schema.is_valid({"profile": "large-machines"})

@@ -138,6 +138,7 @@ def test_the_example_can_be_used() -> None:
         "train-on-a-gpu",
         "as-i-say",
         "large-machines",
+        "look-at-my-files",
     ]
 
 

@@ -60,9 +60,9 @@ async def server() -> AsyncIterator[Server]:
     await http.close_all_connections()
 
 
-async def ask(url: str) -> Activity | None:
+async def ask(url: str, *, is_service: bool = False) -> Activity | None:
     async with aiohttp.ClientSession() as http:
-        return await ask_activity(http, url, "token-of-the-service")
+        return await ask_activity(http, url, "token-of-the-service", is_service=is_service)
 
 
 async def test_kernels_terminals_and_connections_are_read_and_the_asking_leaves_no_trace(
@@ -84,6 +84,20 @@ async def test_kernels_terminals_and_connections_are_read_and_the_asking_leaves_
 async def test_a_server_without_kernels_or_terminals_is_unused(server: Server) -> None:
     server.answers["terminals"] = 404
     assert await ask(server.url) == Activity()
+
+
+async def test_of_a_server_with_a_service_it_is_read_when_that_was_used(server: Server) -> None:
+    server.answers["status"] = {"last_activity": "2026-11-24T11:00:00Z", "kernels": 0}
+    assert await ask(server.url) == Activity()
+    used = datetime(2026, 11, 24, 11, tzinfo=UTC)
+    assert await ask(server.url, is_service=True) == Activity(service_used=used)
+    assert server.asked[-1][0] == "/user/alice/api/status?no_track_activity=1"
+
+
+@pytest.mark.parametrize("answer", [500, [], {"message": "no"}])
+async def test_a_service_of_which_nothing_is_told_is_not_unused(server: Server, answer: Any) -> None:
+    server.answers["status"] = answer
+    assert await ask(server.url, is_service=True) is None
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_an_unused_session_is_warned_and_then_ended() -> None:
     assert (ended.action, ended.cause, ended.idle_since) == (Action.END, Cause.IDLE, START)
 
 
-@pytest.mark.parametrize("sign", ["kernel_used", "terminal_used", "gpu_used", "cpu_used"])
+@pytest.mark.parametrize("sign", ["kernel_used", "terminal_used", "service_used", "gpu_used", "cpu_used"])
 def test_use_of_any_kind_counts_from_its_last_moment(sign: str) -> None:
     facts = replace(UNUSED, **{sign: START + minutes(30)})
     assert at(89, facts, warned=START + minutes(80)).action is Action.WARN

@@ -34,6 +34,7 @@ class World:
     users: list[str] = field(default_factory=lambda: ["alice"])
     gpus: int = 0b11
     activity: Activity | None = field(default_factory=Activity)
+    is_service: bool = False
     gpu_percent: list[tuple[float, float]] = field(default_factory=list)
     state: str = "RUNNING"
     away: bool = False
@@ -76,7 +77,9 @@ class World:
 
     async def config(self, *_of: object) -> Any:
         extras = {"maxRunSeconds": self.limit_seconds} if self.limit_seconds else {}
-        return {"extras": extras, "jobEnvs": {"JUPYTERHUB_API_TOKEN": "the-servers-own"}}
+        opens = "/pai-service/" if self.is_service else "/lab"
+        envs = {"JUPYTERHUB_API_TOKEN": "the-servers-own", "JUPYTERHUB_DEFAULT_URL": opens}
+        return {"extras": extras, "jobEnvs": envs}
 
     async def task_port(self, *_of: object) -> Any:
         return {"host": None, "port": 9}
@@ -89,8 +92,8 @@ class World:
         self._answer()
         self.done.append(("scheduler", user, name, reason))
 
-    async def ask(self, address: str, token: str) -> Activity | None:
-        assert token == "the-servers-own"
+    async def ask(self, address: str, token: str, is_service: bool) -> Activity | None:
+        assert (token, is_service) == ("the-servers-own", self.is_service)
         assert address == "http://127.0.0.1:9/user/alice/" or "bob" in address
         return self.activity
 
@@ -154,6 +157,15 @@ async def test_gpus_at_work_keep_a_session_whose_kernels_are_idle(
     assert keeper.sessions[ALICE].decision.idle_since == START + timedelta(minutes=55)
     assert keeper.sessions[ALICE].session.gpus == 2
     assert await action(keeper, world, 106) is Action.WARN
+
+
+async def test_a_service_that_is_used_keeps_a_session_without_kernels(
+    keeper: SessionKeeper, world: World
+) -> None:
+    world.is_service = True
+    world.activity = Activity(service_used=START + timedelta(minutes=55))
+    assert await action(keeper, world, 60) is Action.KEEP
+    assert keeper.sessions[ALICE].decision.idle_since == START + timedelta(minutes=55)
 
 
 async def test_gpus_of_others_do_not_count_for_a_session_without(keeper: SessionKeeper, world: World) -> None:

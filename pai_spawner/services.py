@@ -1,0 +1,76 @@
+"""Services beyond Jupyter: a web program that a profile names, served at the server's address by its login.
+
+`jupyter-server-proxy` inside the server starts the program when its page is opened first, and passes on what
+the server's own authentication lets through. Here is only what the server is told for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: Where the service is, below the address of its server.
+PATH = "pai-service"
+#: What JupyterHub opens first in such a server (`default_url`).
+URL = f"/{PATH}/"
+#: the environment variable in which JupyterHub tells a server what it opens first
+OPENS_FIRST = "JUPYTERHUB_DEFAULT_URL"
+
+_ADDRESSES = ("{port}", "{unix_socket}")
+#: Seconds until a program that does not answer is given up.
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A web program of a profile.
+
+    `command`: its words, with `{port}`, `{unix_socket}` and `{base_url}` in them;
+    `strip_prefix`: whether it gets paths without the address at which it is served; `start_seconds`: how long
+    it may take until it answers for the first time.
+    """
+
+    title: str
+    command: tuple[str, ...]
+    strip_prefix: bool = True
+    start_seconds: int = _START_SECONDS
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any], title: str) -> Service:
+        """Read one that has the form of `profiles.schema.json`; `title`: what it is called by default."""
+        return cls(
+            raw.get("title", title),
+            tuple(raw["command"]),
+            raw.get("strip_prefix", True),
+            raw.get("start_seconds", _START_SECONDS),
+        )
+
+    @property
+    def has_address(self) -> bool:
+        """Return whether the command says where the program listens."""
+        return any(address in word for word in self.command for address in _ADDRESSES)
+
+    @property
+    def arguments(self) -> list[str]:
+        """Return the options of `jupyterhub-singleuser` with which it has the service."""
+        process = {
+            "command": [_template(word) for word in self.command],
+            "timeout": float(self.start_seconds),
+            "absolute_url": not self.strip_prefix,
+            "unix_socket": any("{unix_socket}" in word for word in self.command) or None,
+            "launcher_entry": {"title": self.title},
+        }
+        # a Python literal: traitlets reads a dictionary on a command line so
+        return [f"--ServerProxy.servers={ {PATH: process}!r}"]
+
+
+def _template(word: str) -> str:
+    """Return a word as `jupyter-server-proxy` reads it, with `str.format`.
+
+    Braces that are no placeholder stand for themselves. Its `{base_url}` is the address of the whole server.
+    """
+    escaped = word.replace("{", "{{").replace("}", "}}")
+    for name in ("port", "unix_socket"):
+        escaped = escaped.replace(f"{{{{{name}}}}}", f"{{{name}}}")
+    return escaped.replace("{{base_url}}", f"{{base_url}}{PATH}/")
