@@ -3,6 +3,7 @@
 #             PROFILES=file: the profiles of the options form,
 #             STORAGE=folder or http://namenode:9870 with STORAGE_USER=account,
 #             ADMIN='names of administrators', SESSIONS=file with what holds for notebook servers,
+#             CONFIG=the Hub's configuration (the default: hub_config/jupyterhub_config.py),
 #             SCHEDULER=file with the scheduler's settings (the default: hub_config/scheduler.yaml),
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 #             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
@@ -30,6 +31,7 @@ SCHEDULER_OPTIONS ?=
 ADMIN ?=
 SESSIONS ?=
 SCHEDULER ?=
+CONFIG ?=
 REGISTRY ?=
 LOCK ?= constraints.txt
 
@@ -63,7 +65,7 @@ run: password build/installed build/proxy/installed $(if $(filter docker swarm,$
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
 		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') \
 		$(if $(ADMIN),--admin '$(ADMIN)') $(if $(SESSIONS),--sessions '$(SESSIONS)') \
-		$(if $(SCHEDULER),--scheduler '$(SCHEDULER)') \
+		$(if $(SCHEDULER),--scheduler '$(SCHEDULER)') $(if $(CONFIG),--config '$(CONFIG)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
 
 doctor: build/installed

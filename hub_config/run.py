@@ -84,6 +84,11 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         help="file that says when notebook servers end (default: the one beside this)",
     )
     parser.add_argument(
+        "--config",
+        type=Path,
+        help="the Hub's configuration (default: jupyterhub_config.py beside this; others: variants/)",
+    )
+    parser.add_argument(
         "--scheduler",
         type=Path,
         help="file with the rest of the scheduler's settings (default: the one beside this)",
@@ -96,6 +101,8 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
             f"there is no cluster file {given.cluster}; an example is hub_config/examples/gpu-lab.yaml"
         )
     folder = (given.folder or _REPOSITORY / ".run" / given.engine).resolve()
+    if given.config is not None and not given.config.is_file():
+        parser.error(f"there is no configuration {given.config}; some are in hub_config/variants")
     cluster = given.cluster.resolve() if given.cluster else None
     storage = given.storage
     if storage and "://" not in storage:
@@ -121,6 +128,7 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
         notebook_image,
         given.sessions.resolve() if given.sessions else None,
         given.scheduler.resolve() if given.scheduler else None,
+        given.config.resolve() if given.config else None,
         tuple(given.admin.split()),
         new_admin_password(),
     )
@@ -153,7 +161,7 @@ def _run(settings: Settings) -> int:
                 "-m",
                 "jupyterhub",
                 "--config",
-                str(Path(__file__).with_name("jupyterhub_config.py")),
+                str(settings.config or Path(__file__).with_name("jupyterhub_config.py")),
             ],
             cwd=settings.folder / "hub",
             env=environment,
@@ -224,8 +232,12 @@ def _welcome(settings: Settings, ssh_port: str) -> str:
     lines = [
         "",
         f"    JupyterHub is at   {settings.url}",
-        "    user name          any name you like",
-        f"    password           {settings.password}",
+        *(
+            # (another configuration has a login of its own)
+            ["    user name          any name you like", f"    password           {settings.password}"]
+            if settings.config is None
+            else []
+        ),
         f"    into a task        ssh -p {ssh_port} NAME+JOB@127.0.0.1 (JupyterLab says how)",
         "",
     ]

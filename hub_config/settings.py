@@ -52,6 +52,8 @@ class Settings:
     sessions: Path | None = None
     #: the rest of the scheduler's settings; empty: the file that comes with this configuration
     scheduler_file: Path | None = None
+    #: the Hub's configuration; empty: the one that comes with this
+    config: Path | None = None
     #: administrators of the Hub, by their names
     administrators: tuple[str, ...] = ()
     #: with which they log in, and nobody else

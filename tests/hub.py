@@ -37,7 +37,7 @@ class Hub:
         use_own_ports(folder)
         self.url = f"http://127.0.0.1:{self.port}"
         self._arguments = arguments
-        self._environment = environment or {}
+        self.environment = environment or {}
         self._run: subprocess.Popen[str] | None = None
         self._tokens: dict[str, str] = {}
 
@@ -51,7 +51,7 @@ class Hub:
             cwd=REPOSITORY,
             env={
                 **os.environ,
-                **self._environment,
+                **self.environment,
                 "PASSWORD": PASSWORD,
                 "ADMIN_PASSWORD": ADMIN_PASSWORD,
             },
@@ -96,7 +96,7 @@ class Hub:
                     path = f"user/{name}/jobs/{job['name']}/executionType"
                     self.scheduler(name, "PUT", path, json={"value": "STOP"})
                 wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
-            if host := self._environment.get("DOCKER_HOST"):
+            if host := self.environment.get("DOCKER_HOST"):
                 remove_homes(host, self.folder / "scheduler")
         self.stop()
 
