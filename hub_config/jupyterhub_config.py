@@ -74,7 +74,10 @@ c.ConfigurableHTTPProxy.command = [
     str(repository / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"),
 ]
 c.ConfigurableHTTPProxy.pid_file = str(folder / "hub" / "proxy.pid")
-c.JupyterHub.db_url = f"sqlite:///{folder / 'hub' / 'jupyterhub.sqlite'}"
+# Users, servers, logins: in a file, or in a PostgreSQL, whose address may have a password in it.
+c.JupyterHub.db_url = (
+    os.environ.get("PAI_HUB_DATABASE_URL") or f"sqlite:///{folder / 'hub' / 'jupyterhub.sqlite'}"
+)
 # On one host name, whatever a server shows in a browser can act for the person who looks at it. Where users
 # do not trust each other, give each a host name of their own: DNS and a certificate for the domain and for
 # *.domain, and these lines. Servers and tasks go on using addresses, by which the proxy then has to find the

@@ -1,4 +1,4 @@
-"""The Hub's configurations of hub_config/variants, each with a real Hub into which somebody logs in."""
+"""The Hub's configuration in other forms, each with a real Hub into which somebody logs in."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from hub_config.run import main
 from tests.hub import PATIENCE, REPOSITORY, Hub, use_own_ports, xsrf
 from tests.testbed.oauth import OAuthServer
+from tests.testbed.postgres import Postgres
 
 VARIANTS = REPOSITORY / "hub_config" / "variants"
 _CLUSTER = """\
@@ -95,6 +96,22 @@ def test_oauth_lets_the_groups_in_and_opens_their_virtual_clusters(
     # each code was of use once, and for the Hub only
     assert provider.codes == {}
     assert sorted(provider.tokens.values()) == ["alice", "bob", "mallory"]
+
+
+def test_the_hub_keeps_its_users_in_a_postgresql(tmp_path: Path, postgres: Postgres) -> None:
+    url = postgres.new_database()
+    hub = Hub(
+        tmp_path, environment={"PAI_HUB_DATABASE_URL": url.replace("postgresql:", "postgresql+psycopg:")}
+    )
+    hub.start()
+    try:
+        assert hub.scheduler("alice", "GET", "jobs").json() == []
+    finally:
+        hub.stop()
+    assert not (tmp_path / "hub" / "jupyterhub.sqlite").exists()
+    with postgres.connect(url.rpartition("/")[2]) as connection:
+        assert connection.execute("SELECT name FROM users").fetchall() == [("alice",)]
+    postgres.drop(url)
 
 
 def test_a_configuration_that_is_not_there_is_named(
