@@ -27,6 +27,7 @@ _STATES = {
     "READY": msg("ready"),
     "PAUSED": msg("paused: nothing new starts there"),
     "DRAINED": msg("drained: nothing new starts there"),
+    "CLOSED": msg("closed by an administrator: nothing new starts there"),
     "FULL": msg("its disk is almost full: nothing new starts there"),
     "LOST": msg("lost: it does not answer"),
 }

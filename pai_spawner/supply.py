@@ -31,7 +31,10 @@ class VirtualClusterSupply:
 
 @dataclass(frozen=True, slots=True)
 class MachineSupply:
-    """What one machine has free. `state`: as of `NodeInfo`; memory in MB; `gpus`: (type, free, total)."""
+    """What one machine has free: memory in MB; `gpus`: (type, free, total).
+
+    `state`: as of `NodeInfo`, or CLOSED where an administrator has closed a ready one.
+    """
 
     name: str
     state: str
@@ -81,7 +84,7 @@ def _machine_supply(node: NodeInfo) -> MachineSupply:
     total, used = node["total"], node["used"]
     return MachineSupply(
         node["name"],
-        node["state"],
+        "CLOSED" if node["closed"] and node["state"] == "READY" else node["state"],
         total["cpus"] - used["cpus"],
         total["cpus"],
         total["memoryMB"] - used["memoryMB"],

@@ -47,12 +47,20 @@ def facts(locale: str) -> Mapping[str, Any]:
 def _commands(
     parser: argparse.ArgumentParser, above: str = ""
 ) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Return every command, and the actions of one that has some (`vc set`)."""
+    """Return every command; of one that has actions those (`vc set`), and itself where it may go without."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():
                 below = list(_commands(command, f"{above}{name} "))
-                yield from below or [(above + name, command)]
+                if not below or not _needs_action(command):
+                    yield above + name, command
+                yield from below
+
+
+def _needs_action(parser: argparse.ArgumentParser) -> bool:
+    return any(
+        action.required for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )
 
 
 def _command(name: str, parser: argparse.ArgumentParser, *, without: list[tuple[str, str]]) -> Command:

@@ -12,6 +12,7 @@ from pai_scheduler.job.parse import InvalidJobError
 from pai_scheduler.job.urlencoded import loads_urlencoded
 from pai_scheduler.job.validate import SpecError
 from pai_scheduler.rest.errors import RequestError, invalid_parameters
+from pai_scheduler.rest.models import LONGEST_REASON
 
 
 def read_body(request: HTTPServerRequest) -> Any:
@@ -77,3 +78,11 @@ def _unreadable(message: Message) -> RequestError:
 
 def _media_type(request: HTTPServerRequest) -> str:
     return request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+def read_reason(given: Any) -> str:
+    """Read why somebody does something, as one line."""
+    if isinstance(given, str) and len(given) <= LONGEST_REASON:
+        return " ".join(given.split())
+    message = msg("reason must be a text of at most {most} characters.", most=LONGEST_REASON)
+    raise invalid_parameters(message, [SpecError("$.reason", message)])

@@ -12,6 +12,7 @@ from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtu
 from pai_scheduler.rest.models import (
     Done,
     NodeInfo,
+    NodeSwitch,
     VirtualClusterInfo,
     VirtualClusterShare,
     VirtualClusterSwitch,
@@ -19,8 +20,8 @@ from pai_scheduler.rest.models import (
 from pai_scheduler.service.virtual_clusters import WantedShare
 
 from .base_handlers import ApiHandler, Route, routes
-from .body import read_object
-from .operations import FULL, NO_API, NO_VIRTUAL_CLUSTER, Answer, Body, Refusal, operation
+from .body import read_object, read_reason
+from .operations import FULL, NO_API, NO_NODE, NO_VIRTUAL_CLUSTER, Answer, Body, Refusal, operation
 
 _PER_CENT = re.compile(r"100(?:\.0{1,9})?|[0-9]{1,2}(?:\.[0-9]{1,9})?")
 #: what setting one answers
@@ -40,8 +41,38 @@ class NodesHandler(ApiHandler):
     )
     async def get(self) -> None:
         """List."""
-        nodes = [(use, self.service.disk(use.node.name)) for use in self.service.nodes()]
+        nodes = [(use, self.service.disk(use.node.name)) for use in self.service.node_uses()]
         self.answer([self.presenter.node(use, disk, self.principal) for use, disk in nodes])
+
+
+class NodeHandler(ApiHandler):
+    """`/nodes/:node`."""
+
+    @operation(
+        "PUT /nodes/{node}",
+        "setNode",
+        "cluster",
+        "Close a machine for new tasks, or open it",
+        _SET,
+        description="For administrators. What runs on a closed machine goes on, and nothing else starts "
+        "there until it is opened. `GET /nodes` and the reasons of jobs that wait for it say who and why.",
+        body=Body(NodeSwitch),
+        refusals=[NO_NODE, FULL],
+    )
+    async def put(self, name: str) -> None:
+        """Close or open it."""
+        body = read_object(self.request)
+        schedulable = body.get("schedulable")
+        if not isinstance(schedulable, bool):
+            raise _wrong("$.schedulable", msg("schedulable must be true or false."))
+        reason = read_reason(body.get("reason", ""))
+        if schedulable:
+            await self.service.nodes.open(self.principal, name)
+        elif reason:
+            await self.service.nodes.close(self.principal, name, reason)
+        else:
+            raise _wrong("$.reason", msg("Say why the node is closed: those whose jobs wait read it."))
+        self.answer({"message": f"{'open' if schedulable else 'close'} node {name} successfully"}, 201)
 
 
 class VirtualClustersHandler(ApiHandler):
@@ -200,5 +231,5 @@ def _wrong(path: str, message: Message) -> RequestError:
 
 
 ROUTES: list[Route] = routes(
-    NodesHandler, VirtualClustersHandler, VirtualClusterHandler, VirtualClusterStatusHandler
+    NodesHandler, NodeHandler, VirtualClustersHandler, VirtualClusterHandler, VirtualClusterStatusHandler
 )

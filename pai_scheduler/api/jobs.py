@@ -14,7 +14,6 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
 from pai_scheduler.rest.models import (
-    LONGEST_REASON,
     AttemptInfo,
     Done,
     Execution,
@@ -25,7 +24,7 @@ from pai_scheduler.rest.models import (
 from pai_scheduler.store.records import JobPosition
 
 from .base_handlers import ApiHandler, Route, routes
-from .body import read_body, read_object
+from .body import read_body, read_object, read_reason
 from .listing import ListHandler, stored
 from .operations import (
     AFTER,
@@ -254,7 +253,7 @@ class ExecutionTypeHandler(ApiHandler):
         asked = read_object(self.request)
         value = asked.get("value")
         if value == "STOP":
-            await self.service.jobs.stop(self.principal, user, name, _reason(asked.get("reason", "")))
+            await self.service.jobs.stop(self.principal, user, name, read_reason(asked.get("reason", "")))
         elif value == "START":
             job = await self.service.jobs.get(self.principal, user, name)
             if job.is_decided:
@@ -309,14 +308,6 @@ class ValidateHandler(ApiHandler):
         user = await self.asked_user(name, msg("Only an administrator may act for user {user}.", user=name))
         forecast = await self.service.admission.validate(user, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
-
-
-def _reason(given: Any) -> str:
-    """Read why a job is stopped, as one line."""
-    if isinstance(given, str) and len(given) <= LONGEST_REASON:
-        return " ".join(given.split())
-    message = msg("reason must be a text of at most {most} characters.", most=LONGEST_REASON)
-    raise invalid_parameters(message, [SpecError("$.reason", message)])
 
 
 def _position(cursor: Any) -> JobPosition:

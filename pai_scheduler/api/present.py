@@ -135,6 +135,9 @@ class Presenter:
         return {
             "name": node.name,
             "state": node.state.value,
+            "closed": None
+            if node.closing is None
+            else {"by": node.closing.by, "reason": node.closing.reason, "since": node.closing.since},
             "total": _amount(node.cpus, node.memory_mb, node.storage_gb, dict(node.gpu_counts)),
             "used": _amount(
                 use.cpus, use.memory_mb, use.storage_gb, {kind: used_gpus[kind] for kind in node.gpu_counts}

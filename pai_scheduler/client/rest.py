@@ -163,6 +163,14 @@ class Client:
         """List the machines."""
         return await self._read(list[NodeInfo], "GET", "nodes")
 
+    async def close_node(self, name: str, reason: str) -> None:
+        """Let nothing new start on a machine (administrators); what runs goes on."""
+        await self._send("PUT", _node(name), json={"schedulable": False, "reason": reason})
+
+    async def open_node(self, name: str) -> None:
+        """Let tasks start on a closed machine again (administrators)."""
+        await self._send("PUT", _node(name), json={"schedulable": True})
+
     async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
         """List the virtual clusters by name."""
         return await self._read(dict[str, VirtualClusterInfo], "GET", "virtual-clusters")
@@ -399,6 +407,10 @@ def _job(user: str, name: str) -> str:
 
 def _public_keys(user: str) -> str:
     return f"user/{quote(user, safe='')}/ssh-keys"
+
+
+def _node(name: str) -> str:
+    return f"nodes/{quote(name, safe='')}"
 
 
 def _virtual_cluster(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Node, NodeState
 from pai_scheduler.job.messages import Message, msg
 
 from .amounts import ANY_GPU, CPUS, MEMORY, STORAGE, gpu_key
@@ -137,8 +137,20 @@ def _without_nodes(cluster: Cluster) -> Finding | None:
     return None if any(node.ready for node in cluster.nodes) else NoReadyNode(_with_states(cluster.nodes))
 
 
-def _with_states(nodes: Iterable[Node]) -> tuple[str, ...]:
-    return tuple(f"{node.name} ({node.state})" for node in nodes)
+def _with_states(nodes: Iterable[Node]) -> tuple[str | Message, ...]:
+    return tuple(map(_with_state, nodes))
+
+
+def _with_state(node: Node) -> str | Message:
+    # one that is lost as well gets nothing by being opened: that is said first
+    if node.closing is None or node.state is not NodeState.READY:
+        return f"{node.name} ({node.state})"
+    return msg(
+        "{node} (closed by {user}: {reason})",
+        node=node.name,
+        user=node.closing.by,
+        reason=node.closing.reason,
+    )
 
 
 def _too_big(cluster: Cluster, view: _View, gang: Sequence[Demand]) -> Iterator[Finding]:

@@ -49,10 +49,20 @@ class DiskSpace:
 
 
 @dataclass(frozen=True, slots=True)
+class Closing:
+    """That an administrator keeps new tasks from a machine: who, why, and since when (ms since the epoch)."""
+
+    by: str
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """A machine and its capacity: memory in MB, storage in GB. Not what is free.
 
-    `rack`: the same for machines near each other (a rack, or a switch); empty: not known.
+    `rack`: the same for machines near each other (a rack, or a switch); empty: not known. `state` is what its
+    engine tells; `closing` is beside it, and None where it is open.
     """
 
     name: str
@@ -62,11 +72,12 @@ class Node:
     gpus: tuple[Gpu, ...] = ()
     state: NodeState = NodeState.READY
     rack: str = ""
+    closing: Closing | None = None
 
     @property
     def ready(self) -> bool:
         """Return whether it may get something new."""
-        return self.state is NodeState.READY
+        return self.state is NodeState.READY and self.closing is None
 
     @property
     def gpu_counts(self) -> Mapping[str, int]:

@@ -33,7 +33,7 @@ class NoNodes:
 class NoReadyNode:
     """There are nodes, but none may get something new. `nodes`: with their states."""
 
-    nodes: tuple[str, ...]
+    nodes: tuple[str | Message, ...]
 
     @property
     def message(self) -> Message:
@@ -46,7 +46,7 @@ class OnlyOnOtherNodes:
     """Only nodes that are not ready could hold one of the tasks."""
 
     demand: Demand
-    nodes: tuple[str, ...]
+    nodes: tuple[str | Message, ...]
 
     @property
     def message(self) -> Message:
@@ -382,9 +382,18 @@ def _gpus(demand: Demand) -> Message:
 
 
 def _named(names: Sequence[object]) -> Message | str:
-    shown = ", ".join(map(str, names[:_MOST_NAMES]))
+    shown = _joined(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
     return msg("{shown} and {more} more", shown=shown, more=more) if more > 0 else shown
+
+
+def _joined(names: Sequence[object]) -> Message | str:
+    if not any(isinstance(name, Message) for name in names):
+        return ", ".join(map(str, names))
+    first, *others = names
+    if others:
+        return msg("{first}, {others}", first=first, others=_joined(others))
+    return first if isinstance(first, Message) else str(first)
 
 
 def _spread(where: Sequence[tuple[str, int]]) -> Message | str:

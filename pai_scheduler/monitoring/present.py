@@ -83,6 +83,11 @@ def _resources(nodes: Sequence[Node], tally: Tally) -> Iterator[Metric]:
     for state in NodeState:
         found.add_metric([state.lower()], states[state])
     yield found
+    yield GaugeMetricFamily(
+        "pai_nodes_closed",
+        "Machines that an administrator has closed for new tasks.",
+        sum(node.closing is not None for node in nodes),
+    )
     yield GaugeMetricFamily("pai_cpus", "Cores of all nodes.", sum(node.cpus for node in nodes))
     yield _by_cluster("pai_cpus_used", "Cores that tasks hold.", tally.cpus)
     yield GaugeMetricFamily(

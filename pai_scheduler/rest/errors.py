@@ -63,6 +63,12 @@ def no_virtual_cluster(name: str, known: Sequence[str]) -> RequestError:
     return RequestError(404, "NoVirtualClusterError", message)
 
 
+def no_node(name: str, known: Sequence[str]) -> RequestError:
+    """There is no such machine."""
+    message = msg("Node {name} is not found. There are: {known}.", name=name, known=", ".join(known))
+    return RequestError(404, "NoNodeError", message)
+
+
 def forbidden(message: Message) -> RequestError:
     """The caller may not do this."""
     return RequestError(403, "ForbiddenUserError", message)

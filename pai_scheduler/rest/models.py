@@ -478,6 +478,14 @@ class DiskInfo(TypedDict):
     totalMB: Count
 
 
+class NodeClosing(TypedDict):
+    """That an administrator keeps new tasks from a machine."""
+
+    by: Annotated[str, about("Who closed it")]
+    reason: str
+    since: Annotated[int, about("ms since the epoch")]
+
+
 class NodeInfo(TypedDict):
     """A machine of the cluster."""
 
@@ -485,9 +493,13 @@ class NodeInfo(TypedDict):
     state: Annotated[
         Literal["READY", "PAUSED", "DRAINED", "FULL", "LOST"],
         about(
-            "Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator. "
+            "Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator of the Swarm. "
             "FULL: hardly any room is left on its disk. LOST: it does not answer"
         ),
+    ]
+    closed: Annotated[
+        NodeClosing | None,
+        about("Nothing new comes there while it is closed. Null: it is open"),
     ]
     total: Amount
     used: Amount
@@ -539,3 +551,12 @@ class VirtualClusterSwitch(TypedDict):
     """Whether a virtual cluster starts jobs."""
 
     vcStatus: Literal["running", "stopped"]
+
+
+class NodeSwitch(TypedDict):
+    """Whether tasks may start on a machine."""
+
+    schedulable: Annotated[bool, about("false: nothing new starts there, what runs goes on")]
+    reason: NotRequired[
+        Annotated[str, Meta(max_length=LONGEST_REASON), about("Why it is closed; needed where it is")]
+    ]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pai_scheduler.cluster.definition import Definition, VirtualCluster, merge_nodes
-from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.node import Closing, Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.redistribution import overlay
 from pai_scheduler.core.machine import Core, CoreSettings
@@ -27,6 +27,8 @@ class CurrentCluster:
         #: the virtual cluster that is about to be gone: it takes no more jobs
         self.leaving: str | None = None
         self._engine = engine
+        self._found: Sequence[Node] = ()
+        self._closings: Mapping[str, Closing] = {}
         self._first_port = first_port
         self._settings = CoreSettings(
             kill_grace_seconds,
@@ -51,7 +53,19 @@ class CurrentCluster:
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
         """Take the nodes that the engine has now."""
-        self.nodes = merge_nodes(self.definition, nodes, one_machine=self._engine.one_machine)
+        self._found = nodes
+        merged = merge_nodes(self.definition, nodes, one_machine=self._engine.one_machine)
+        self.nodes = tuple(replace(node, closing=self._closings.get(node.name)) for node in merged)
+
+    @property
+    def closings(self) -> Mapping[str, Closing]:
+        """Return why nodes are closed, by name; some may be none of the cluster's now."""
+        return self._closings
+
+    def set_closings(self, closings: Mapping[str, Closing]) -> None:
+        """Take which nodes are closed for new tasks."""
+        self._closings = dict(closings)
+        self.set_nodes(self._found)
 
     def make_core(self) -> Core:
         """Make a core that has no jobs yet."""

@@ -37,6 +37,7 @@ from .engine_events import EngineEvents
 from .health import Health
 from .job_events import JobEvents
 from .jobs import Jobs
+from .nodes import Nodes
 from .queues import Queues
 from .tasks import Tasks
 from .virtual_clusters import VirtualClusters
@@ -100,6 +101,7 @@ class Service:
         self.virtual_clusters = VirtualClusters(
             store, self._reader, self._writer, self._cluster, self.admission, clock
         )
+        self.nodes = Nodes(store, self._writer, self._cluster, self._meters, clock)
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
         self.monitor = self._meters.monitor
@@ -115,6 +117,7 @@ class Service:
         if self._job_files is not None:
             await self._job_files.start(*storage_uris(self._default_fs_uri, self._address, self._engine))
         self._cluster.set_nodes(await self._engine.nodes())
+        self._cluster.set_closings(await asyncio.to_thread(self._store.closed_nodes))
         # not requests: StoreError keeps it from starting
         await self._timekeeper.start()
         await self.admission.start()
@@ -182,7 +185,7 @@ class Service:
         """Return the address under which tasks reach the Hub's proxy; None: the one that browsers use."""
         return self._engine.front_door_url
 
-    def nodes(self) -> list[NodeUse]:
+    def node_uses(self) -> list[NodeUse]:
         """List the nodes and what is taken of them."""
         return node_uses(self._writer.core)
 

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from pai_scheduler.clock.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, Job, SubState
 from pai_scheduler.job.task import TaskRef
@@ -26,6 +27,7 @@ from .tables import (
     KEPT,
     attempts,
     clock_marks,
+    closed_nodes,
     forgotten,
     installation,
     job_events,
@@ -50,7 +52,8 @@ _PAGE = 100
 
 
 class Store(Database):
-    """What survives: jobs, their attempts and tasks, job events, virtual clusters, public keys."""
+    """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
+    public keys."""
 
     # -- writing --------------------------------------------------------------------------------------------
 
@@ -98,6 +101,17 @@ class Store(Database):
         with self._writing() as connection:
             return connection.execute(public_keys.delete().where(*which)).rowcount > 0
 
+    def close_node(self, node: str, closing: Closing) -> None:
+        """Keep that a node is closed; one that is already, for this reason."""
+        row = {"user_name": closing.by, "reason": closing.reason, "since": closing.since}
+        with self._writing() as connection:
+            upsert(connection, closed_nodes, [{"name": node, **row}])
+
+    def open_node(self, node: str) -> None:
+        """Forget that a node is closed, if it is."""
+        with self._writing() as connection:
+            connection.execute(closed_nodes.delete().where(closed_nodes.c.name == node))
+
     def remember_fingerprints(self, files: Mapping[str, str]) -> None:
         """Keep the fingerprints of files that belong to this database, by name."""
         with self._writing() as connection:
@@ -129,6 +143,12 @@ class Store(Database):
         with self._reading() as connection:
             found = connection.execute(sa.select(virtual_clusters))
             return {row.name: rows.read_virtual_cluster(row._mapping) for row in found}
+
+    def closed_nodes(self) -> dict[str, Closing]:
+        """Return why which nodes are closed, by name."""
+        with self._reading() as connection:
+            found = connection.execute(sa.select(closed_nodes))
+            return {row.name: Closing(row.user_name, row.reason, row.since) for row in found}
 
     def clock_mark(self) -> tuple[ClockMark | None, int | None]:
         """Return where the clock was, and the latest time told of jobs that have not ended.

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0008"
+HEAD = "0009"
 
 metadata = MetaData()
 
@@ -146,6 +146,16 @@ clock_marks = Table(
     Column("boot", String(64), primary_key=True),
     Column("uptime", BigInteger, nullable=False),
     Column("time", BigInteger, nullable=False),
+)
+
+#: the nodes that administrators have closed for new tasks
+closed_nodes = Table(
+    "closed_nodes",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("user_name", String(255), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("since", BigInteger, nullable=False),
 )
 
 #: the public keys with which users log into their tasks; `line` is the key as OpenSSH writes it

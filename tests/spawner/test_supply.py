@@ -13,6 +13,7 @@ def node(name: str, gpus: dict[str, int], used: dict[str, int], *, simulated: bo
     return {
         "name": name,
         "state": "READY",
+        "closed": None,
         "total": {"cpus": 8, "memoryMB": 16000, "storageGB": 100, "gpus": gpus},
         "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": used},
         "gpus": [

@@ -23,7 +23,7 @@ export interface IGpus extends IShare {
 
 /** Return whether a machine may get something new. */
 export function takesJobs(node: INode): boolean {
-  return node.state === 'READY';
+  return node.state === 'READY' && !node.closed;
 }
 
 /** Return what there is and what is free of something of which a machine has so much. */

@@ -72,13 +72,13 @@ function MachineRow({ node, trans }: { node: INode; trans: TranslationBundle }):
   const memory = share(node, 'memoryMB');
   const gpus = gpusOf(node);
   return (
-    <tr data-state={node.state}>
+    <tr data-state={shownState(node)}>
       <th scope="row">
         {node.name}
         {node.rack && <span className="pai-mod-secondary">{trans.__('rack %1', node.rack)}</span>}
       </th>
       <td>
-        <span className="pai-State" data-state={node.state}>
+        <span className="pai-State" data-state={shownState(node)}>
           {stateLabel(node, trans)}
         </span>
       </td>
@@ -144,7 +144,15 @@ function inGb(mb: number): number {
   return Math.floor(mb / 1024);
 }
 
+/** Return what colours a machine: that it is closed counts where it could take jobs otherwise. */
+function shownState(node: INode): string {
+  return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
+}
+
 function stateLabel(node: INode, trans: TranslationBundle): string {
+  if (node.closed && node.state === 'READY') {
+    return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);
+  }
   switch (node.state) {
     case 'READY':
       return trans.__('ready');

@@ -14,6 +14,7 @@ function node(changes: Partial<INode> = {}): INode {
   return {
     name: 'node-1',
     state: 'READY',
+    closed: null,
     total: { cpus: 8, memoryMB: 16_000, storageGB: 100, gpus: {} },
     used: { cpus: 3, memoryMB: 6_000, storageGB: 20, gpus: {} },
     gpus: [],

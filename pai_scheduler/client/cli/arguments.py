@@ -115,7 +115,11 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     )
     command("stop", msg("stop a job"), named, whose)
     command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)
-    command("nodes", msg("list the machines and what is free on them"))
+    _add_nodes(
+        command("nodes", msg("list the machines and what is free on them; close and open one")),
+        common,
+        locale,
+    )
     queue = command("queue", msg("show which jobs wait, first come first"))
     queue.add_argument(
         "virtual_cluster",
@@ -176,6 +180,23 @@ def _add_code(submit: argparse.ArgumentParser, locale: str) -> None:
         action="store_true",
         help=msg("put 8 digits after the job's name, so that it is used nowhere yet").in_locale(locale),
     )
+
+
+def _add_nodes(parser: argparse.ArgumentParser, common: argparse.ArgumentParser, locale: str) -> None:
+    actions = parser.add_subparsers(metavar="ACTION")
+    for name, about in (
+        ("cordon", msg("as administrator, let nothing new start on a machine; what runs goes on")),
+        ("uncordon", msg("as administrator, let tasks start on a machine again")),
+    ):
+        text = about.in_locale(locale)
+        action: argparse.ArgumentParser = actions.add_parser(
+            name, help=text, description=text, parents=[common]
+        )
+        action.set_defaults(command=f"nodes {name}")
+        action.add_argument("name", metavar="NAME", help=msg("the machine's name").in_locale(locale))
+        if name == "cordon":
+            why = msg("why: those whose jobs wait read it").in_locale(locale)
+            action.add_argument("--reason", metavar="TEXT", required=True, help=why)
 
 
 def _add_virtual_clusters(

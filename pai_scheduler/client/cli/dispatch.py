@@ -21,6 +21,8 @@ COMMANDS: dict[str, str] = {
     "stop": "commands.stop",
     "delete": "commands.delete",
     "nodes": "commands.nodes",
+    "nodes cordon": "nodes.cordon",
+    "nodes uncordon": "nodes.uncordon",
     "queue": "queue.queue",
     "move": "queue.move",
     "priority": "queue.priority",

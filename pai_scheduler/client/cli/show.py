@@ -101,7 +101,7 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
         [
             node["name"],
             node["rack"] or "-",
-            node["state"],
+            _node_state(node, locale),
             f"{node['used']['cpus']}/{node['total']['cpus']}",
             f"{node['used']['memoryMB']}/{node['total']['memoryMB']}",
             _gpus(node, locale),
@@ -110,6 +110,18 @@ def nodes_table(nodes: Sequence[NodeInfo], locale: str) -> str:
         for node in nodes
     ]
     return table(_words(header, locale), rows)
+
+
+def _node_state(node: NodeInfo, locale: str) -> str:
+    if (closed := node["closed"]) is None:
+        return node["state"]
+    words = msg(
+        "{state}, closed by {user}: {reason}",
+        state=node["state"],
+        user=closed["by"],
+        reason=closed["reason"],
+    )
+    return words.in_locale(locale)
 
 
 def virtual_clusters_table(clusters: Mapping[str, VirtualClusterInfo], locale: str) -> str:

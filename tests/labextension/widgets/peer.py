@@ -34,6 +34,7 @@ from pai_scheduler.rest.models import (
 NODE: NodeInfo = {
     "name": "node-a",
     "state": "READY",
+    "closed": None,
     "total": {"cpus": 32, "memoryMB": 100_000, "storageGB": 100, "gpus": {"P100": 1, "TITANX": 2}},
     "used": {"cpus": 2, "memoryMB": 8000, "storageGB": 0, "gpus": {"P100": 0, "TITANX": 1}},
     "gpus": [

@@ -327,6 +327,7 @@ ROWS = [
             ("GET", "/nodes"),
             ("GET", "/queue"),
             ("GET", "/virtual-clusters"),
+            ("PUT", "/nodes/node-a"),
             ("PUT", "/virtual-clusters/speech"),
             ("DELETE", "/virtual-clusters/busy"),
             ("PUT", "/virtual-clusters/busy/status"),

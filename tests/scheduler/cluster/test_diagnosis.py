@@ -11,7 +11,7 @@ from pai_scheduler.cluster import diagnosis
 from pai_scheduler.cluster.amounts import ANY_GPU, CPUS, MEMORY, STORAGE
 from pai_scheduler.cluster.demand import Assignment, Demand
 from pai_scheduler.cluster.diagnosis import find_missing, find_never, missing, never_fits
-from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.node import Closing, Node, NodeState
 from pai_scheduler.cluster.packing import NoArrangement
 from pai_scheduler.cluster.placement import PORT_RANGE, Cluster
 from pai_scheduler.cluster.shortages import (
@@ -418,3 +418,15 @@ def test_a_shortage_is_reported_exactly_when_a_gang_does_not_fit_and_is_true(
     if isinstance(finding, NotWithinLimits):
         assert gpu_room is not None
         assert not fits(free, gang, gpu_room=gpu_room, taken_ports=taken)
+
+
+def test_who_closed_a_node_and_why_is_said_where_a_task_needs_it() -> None:
+    closing = Closing("root", "disk is replaced", 1)
+    closed = replace(make_node("n1", cpus=16), closing=closing)
+    other = replace(make_node("n2", cpus=16, state=NodeState.LOST), closing=closing)
+    for nodes in ([closed, other], [closed, other, make_node("small", cpus=1)]):
+        reason = never_fits(Cluster(nodes), [make_demand(cpus=16)])
+        assert reason is not None
+        assert "n1 (closed by root: disk is replaced), n2 (LOST)" in str(reason)
+        assert "n1（由 root 关闭：disk is replaced）" in reason.in_locale("zh_CN")
+    assert never_fits(Cluster([replace(closed, closing=None)]), [make_demand(cpus=16)]) is None

@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pai_scheduler.cluster.node import DiskSpace
+from pai_scheduler.cluster.node import Closing, DiskSpace, NodeState
 from tests.scheduler.making import make_node
 
 
 def test_a_node_counts_its_gpus_by_type() -> None:
     assert make_node(gpus={"P100": 2, "K80": 1}).gpu_counts == {"P100": 2, "K80": 1}
     assert make_node().gpu_counts == {}
+
+
+def test_a_node_that_is_closed_gets_nothing_new_whatever_its_engine_says() -> None:
+    closing = Closing("root", "disk is replaced", 1)
+    for state in NodeState:
+        node = make_node(state=state)
+        assert node.ready is (state is NodeState.READY)
+        assert not replace(node, closing=closing).ready
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.cluster.definition import DefinitionError
+from pai_scheduler.cluster.node import Closing, NodeState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.current_cluster import CurrentCluster
 from tests.scheduler.making import make_node
@@ -48,3 +49,14 @@ def test_a_core_has_the_nodes_and_virtual_clusters_of_now(cluster: CurrentCluste
     core = cluster.make_core()
     assert list(core.dispatcher.quota_accounting.clusters) == ["default"]
     assert core.jobs == {}
+
+
+def test_what_is_closed_stays_so_whatever_the_engine_tells(cluster: CurrentCluster) -> None:
+    closing = Closing("root", "disk is replaced", 1)
+    cluster.set_closings({"a": closing, "gone": closing})
+    for found in ([make_node("a")], [make_node("a", state=NodeState.LOST)]):
+        cluster.set_nodes(found)
+        (node,) = cluster.nodes
+        assert (node.state, node.closing) == (found[0].state, closing)
+    cluster.set_closings({})
+    assert cluster.nodes[0].closing is None

@@ -63,11 +63,11 @@ async def test_simulated_gpus_are_given_to_one_job_at_a_time(service: OpenServic
         "Waiting in virtual cluster default, place 1 in the queue: the job asks for 1 × GPU, none is free. "
         "It fits after the end of the job that runs."
     )
-    (node,) = service.nodes()
+    (node,) = service.node_uses()
     assert node.gpu_jobs == {0: ("alice", "first"), 1: ("alice", "first")}
     await service.jobs.stop(ALICE, "alice", "first")
     assert (await service.until("second")).state is State.SUCCEEDED
-    (node,) = service.nodes()
+    (node,) = service.node_uses()
     assert (node.cpus, node.gpu_jobs) == (0, {})
 
 
@@ -129,7 +129,7 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     job = await service.until("before")
     assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
     assert (await service.run("refused")).state is State.SUCCEEDED
-    (node,) = service.nodes()
+    (node,) = service.node_uses()
     assert node.cpus == 0
 
 

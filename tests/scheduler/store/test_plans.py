@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import SubState
 from pai_scheduler.job.task import TaskRef
@@ -77,6 +78,9 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "has a key": lambda store: store.has_public_key("alice", _KEY.fingerprint),
     "counts": lambda store: store.count_by_virtual_cluster(),
     "changed clusters": lambda store: store.virtual_clusters(),
+    "close a node": lambda store: store.close_node("n1", Closing("root", "why", 1)),
+    "open a node": lambda store: store.open_node("n1"),
+    "closed nodes": lambda store: store.closed_nodes(),
     "forgotten": lambda store: store.forgotten(),
 }
 

@@ -295,9 +295,13 @@ export type QueueEntry = {
 export type NodeInfo = {
     name: string;
     /**
-     * Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator. FULL: hardly any room is left on its disk. LOST: it does not answer
+     * Nothing new comes where it is not READY. PAUSED, DRAINED: by an administrator of the Swarm. FULL: hardly any room is left on its disk. LOST: it does not answer
      */
     state: 'READY' | 'PAUSED' | 'DRAINED' | 'FULL' | 'LOST';
+    /**
+     * Nothing new comes there while it is closed. Null: it is open
+     */
+    closed: NodeClosing | null;
     total: Amount;
     used: Amount;
     gpus: Array<GpuInfo>;
@@ -515,6 +519,21 @@ export type RetryDetails = {
     user: number;
     platform: number;
     resource: number;
+};
+
+/**
+ * That an administrator keeps new tasks from a machine.
+ */
+export type NodeClosing = {
+    /**
+     * Who closed it
+     */
+    by: string;
+    reason: string;
+    /**
+     * ms since the epoch
+     */
+    since: number;
 };
 
 /**

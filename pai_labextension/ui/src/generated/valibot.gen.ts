@@ -331,6 +331,15 @@ export const vJobSummary = v.object({
 export const vJobs = v.array(vJobSummary);
 
 /**
+ * That an administrator keeps new tasks from a machine.
+ */
+export const vNodeClosing = v.object({
+    by: v.string(),
+    reason: v.string(),
+    since: v.pipe(v.number(), v.integer())
+});
+
+/**
  * Resources: of a machine, or of several.
  */
 export const vAmount = v.object({
@@ -371,6 +380,7 @@ export const vNodeInfo = v.object({
         'FULL',
         'LOST'
     ]),
+    closed: v.nullable(vNodeClosing),
     total: vAmount,
     used: vAmount,
     gpus: v.array(vGpuInfo),

@@ -17,6 +17,7 @@ LIMITS: JobLimits = {
 NODE: NodeInfo = {
     "name": "a",
     "state": "READY",
+    "closed": None,
     "total": {"cpus": 8, "memoryMB": 16_000, "storageGB": 100, "gpus": {"P100": 2}},
     "used": {"cpus": 3, "memoryMB": 1000, "storageGB": 0, "gpus": {"P100": 1}},
     "gpus": [],

@@ -1,0 +1,76 @@
+"""The nodes: administrators close one for new tasks, and open it again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from pai_scheduler.cluster.node import Closing
+from pai_scheduler.core.events import NodesChanged
+from pai_scheduler.execution.writer import Writer
+from pai_scheduler.job.messages import msg
+from pai_scheduler.monitoring.meters import Meters
+from pai_scheduler.rest.errors import forbidden, no_node
+from pai_scheduler.security.principal import Principal
+from pai_scheduler.store.store import Store
+
+from .current_cluster import CurrentCluster
+
+_log = logging.getLogger(__name__)
+
+
+class Nodes:
+    """Closes and opens nodes, durably before the answer; what runs on one goes on.
+
+    `clock` gives ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        cluster: CurrentCluster,
+        meters: Meters,
+        clock: Callable[[], int],
+    ) -> None:
+        self._store, self._writer, self._cluster = store, writer, cluster
+        self._meters, self._now = meters, clock
+        self._one_at_a_time = asyncio.Lock()
+
+    async def close(self, principal: Principal, name: str, reason: str) -> None:
+        """Let nothing new start on a node; one that is closed stays so, for this reason."""
+        _check_admin(principal)
+        async with self._one_at_a_time:
+            known = [node.name for node in self._cluster.nodes]
+            if name not in known:
+                raise no_node(name, sorted(known))
+            closing = Closing(principal.name, reason, self._now())
+            await self._writer.keep(self._store.close_node, name, closing)
+            _log.info("a node was closed", extra={"node": name, "by": principal.name, "reason": reason})
+            await self._take({**self._cluster.closings, name: closing})
+
+    async def open(self, principal: Principal, name: str) -> None:
+        """Let tasks start on a node again; no change where it is open."""
+        _check_admin(principal)
+        async with self._one_at_a_time:
+            known = {node.name for node in self._cluster.nodes}.union(self._cluster.closings)
+            if name not in known:
+                raise no_node(name, sorted(known))
+            if name not in self._cluster.closings:
+                return
+            await self._writer.keep(self._store.open_node, name)
+            _log.info("a node was opened", extra={"node": name, "by": principal.name})
+            others = {node: why for node, why in self._cluster.closings.items() if node != name}
+            await self._take(others)
+
+    async def _take(self, closings: Mapping[str, Closing]) -> None:
+        self._cluster.set_closings(closings)
+        self._meters.note_nodes(self._cluster.nodes)
+        # waited for, so that nothing is placed by the old state once the caller has the answer
+        await self._writer.request(NodesChanged(self._now(), self._cluster.nodes))
+
+
+def _check_admin(principal: Principal) -> None:
+    if not principal.admin:
+        raise forbidden(msg("Only an administrator may close and open nodes."))

@@ -1,0 +1,77 @@
+"""Administrators close a node for new tasks and open it again over REST."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.client.rest import ApiError, Client
+from tests.scheduler.conftest import checked
+from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
+
+CLUSTER = "nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000}]"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[RunningScheduler]:
+    """Run a scheduler that no other test shares."""
+    running = WarmScheduler(tmp_path, cluster=CLUSTER)
+    yield running
+    running.close()
+
+
+async def _wait_for(client: Client, job: str, kind: str) -> None:
+    async for event in client.events("alice", job):
+        if event["type"] == kind:
+            return
+    raise AssertionError(f"{job} ended without {kind}")
+
+
+async def test_on_a_closed_node_what_runs_goes_on_and_nothing_starts_until_it_is_opened(
+    own: RunningScheduler,
+) -> None:
+    async with (
+        checked(Client(own.url, "token-of-root")) as root,
+        checked(Client(own.url, "token-of-alice")) as alice,
+    ):
+        await alice.submit(hello_job("runs", "sleep 600"))
+        await _wait_for(alice, "runs", "running")
+        await root.close_node("node-a", "disk  is\nreplaced")
+        (node,) = await alice.nodes()
+        closed = node["closed"]
+        assert closed is not None
+        assert (node["state"], closed["by"], closed["reason"]) == ("READY", "root", "disk is replaced")
+        validation = await alice.validate(hello_job("waits"))
+        assert validation["fits"] == "never"
+        await alice.submit(hello_job("waits"))
+        own.kill()
+        own.start()
+        assert (await alice.nodes())[0]["closed"] == closed
+        waits = (await alice.job("alice", "waits"))["jobStatus"]
+        assert waits["state"] == "WAITING"
+        assert "node-a (closed by root: disk is replaced)" in str(waits)
+        assert (await alice.job("alice", "runs"))["jobStatus"]["state"] == "RUNNING"
+        await root.open_node("node-a")
+        assert (await alice.nodes())[0]["closed"] is None
+        await _wait_for(alice, "waits", "running")
+        await alice.stop("alice", "runs")
+
+
+async def test_who_may_not_and_what_is_not_known_is_refused(alice: Client, root: Client) -> None:
+    for client, name, reason, status, code in (
+        (alice, "node-a", "why", 403, "ForbiddenUserError"),
+        (root, "no-such", "why", 404, "NoNodeError"),
+        (root, "node-a", " ", 400, "InvalidParametersError"),
+        (root, "node-a", "x" * 10_000, 400, "InvalidParametersError"),
+    ):
+        with pytest.raises(ApiError) as refusal:
+            await client.close_node(name, reason)
+        assert (refusal.value.status, refusal.value.code) == (status, code)
+    with pytest.raises(ApiError) as refusal:
+        await alice.open_node("node-a")
+    assert refusal.value.status == 403
+    await root.open_node("node-a")
+    assert (await alice.nodes())[0]["closed"] is None
