@@ -12,11 +12,12 @@ import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
 from pai_scheduler.engine.cgroup import Cgroups
-from tests.hub import PASSWORD, Hub, open_hub, wait_for
+from tests.hub import PASSWORD, REPOSITORY, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 60_000
+AXE = REPOSITORY / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
@@ -82,6 +83,38 @@ def test_a_pull_is_one_line_of_what_has_happened(hub: Hub, page: Page) -> None:
     page.unroute("**/progress*")
     page.goto(f"{hub.url}/hub/home")
     hub.stop_server("carol")
+
+
+@pytest.mark.usefixtures("held")
+def test_no_page_of_the_hub_has_a_serious_fault_for_whoever_cannot_see_or_point(hub: Hub, page: Page) -> None:
+    assert hub.start_server("carol", WAITING).status_code == 202
+    page.emulate_media(reduced_motion="reduce")
+    found = [_faults(page, f"{hub.url}/hub/{place}") for place in ("home", "spawn-pending/carol", "nowhere")]
+    hub.stop_server("carol")
+    found += [_faults(page, f"{hub.url}{place}") for place in ("/hub/home", "/hub/token", "/user/carol/")]
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    assert not any(found), [fault for faults in found for fault in faults]
+
+
+def _faults(page: Page, url: str) -> list[str]:
+    """Return what axe finds serious on a page: light on a telephone, dark in a narrow window."""
+    faults = []
+    for scheme, width in (("light", 360), ("dark", 600)):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.goto(url)
+        page.add_script_tag(path=AXE)
+        page.set_viewport_size({"width": width, "height": 800})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        if wide > width:
+            faults.append(f"{url} {scheme} {width}: {wide} pixels wide")
+        found = page.evaluate("axe.run()")
+        faults += [
+            f"{url} {scheme} {width}: {fault['id']} {[node['html'] for node in fault['nodes']]}"
+            for fault in found["violations"]
+            if fault["impact"] in ("serious", "critical")
+        ]
+    return faults
 
 
 def test_the_home_goes_on_without_a_reload(hub: Hub, page: Page) -> None:
