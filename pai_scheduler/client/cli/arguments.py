@@ -113,7 +113,10 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     metrics.add_argument(
         "-f", "--follow", action="store_true", help=words(msg("show it anew until the task has ended"))
     )
-    command("stop", msg("stop a job"), named, whose)
+    stop = command("stop", msg("stop a job"), named, whose)
+    stop.add_argument(
+        "--reason", metavar="TEXT", help=words(msg("why; it is told in the job's events and with its end"))
+    )
     command("delete", msg("delete a job and its logs; a running one is stopped first"), named, whose)
     _add_nodes(
         command("nodes", msg("list the machines and what is free on them; close and open one")),

@@ -90,10 +90,10 @@ async def metrics(
     return OK
 
 
-async def stop(session: CliSession, *, name: str, user: str | None) -> int:
+async def stop(session: CliSession, *, name: str, user: str | None, reason: str | None) -> int:
     """Stop a job, or say how it had ended before."""
     owner = await session.owner(user)
-    await session.client.stop(owner, name)
+    await session.client.stop(owner, name, reason=reason)
     status = (await session.client.job(owner, name))["jobStatus"]
     if status["state"] == "FAILED":
         _done(session, "Job {name} had failed already; nothing was left to stop.", name)

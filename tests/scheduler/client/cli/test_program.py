@@ -72,7 +72,8 @@ def test_programs_get_json(pai: Pai, tmp_path: Path) -> None:
 
 def test_a_job_is_stopped_and_deleted(pai: Pai, tmp_path: Path) -> None:
     pai("submit", _file(tmp_path, "cli-stop", "sleep 600"))
-    assert pai("stop", "cli-stop").stdout == "Job cli-stop is stopped.\n"
+    assert pai("stop", "cli-stop", "--reason", "wrong data").stdout == "Job cli-stop is stopped.\n"
+    assert "wrong data" in pai("show", "cli-stop").stdout
     assert "STOPPED" in pai("show", "cli-stop").stdout
     assert pai("stop", "cli-stop").stdout == "Job cli-stop is stopped.\n"
     assert pai("delete", "cli-stop").returncode == 0
