@@ -27,6 +27,8 @@ _DONE: Mapping[str, Message] = {
     "message": msg("The message is left; JupyterLab shows it within half a minute."),
     "stop": msg("The job is being stopped."),
     "share": msg("The shares of the virtual cluster were changed."),
+    "close": msg("Nothing new starts on the machine any more; what runs there goes on."),
+    "open": msg("Servers and jobs may start on the machine again."),
 }
 
 
@@ -142,6 +144,14 @@ class ActionHandler(_PageHandler):
         capacity, most = (self._per_cent(field) for field in ("capacity", "maxCapacity"))
         await self.context.scheduler.set_virtual_cluster(name, capacity, max_capacity=most)
 
+    async def _close(self) -> None:
+        why = self.text("reason", self.get_body_argument("text", ""), needed=True)
+        # the scheduler knows only this service
+        await self.context.scheduler.close_node(self.get_body_argument("node"), f"{why} ({self.person})")
+
+    async def _open(self) -> None:
+        await self.context.scheduler.open_node(self.get_body_argument("node"))
+
     def _per_cent(self, field: str) -> float:
         text = self.get_body_argument(field, "")
         try:
@@ -164,6 +174,8 @@ class ActionHandler(_PageHandler):
         "message": _message,
         "stop": _stop,
         "share": _share,
+        "close": _close,
+        "open": _open,
     }
 
 

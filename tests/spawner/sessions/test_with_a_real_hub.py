@@ -114,6 +114,18 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
         assert "The shares of the virtual cluster were changed." in changed.text
         wrong = browser.post("/services/pai-sessions/actions", data={**shares, "maxCapacity": "many"})
         assert (wrong.status_code, "not “many”" in html.unescape(wrong.text)) == (400, True)
+        close = {**form, "action": "close", "node": "node-b"}
+        closed = browser.post("/services/pai-sessions/actions", data={**close, "text": "new <disk>"})
+        assert "Nothing new starts on the machine any more" in closed.text
+        assert "closed by pai-sessions: new <disk> (root)" in html.unescape(closed.text)
+        assert "new <disk>" not in closed.text
+        nodes = {node["name"]: node for node in hub.scheduler("erin", "GET", "nodes").json()}
+        assert [name for name, node in nodes.items() if node["closed"]] == ["node-b"]
+        without_reason = browser.post("/services/pai-sessions/actions", data={**close, "text": " "})
+        assert without_reason.status_code == 400
+        opened = browser.post("/services/pai-sessions/actions", data={**close, "action": "open"})
+        assert "may start on the machine again" in opened.text
+        assert not any(node["closed"] for node in hub.scheduler("erin", "GET", "nodes").json())
         unknown = browser.post("/services/pai-sessions/actions", data={**form, "action": "explode"})
         assert unknown.status_code == 400
         assert "/services/pai-sessions/" in browser.get("/hub/home").text
