@@ -25,7 +25,7 @@ c.GenericOAuthenticator.authorize_url = os.environ["PAI_OAUTH_AUTHORIZE_URL"]
 c.GenericOAuthenticator.token_url = os.environ["PAI_OAUTH_TOKEN_URL"]
 c.GenericOAuthenticator.userdata_url = os.environ["PAI_OAUTH_USERDATA_URL"]
 c.GenericOAuthenticator.scope = os.environ.get("PAI_OAUTH_SCOPES", "openid profile groups").split()
-# what the provider calls these
+# What the provider calls these. A name must be one that people cannot choose for themselves there.
 c.GenericOAuthenticator.username_claim = "preferred_username"
 c.GenericOAuthenticator.auth_state_groups_key = "oauth_user.groups"
 

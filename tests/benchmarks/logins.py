@@ -14,22 +14,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import yaml
 
-from hub_config.run import _environment
-from hub_config.settings import Settings
-from tests.hub import PASSWORD, REPOSITORY, use_own_ports, xsrf
-from tests.testbed.ports import free_port
+from tests.hub import PASSWORD, REPOSITORY, Hub, xsrf
 
 _PATIENCE = 300.0
 _LOOK_SECONDS, _ASK_SECONDS = 0.5, 0.1
@@ -43,49 +39,24 @@ c.PAISpawner.cmd = ["{python}", "-S", "{stub}"]
 """
 
 
-@asynccontextmanager
-async def _hub(folder: Path) -> AsyncIterator[str]:
+@contextmanager
+def _hub(folder: Path) -> Iterator[str]:
     """Run the Hub; return its address."""
-    use_own_ports(folder)
-    (folder / "hub").mkdir()
-    (folder / "cluster.yaml").write_text(yaml.safe_dump(_CLUSTER))
-    (folder / "config.py").write_text(
+    cluster, config = folder / "cluster.yaml", folder / "config.py"
+    cluster.write_text(yaml.safe_dump(_CLUSTER))
+    config.write_text(
         _CONFIG.format(
             config=REPOSITORY / "hub_config" / "jupyterhub_config.py",
             python=sys.executable,
             stub=Path(__file__).with_name("stub_server.py"),
         )
     )
-    settings = Settings(folder, "process", folder / "cluster.yaml", free_port(), PASSWORD)
-    with (folder / "hub" / "hub.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: ASYNC220 - at once
-            [sys.executable, "-m", "jupyterhub", "--config", str(folder / "config.py")],
-            cwd=folder / "hub",
-            env=_environment(settings),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+    hub = Hub(folder / "run", "--cluster", str(cluster), "--config", str(config))
+    hub.start()
     try:
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-            await _await_service(client, f"{settings.url}/services/pai/api/v1", process)
-        yield settings.url
+        yield hub.url
     finally:
-        process.terminate()
-        process.wait(60)
-
-
-async def _await_service(client: httpx.AsyncClient, url: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        try:
-            if (await client.get(url)).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        if process.poll() is not None:
-            break
-        await asyncio.sleep(0.1)
-    raise SystemExit("the Hub does not start")
+        hub.stop()
 
 
 def _cookie(client: httpx.AsyncClient) -> str:
@@ -182,12 +153,6 @@ def _print(what: str, seconds: Sequence[float]) -> None:
     )
 
 
-async def _measure(users: int, seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        async with _hub(Path(name)) as url:
-            await _all(url, users, seconds)
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -195,4 +160,5 @@ if __name__ == "__main__":
     parser.add_argument("--users", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
     given = parser.parse_args()
-    asyncio.run(_measure(given.users, given.seconds))
+    with tempfile.TemporaryDirectory() as name, _hub(Path(name)) as url:
+        asyncio.run(_all(url, given.users, given.seconds))
