@@ -15,6 +15,8 @@ from pai_scheduler.storage.choosing import choose_storage
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.protocol import Storage
 
+from .yaml_problems import UNREADABLE, explain
+
 #: The folder of users' files in the data folder, where no storage is named.
 STORAGE_FOLDER = "storage"
 
@@ -23,18 +25,8 @@ def read_cluster(path: Path) -> Definition:
     """Read a cluster file; StartError with file and place where it is wrong."""
     try:
         return parse_definition(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        reason: object = error.strerror
-    except UnicodeDecodeError:
-        reason = msg("it is not UTF-8 text")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        reason = msg(
-            "line {line}, column {column}: {problem}", line=line, column=column, problem=error.problem
-        )
-    except yaml.YAMLError as error:
-        reason = error
+    except UNREADABLE as error:
+        reason: object = explain(error)
     except DefinitionError as error:
         reason = msg("{path}: {reason}", path=error.path, reason=error.message)
     raise StartError(msg("The cluster file {file} cannot be used: {reason}", file=path, reason=reason))

@@ -13,6 +13,8 @@ import yaml
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.messages import Message, msg
 
+from .yaml_problems import UNREADABLE, explain
+
 #: What a file must not hold: it would be asked for again at every start.
 FOR_ONE_START = ("start-empty", "new-keys")
 _NO_SETTINGS = ("help", "config", *FOR_ONE_START)
@@ -68,20 +70,8 @@ def read_settings(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]
             action = _find(settings, str(name))
             values[action.dest] = _value(str(name), action, value, folder)
         return values
-    except OSError as error:
-        reason: object = error.strerror
-    except UnicodeDecodeError:
-        reason = msg("it is not UTF-8 text")
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        reason = msg(
-            "line {line}, column {column}: {problem}",
-            line=mark.line + 1 if mark else 1,
-            column=mark.column + 1 if mark else 1,
-            problem=error.problem,
-        )
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not, such as 2026-13-01
-        reason = error
+    except UNREADABLE as error:
+        reason: object = explain(error)
     except _WrongSetting as error:
         reason = error.message if line is None else msg("line {line}: {why}", line=line, why=error.message)
     raise StartError(msg("The settings file {file} cannot be used: {reason}", file=path, reason=reason))
