@@ -70,12 +70,12 @@ class Notebook:
         """Run a cell to its end."""
         return await self.printed(await self.begin(code))
 
-    async def status(self, wanted: str) -> None:
-        """Wait until the kernel's state is said to be this."""
+    async def prints(self, message: str) -> None:
+        """Wait until a cell prints something."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 said = await self.hear()
-                if said["msg_type"] == "status" and said["content"]["execution_state"] == wanted:
+                if said["parent_header"].get("msg_id") == message and said["msg_type"] == "stream":
                     return
 
     async def hear(self) -> dict[str, Any]:

@@ -32,8 +32,9 @@ async def test_a_kernel_gets_its_gpu_from_the_scheduler_and_is_as_any_other(
         # who the person is goes along, so that the scheduler can be asked from there
         assert await notebook.run("print(os.environ['PAI_JOB_NAME'][:7])") == "kernel_\n"
 
-        forever = await notebook.begin("import time\nwhile True: time.sleep(0.01)")
-        await notebook.status("busy")
+        forever = await notebook.begin("import time\nprint('on')\nwhile True: time.sleep(0.01)")
+        # (an interrupt that comes before the code runs is lost, as in any notebook)
+        await notebook.prints(forever)
         assert (await server.browser.post(f"/api/kernels/{kernel}/interrupt")).status_code == 204
         assert await notebook.printed(forever) == "KeyboardInterrupt"
 
