@@ -16,7 +16,6 @@ from traitlets import Type, default
 
 from .provisioner import FOUND
 from .settings import PAIKernels
-from .socket_folder import remove_left_folders
 
 if TYPE_CHECKING:
     from .ending import Ending
@@ -161,7 +160,8 @@ class JobKernelsManager(AsyncMappingKernelManager):
         return kernels
 
     async def _find(self) -> None:
-        await asyncio.to_thread(remove_left_folders)
+        folders = await asyncio.to_thread(import_module, ".socket_folder", __package__)
+        await asyncio.to_thread(folders.remove_left_folders)
         service = await self.pai_service()
         client = import_module("pai_scheduler.client.rest")
         pause = _AGAIN

@@ -59,10 +59,13 @@ VALUES = {
     "port": "8888",
     "stream": "all",
     "virtualCluster": "vision",
+    "node": "node-a",
     "fingerprint": "SHA256:" + "a" * 43,
 }
-#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port
+#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port; and
+#: what administrators do about machines, at the Hub
 KEPT_BACK = {
+    "PUT /nodes/{node}",
     "GET /healthz",
     "GET ",
     "POST /token",

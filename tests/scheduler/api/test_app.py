@@ -78,7 +78,7 @@ async def test_a_fault_of_ours_is_logged_with_its_traceback_and_told_without(
     def fail() -> None:
         raise ZeroDivisionError("the inner workings")
 
-    monkeypatch.setattr(service, "nodes", fail)
+    monkeypatch.setattr(service, "node_uses", fail)
     answer = await http.get("/services/p.i/api/v1/nodes")
     assert (answer.status_code, answer.json()["code"]) == (500, "UnknownError")
     assert "inner workings" not in answer.text
