@@ -62,8 +62,8 @@ VALUES = {
     "node": "node-a",
     "fingerprint": "SHA256:" + "a" * 43,
 }
-#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port; and
-#: what administrators do about machines, at the Hub
+#: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port;
+#: and what administrators do about machines, at the Hub
 KEPT_BACK = {
     "PUT /nodes/{node}",
     "GET /healthz",

@@ -78,6 +78,14 @@ class Notebook:
                 if said["parent_header"].get("msg_id") == message and said["msg_type"] == "stream":
                     return
 
+    async def status(self, wanted: str) -> None:
+        """Wait until the kernel's state is said to be this."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                said = await self.hear()
+                if said["msg_type"] == "status" and said["content"]["execution_state"] == wanted:
+                    return
+
     async def hear(self) -> dict[str, Any]:
         """Return the next message."""
         text = await self._socket.read_message()

@@ -39,9 +39,10 @@ def gpu_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmScheduler]
 
 @pytest.fixture
 async def alice(gpu_lab: WarmScheduler) -> AsyncIterator[Client]:
-    """Talk to the scheduler as the person whose notebooks these are."""
+    """Talk to the scheduler as the person whose notebooks these are; in the end all of hers is stopped."""
     async with Client(gpu_lab.url, "token-of-alice") as client:
         yield client
+        await stop_all(client, "alice")
 
 
 class NotebookServer:
@@ -139,7 +140,8 @@ StartServer = Callable[..., NotebookServer]
 async def start_server(
     tmp_path: Path, gpu_lab: WarmScheduler, monkeypatch: pytest.MonkeyPatch, alice: Client
 ) -> AsyncIterator[StartServer]:
-    """Start notebook servers in one folder; in the end all that alice has is stopped."""
+    """Start notebook servers of alice's in one folder."""
+    del alice  # she stops what they leave, when they are closed
     for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     monkeypatch.setenv("JUPYTER_NO_CONFIG", "1")
@@ -156,7 +158,6 @@ async def start_server(
     yield start
     for server in servers:
         await server.close()
-    await stop_all(alice, "alice")
 
 
 async def stop_all(client: Client, user: str) -> None:
