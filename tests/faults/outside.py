@@ -88,10 +88,11 @@ class Containers:
         label = {"label": [f"pai.instance={(self.data_dir / 'docker-instance').read_text()}"]}
         containers = await self._docker.containers.list(all=1, filters=json.dumps(label))
         networks = await self._docker.networks.list(filters=label)
-        killed = self.data_dir / "killed"
+        killed, given = self.data_dir / "killed", self.data_dir / "networks"
         return [
             *(str(container._container["Names"]) for container in containers),
             *networks_of_jobs((str(network["Name"]) for network in networks), in_advance=alive),
+            *(f"{gang.name} still has a network" for gang in (given.iterdir() if given.is_dir() else ())),
             *map(str, orphans(self.data_dir)),
             *map(str, kept_for_jobs(self.data_dir)),
             *(map(str, killed.iterdir()) if killed.exists() else ()),

@@ -20,7 +20,7 @@ from typing import IO, Any
 from docker import DockerClient
 from docker.errors import DockerException, NotFound
 
-from pai_scheduler.engine.docker.engine import SPARE_NETWORKS
+from pai_scheduler.engine.docker.engine import KEPT_NETWORKS
 from tests.testbed.machine import CACHE, CannotError, apt_install, as_root, locked, say
 
 _PROGRAMS = {
@@ -167,10 +167,10 @@ def _mtu() -> int:
 
 
 def networks_of_jobs(names: Iterable[str], *, in_advance: bool = True) -> list[str]:
-    """Return all networks of a scheduler but those that it may have `in_advance`, for jobs to come."""
+    """Return all networks of a scheduler but those that it may have for jobs to come (`in_advance`)."""
     names = list(names)
     spare = [name for name in names if name.startswith("pai-spare-")]
-    allowed = set(spare[:SPARE_NETWORKS]) if in_advance else set()
+    allowed = set(spare[:KEPT_NETWORKS]) if in_advance else set()
     return [name for name in names if name not in allowed]
 
 

@@ -160,6 +160,11 @@ class DockerApi:
         filters = json.dumps({"label": [label]} | ({"status": [status]} if status else {}))
         return await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
 
+    async def containers_in(self, network: str) -> list[DockerContainer]:
+        """List the containers of all states that have to do with a network. Waits for the daemon."""
+        filters = json.dumps({"network": [network]})
+        return await self.persist(lambda: self.docker.containers.list(all=1, filters=filters))
+
     async def put_archive(self, container: str, archive: Callable[[], AsyncIterator[bytes]]) -> None:
         """Unpack a tar archive at the root of a container; DockerError. Waits for the daemon.
 

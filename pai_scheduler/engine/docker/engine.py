@@ -56,6 +56,8 @@ PULSE_SECONDS = 10.0
 SWEEP_SECONDS = 10.0
 #: how many networks a machine has in advance: so many jobs of one task may be submitted at once
 SPARE_NETWORKS = 3
+#: how many that nobody has it keeps: as many small jobs as have ended start without waiting for theirs
+KEPT_NETWORKS = 32
 
 _log = logging.getLogger(__name__)
 
@@ -74,7 +76,8 @@ class DockerEngine:
     volume of Docker's). `instance`: the mark by which its containers are known among those of others (None:
     one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
     `counts_containers`: what fills Docker's own disk is to be known too, wherever that is seen from.
-    `spare_networks`: how many are made in advance, so that a small gang starts sooner.
+    `spare_networks`: how many are made in advance, so that a small gang starts sooner; where there are any,
+    those of ended gangs are used again, too.
     """
 
     name = "docker"
@@ -118,7 +121,8 @@ class DockerEngine:
         self._instance = instance or instance_mark(data_dir)
         self._on_output = on_output or (lambda _: None)
         self._counts_containers = counts_containers
-        spares = SpareNetworks(data_dir / "networks", spare_networks)
+        most = KEPT_NETWORKS if spare_networks else 0
+        spares = SpareNetworks(data_dir / "networks", spare_networks, most)
         self._networks = GangNetworks(self._api, self._instance, subnet_pool, spares=spares)
         self._ways_in = ContainerSshServers(
             self._api, self._instance, self._runtime, self._networks, is_local=self._is_local

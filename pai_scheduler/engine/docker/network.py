@@ -31,7 +31,9 @@ DEFAULT_POOL = "10.201.0.0/16"
 RESERVED = 3
 #: The smallest block holds 8 addresses.
 _LONGEST_PREFIX = 29
-_SPARE_SIZE = 2 ** (32 - _LONGEST_PREFIX)
+#: One for small gangs has more than these need, so that the next one gets other addresses; where the pool has
+#: room for a thousand of them.
+_MOST_SPARE, _SPARE_IN_POOL = 64, 1024
 #: How long an end waits for Docker to remove what nobody has; what is left the next start removes.
 _CLOSE_SECONDS = 5.0
 _BUSY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -48,13 +50,11 @@ class _NoFreeBlockError(EngineError):
 class GangNetworks:
     """Makes and removes the networks of gangs.
 
-    `spares`: those made in advance, for small gangs; they are given up where a gang finds no other room.
+    `spares`: those that nobody has, for small gangs; they are given up where a gang finds no other room.
     """
 
     #: Docker's word for how far such a network reaches, and the label that says whose it is
     scope, label = "local", LABEL_INSTANCE
-    #: how many addresses one that is made in advance has
-    spare_size: int = _SPARE_SIZE
 
     def __init__(
         self, api: DockerApi, instance: str, pool: str = DEFAULT_POOL, *, spares: SpareNetworks
@@ -85,16 +85,21 @@ class GangNetworks:
         async with self._making:
             block = _block(await self._only(self.name(gang.job_id, gang.attempt)))
             if block is None:
-                block = await self._take_spare(name, gang)
+                await self._spares.forget(name)  # whoever removes unused networks has removed it
+                if self.fits_spare(gang):
+                    block = await self._take_spare(name, len(gang.members))
             if block is None:
-                made = await self._create_in_any_case(name, self.size(gang))
-                block = _block(await self._only(name)) or made
-        first = self.first_address(block, gang)
+                block = await self._create_in_any_case(name, self.size(gang))
+        first = self.first_address(block, gang, self._spares.offset(name))
         return {member.task: str(first + n) for n, member in enumerate(gang.members)}
 
     async def remove(self, name: str) -> None:
-        """Remove a gang's network; none of that name is no error."""
-        await self.remove_network(self._spares.docker_name(name))
+        """Take a gang's network from it, to be removed or kept for another; none of that name is no error."""
+        docker_name = self._spares.docker_name(name)
+        if self._spares.may_keep(docker_name) and await self._is_like_new(docker_name):
+            await self._spares.keep(name, docker_name)
+            return
+        await self.remove_network(docker_name)
         await self._spares.forget(name)
 
     async def remove_network(self, name: str) -> None:
@@ -186,9 +191,14 @@ class GangNetworks:
         """Return whether one that is made in advance has enough addresses for a gang."""
         return self.size(gang) <= self.spare_size
 
-    def first_address(self, block: IPv4Network, gang: Gang) -> IPv4Address:  # noqa: ARG002
-        """Return the first of the addresses of a gang's tasks."""
-        return block.network_address + 2
+    @property
+    def spare_size(self) -> int:
+        """Return how many addresses one for small gangs has."""
+        return max(1 << (32 - _LONGEST_PREFIX), min(_MOST_SPARE, self._pool.num_addresses // _SPARE_IN_POOL))
+
+    def first_address(self, block: IPv4Network, gang: Gang, offset: int) -> IPv4Address:  # noqa: ARG002
+        """Return the first of the addresses of a gang's tasks; `offset` of the network's come before it."""
+        return block.network_address + 2 + offset
 
     def driver(self) -> dict[str, Any]:
         """Say to Docker's API which kind of network it is."""
@@ -209,29 +219,50 @@ class GangNetworks:
 
     # ── making
 
-    async def _take_spare(self, name: str, gang: Gang) -> IPv4Network | None:
-        """Give a gang a network that is there already; None where there is none, or none large enough."""
-        if not self.fits_spare(gang):
-            return None
-        await self._spares.forget(name)
+    async def _take_spare(self, name: str, tasks: int) -> IPv4Network | None:
+        """Give a small gang a network of those that nobody has; None: it shall have one of its own name."""
         while (spare := self._spares.draw()) is not None:
-            try:
-                # (whoever removes unused networks removes these)
-                if (block := _block(await self._only(spare))) is not None:
-                    await self._spares.give(name, spare)
+            if (block := _block(await self._only(spare))) is not None:
+                if await self._give(name, spare, tasks):
                     self.spare_given(spare)
                     return block
-            except OSError as error:
-                # a full disk: a network of the gang's own name has to be noted nowhere
-                _log.warning("it cannot be kept who has the network %s: %s", spare, error)
-                await self.remove_network(spare)
+                return None
             self._spares.drop(spare)
-        return None
+        if not self._spares.keeps:
+            return None
+        # one that can be kept for another gang when this one has ended
+        spare = self._spares.new()
+        try:
+            block = await self._create_in_any_case(spare, self.spare_size)
+        except BaseException:
+            # (made all the same, it is removed as what nobody knows)
+            self._spares.drop(spare)
+            raise
+        return block if await self._give(name, spare, tasks) else None
+
+    async def _give(self, name: str, spare: str, tasks: int) -> bool:
+        """Write down that a gang has a network; where that fails, remove it and say no."""
+        try:
+            await self._spares.give(name, spare, tasks, self.spare_size - RESERVED)
+        except OSError as error:
+            # a full disk: a network of the gang's own name has to be noted nowhere
+            _log.warning("it cannot be kept who has the network %s: %s", spare, error)
+            await self.remove_network(spare)
+            self._spares.drop(spare)
+            return False
+        return True
+
+    async def _is_like_new(self, docker_name: str) -> bool:
+        """Return whether another gang can have this network: it is as large, and no container is in it."""
+        block = _block(await self._only(docker_name))
+        if block is None or block.num_addresses != self.spare_size or not block.subnet_of(self._pool):
+            return False
+        return not await self._api.containers_in(docker_name)
 
     async def _create_in_any_case(self, name: str, size: int) -> IPv4Network:
-        """Make a network for a gang; where no block is free for it, instead of those made in advance."""
+        """Make a network for a gang; where no block is free for it, instead of those that nobody has."""
         try:
-            return await self._create(name, size)
+            made = await self._create(name, size)
         except _NoFreeBlockError:
             unused = self._spares.draw_all()
             if not unused:
@@ -239,7 +270,8 @@ class GangNetworks:
             for spare in unused:
                 await self.remove_network(spare)
                 self._spares.drop(spare)
-            return await self._create(name, size)
+            made = await self._create(name, size)
+        return _block(await self._only(name)) or made
 
     async def _create(self, name: str, size: int) -> IPv4Network:
         prefix = min(_LONGEST_PREFIX, 32 - (size - 1).bit_length())

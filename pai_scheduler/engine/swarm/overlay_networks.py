@@ -33,7 +33,6 @@ class OverlayNetworks(GangNetworks):
     """
 
     scope, label = "swarm", LABEL_SWARM
-    spare_size = _SPARE_SIZE
 
     def __init__(
         self,
@@ -71,7 +70,12 @@ class OverlayNetworks(GangNetworks):
         machines = self._machines()
         return all(machines.get(member.node) for member in gang.members) and self._has_room(len(gang.members))
 
-    def first_address(self, block: IPv4Network, gang: Gang) -> IPv4Address:
+    @property
+    def spare_size(self) -> int:
+        """Return how many addresses one for small gangs has."""
+        return _SPARE_SIZE
+
+    def first_address(self, block: IPv4Network, gang: Gang, offset: int) -> IPv4Address:  # noqa: ARG002
         """Return the first of the addresses of a gang's tasks; Docker takes those at the beginning itself."""
         return block.broadcast_address - len(gang.members)
 

@@ -194,6 +194,16 @@ class Spares:
         found = await self._docker.networks.list(filters={"label": label})
         return sorted(network["Name"] for network in found if network["Name"].startswith("pai-spare-"))
 
+    async def of(self, address: str) -> str:
+        """Return the one that an address is of."""
+        (name,) = [
+            network["Name"]
+            for network in await self._docker.networks.list()
+            for config in network["IPAM"]["Config"] or ()
+            if ip_address(address) in ip_network(config["Subnet"])
+        ]
+        return str(name)
+
     async def until(self, count: int) -> list[str]:
         """Wait until so many are there."""
         async with asyncio.timeout(60):
@@ -219,7 +229,7 @@ async def ahead(
     await lab.clean()
 
 
-async def test_a_gang_gets_a_network_that_was_there_and_another_is_made(
+async def test_a_gang_gets_a_network_that_was_there_and_others_get_it_when_it_has_ended(
     ahead: Lab, docker: aiodocker.Docker, spares: Spares
 ) -> None:
     before = await spares.until(2)
@@ -237,7 +247,57 @@ async def test_a_gang_gets_a_network_that_was_there_and_another_is_made(
     for gang in list(ahead.gangs):
         await ahead.engine.release(gang)
     ahead.gangs.clear()
-    assert set(await spares.until(2)) == set(now) - set(before)
+    assert await spares.names() == now
+    # (one more than are there: it gets one that is made for it)
+    launches = await asyncio.gather(*(ahead.prepare(ahead.make("true")) for _ in range(5)))
+    assert len({launch.address for (launch,) in launches}) == 5
+    assert len(await spares.names()) == 5
+    for gang in list(ahead.gangs):
+        await ahead.engine.release(gang)
+    ahead.gangs.clear()
+    assert len(await spares.names()) == 5
+
+
+async def test_a_network_in_which_somebody_elses_container_is_goes_to_no_other_gang(
+    ahead: Lab, docker: aiodocker.Docker, spares: Spares, debian_image: str
+) -> None:
+    await spares.until(2)
+    (launch,) = await ahead.prepare(ahead.make("true"))
+    gang = ahead.gangs.pop()
+    network = await spares.of(launch.address)
+    config = {"Image": debian_image, "HostConfig": {"NetworkMode": network}}
+    stranger = await docker.containers.create(
+        config
+    )  # (was never started, and has to do with it all the same)
+    try:
+        await ahead.engine.release(gang)
+        assert network not in await spares.names()
+    finally:
+        await stranger.delete(force=True)
+
+
+@pytest.mark.usefixtures("ahead")
+async def test_what_a_killed_service_had_in_advance_the_next_one_uses(
+    spares: Spares,
+    open_docker: Callable[..., Awaitable[DockerEngine]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def nothing(_: GangNetworks) -> None:
+        """A killed service closes nothing."""
+
+    before = await spares.until(2)
+    with monkeypatch.context() as kill:
+        kill.setattr(GangNetworks, "close", nothing)
+        later = await open_docker(spare_networks=2)
+    await later.adopt({})
+    assert await spares.names() == before
+    # other addresses were chosen since: these are of no use any more
+    with monkeypatch.context() as kill:
+        kill.setattr(GangNetworks, "close", nothing)
+        moved = await open_docker(spare_networks=1, subnet_pool="10.216.0.0/27")
+    await moved.adopt({})
+    await spares.until(1)
+    assert not set(await spares.names()) & set(before)
 
 
 async def test_which_network_a_gang_has_is_known_after_a_kill_and_what_nobody_has_is_removed(

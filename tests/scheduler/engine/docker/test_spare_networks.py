@@ -94,7 +94,7 @@ async def test_who_has_a_network_is_known_in_the_next_life_too(tmp_path: Path) -
     assert spares.gang_name(docker.made[0]) is None  # nobody's, and kept
     drawn = spares.draw()
     assert drawn is not None
-    await spares.give(GANG, drawn)
+    await spares.give(GANG, drawn, 2, 5)
     await spares.close()
     for each in (spares, SpareNetworks(tmp_path / "networks", 0)):
         assert each.docker_name(GANG) == drawn
@@ -105,7 +105,7 @@ async def test_who_has_a_network_is_known_in_the_next_life_too(tmp_path: Path) -
 async def test_what_was_removed_or_belongs_to_no_gang_any_more_is_forgotten_for_good(tmp_path: Path) -> None:
     spares = SpareNetworks(tmp_path, 0)
     for number in range(3):
-        await spares.give(f"pai-{number}-0", f"pai-spare-{number}")
+        await spares.give(f"pai-{number}-0", f"pai-spare-{number}", 1, 5)
     await spares.forget("pai-0-0")
     await spares.forget_all_but({"pai-1-0"})
     for each in (spares, SpareNetworks(tmp_path, 0)):
@@ -139,3 +139,67 @@ async def test_a_reason_for_which_none_can_be_made_is_told_once_until_one_was_ma
     await docker.has_made(2)
     assert [record.getMessage() for record in caplog.records] == [NONE_MADE] * 2
     assert await spares.close() == sorted([str(drawn), docker.made[1]])
+
+
+async def test_what_an_ended_gang_had_another_gets_also_in_the_next_life(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0, most=2)
+    assert spares.keeps
+    name = spares.new()
+    assert spares.gang_name(name) is None
+    await spares.give(GANG, name, 1, 5)
+    assert spares.gang_name(name) == GANG
+    assert spares.may_keep(name)
+    await spares.keep(GANG, name)
+    assert spares.gang_name(name) is None
+    for each in (spares, SpareNetworks(tmp_path, 0)):
+        assert each.docker_name(GANG) == GANG
+    assert spares.draw() == name
+
+
+async def test_only_so_many_are_kept_none_of_another_name_and_none_at_the_end(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0, most=2)
+    for number in range(2):
+        assert spares.may_keep(f"pai-spare-{number}")
+        await spares.keep(f"pai-{number}-0", f"pai-spare-{number}")
+    assert not spares.may_keep("pai-spare-2")
+    assert spares.draw() == "pai-spare-0"  # the one that is unused for longest
+    assert spares.may_keep("pai-spare-2")
+    assert not spares.may_keep("pai-0123-0")
+    assert await spares.close() == ["pai-spare-0", "pai-spare-1"]
+    assert not spares.may_keep("pai-spare-2")
+
+
+async def test_one_that_is_found_twice_is_kept_once(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0, most=2)
+    for _ in range(2):
+        await spares.keep("pai-spare-0", "pai-spare-0")
+    assert spares.draw_all() == ["pai-spare-0"]
+
+
+async def test_without_any_in_advance_none_is_kept(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0)
+    assert not spares.keeps
+    assert not spares.may_keep("pai-spare-0")
+
+
+async def test_each_gang_gets_other_addresses_than_those_before_it_until_all_were_had(tmp_path: Path) -> None:
+    spares = SpareNetworks(tmp_path, 0, most=1)
+    name, offsets = spares.new(), []
+    for number, tasks in enumerate((2, 2, 2, 3, 5, 1)):
+        await spares.give(f"pai-{number}-0", name, tasks, 6)
+        offsets.append(spares.offset(f"pai-{number}-0"))
+        assert SpareNetworks(tmp_path, 0).offset(f"pai-{number}-0") == offsets[-1]
+        await spares.keep(f"pai-{number}-0", name)
+    assert offsets == [0, 2, 4, 0, 0, 5]
+
+
+async def test_in_a_network_of_an_earlier_service_the_addresses_begin_anywhere(tmp_path: Path) -> None:
+    offsets = set()
+    for number in range(50):
+        spares = SpareNetworks(tmp_path, 0, most=1)
+        await spares.keep("pai-spare-0", "pai-spare-0")
+        await spares.give(f"pai-{number}-0", "pai-spare-0", 2, 61)
+        offsets.add(spares.offset(f"pai-{number}-0"))
+    assert offsets <= set(range(60))
+    assert len(offsets) > 10
+    assert spares.offset("pai-of-its-own-name-0") == 0
