@@ -46,6 +46,7 @@ from .operations import (
     query,
 )
 from .paging import asked_page, whole_number, word
+from .present import Outlook
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
@@ -171,8 +172,14 @@ class JobHandler(_SubmitHandler):
     async def get(self, user: str, name: str) -> None:
         """Show."""
         job = await self.service.jobs.get(self.principal, user, name)
-        reason, place = self.service.queues.waiting_reason(job), self.service.queues.place(job)
-        self.answer(self.presenter.detail(job, reason, place))
+        queues = self.service.queues
+        outlook = Outlook(
+            queues.waiting_reason(job),
+            queues.place(job),
+            queues.starts_within(job),
+            self.service.jobs.latest_end(job),
+        )
+        self.answer(self.presenter.detail(job, outlook))
 
     @operation(
         "PUT /user/{user}/jobs/{job}",

@@ -22,6 +22,19 @@ from pai_scheduler.store.records import StoredJobEvent
 
 
 @dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is to come of a job, as it is known now.
+
+    `starts_within`: seconds, an estimate; `latest_end`: ms since the epoch; None: not known, or not so.
+    """
+
+    waiting_reason: Message | None = None
+    queue_place: int | None = None
+    starts_within: int | None = None
+    latest_end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Presenter:
     """Writes for one reader: in `locale`, with links that begin with `api_url` (`http://…/api/v1`)."""
 
@@ -49,11 +62,11 @@ class Presenter:
             "queuePlace": queue_place,
         }
 
-    def detail(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> models.JobDetail:
+    def detail(self, job: Job, outlook: Outlook) -> models.JobDetail:
         """Return a job in full, with its last attempt."""
         return {
             "name": job.name,
-            "jobStatus": self._status(job, waiting_reason, queue_place),
+            "jobStatus": self._status(job, outlook),
             "taskRoles": self._task_roles(job, job.attempt),
         }
 
@@ -173,9 +186,9 @@ class Presenter:
         }
 
     def queue_entry(
-        self, queued: QueuedJob, principal: Principal, reason: Message | None
+        self, queued: QueuedJob, principal: Principal, reason: Message | None, starts_within: int | None
     ) -> models.QueueEntry:
-        """Return a waiting job and why it waits; which one it is, is told to its owner and to admins only."""
+        """Return a waiting job; which one it is, is told to its owner and to admins only."""
         job = queued.job
         return {
             "place": queued.place,
@@ -186,6 +199,7 @@ class Presenter:
             "totalTaskNumber": job.spec.total_tasks,
             "createdTime": job.created,
             "waitingReason": self._words(reason) or None,
+            "startsWithin": starts_within,
             "overtaken": queued.overtaken,
             "reserved": queued.reserved,
         }
@@ -201,7 +215,7 @@ class Presenter:
             "virtualCluster": list(virtual_clusters),
         }
 
-    def _status(self, job: Job, waiting_reason: Message | None, queue_place: int | None) -> models.JobStatus:
+    def _status(self, job: Job, outlook: Outlook) -> models.JobStatus:
         attempt, verdict = job.attempt, job.verdict
         reason = self._words(verdict.reason) if verdict else ""
         role, index = verdict.trigger if verdict and verdict.trigger else ("", None)
@@ -234,9 +248,11 @@ class Presenter:
             "appExitTriggerTaskRoleName": role,
             "appExitTriggerTaskIndex": index,
             "appExitType": spec["type"] if spec else "",
-            "waitingReason": self._words(waiting_reason),
+            "waitingReason": self._words(outlook.waiting_reason),
             "priority": _priority(job),
-            "queuePlace": queue_place,
+            "queuePlace": outlook.queue_place,
+            "startsWithin": outlook.starts_within,
+            "latestEndTime": outlook.latest_end,
         }
 
     def _task_roles(self, job: Job, attempt: Attempt | None) -> dict[str, models.TaskRoleStatus]:

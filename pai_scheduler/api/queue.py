@@ -136,12 +136,13 @@ class QueueHandler(ListHandler):
         return b"[" + b",".join(entries) + b"]"
 
     async def _present(self, queued: QueuedJob) -> tuple[QueuePosition, QueueEntry]:
-        reason = None
+        reason, starts_within = None, None
         if self._unexplained and queued.job.user == self.principal.name:
             self._unexplained -= 1
             reason = self.service.queues.waiting_reason(queued.job)
+            starts_within = self.service.queues.starts_within(queued.job)
             await asyncio.sleep(0)
-        return queued.position, self.presenter.queue_entry(queued, self.principal, reason)
+        return queued.position, self.presenter.queue_entry(queued, self.principal, reason, starts_within)
 
 
 class JobQueueHandler(ApiHandler):

@@ -22,13 +22,15 @@ from .state import SchedulerState, Shape
 #: A longer queue, or more looks at the cluster than this, and no number is worth the time that it takes.
 MOST_AHEAD = 100
 MOST_LOOKS = 2000
+#: stands for the job that is asked about; no job has this id
+_ITSELF = ""
 #: ms until a job whose tasks are being stopped has ended: they have some seconds to go by themselves.
 STOPPING_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A job that waits. `run_ms`: its time limit; None: it has none. `job_id` None: the one asked about."""
+    """A job that waits. `run_ms`: its time limit; None: it has none. `job_id` None: it is not in line yet."""
 
     job_id: str | None
     user: str
@@ -190,18 +192,20 @@ def estimate_start(
     ahead: Iterable[str],
     now: int,
     run_ms: Callable[[str], int | None],
+    job_id: str | None = None,
 ) -> int | None:
     """Return when a gang would start that comes behind the waiting jobs `ahead` (ms); None: nobody knows.
 
-    `run_ms` gives a waiting job's time limit.
+    `run_ms` gives a waiting job's time limit. `job_id`: which job it is, where it is in line already, so that
+    what is kept for it counts.
     """
     waiting: list[_Candidate] = []
-    for job_id in ahead:
+    for other in ahead:
         if len(waiting) == MOST_AHEAD:
             return None
-        asked = state.queue.shape(job_id)
-        waiting.append(_Candidate(job_id, *state.whose(job_id), asked, run_ms(job_id)))
-    waiting.append(_Candidate(None, user, virtual_cluster, shape, None))
+        asked = state.queue.shape(other)
+        waiting.append(_Candidate(other, *state.whose(other), asked, run_ms(other)))
+    waiting.append(_Candidate(job_id, user, virtual_cluster, shape, None))
     play = _Play(state, now, waiting)
     for holding in state.holdings.values():
         end = now + STOPPING_MS if holding.ending else holding.expected_end
@@ -217,12 +221,19 @@ def estimate_start(
 def those_ahead(state: SchedulerState, virtual_cluster: str, rank: Rank) -> Iterator[str]:
     """Return the waiting jobs that would be tried before one of this rank, in that order.
 
-    Of its own virtual cluster those of a better rank, of the others all: they were submitted before.
+    Of its own virtual cluster those of a better rank; of the others those that come first when, as the queue
+    does it, always the first jobs of the virtual clusters are compared, by their order of submission.
     """
-    lines = []
+    lines: list[list[tuple[int, str]]] = []
     for name in state.quota_accounting.clusters:
         _, ids = state.queue.after(name, limit=MOST_AHEAD + 1)
+        ranks = [(state.queue.rank(job_id), job_id) for job_id in ids]
         if name == virtual_cluster:
-            ids = [job_id for job_id in ids if state.queue.rank(job_id) < rank]
-        lines.append(ids)
-    return heapq.merge(*lines, key=lambda job_id: state.queue.rank(job_id)[1])
+            line = [(order, job_id) for (priority, order), job_id in ranks if (priority, order) < rank]
+            lines.append([*line, (rank[1], _ITSELF)])
+        else:
+            lines.append([(order, job_id) for (_, order), job_id in ranks])
+    for _, job_id in heapq.merge(*lines):
+        if job_id == _ITSELF:
+            return
+        yield job_id

@@ -13,7 +13,8 @@ from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ah
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.cluster.queue import QueuePosition
+from pai_scheduler.cluster.queue import QueuePosition, Rank
+from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError
@@ -142,16 +143,44 @@ def _starts_within(
         return 0 if found.fits is Fits.NOW else None
     if found.preempts:
         return STOPPING_MS // 1000
-    state = core.dispatcher
-    shape = state.shape(user, spec.virtual_cluster, gang, spec.preemptible)
+    shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible)
+    start = _estimated_start(core, user, spec.virtual_cluster, shape, (-spec.priority, _LAST), now)
+    return None if start is None else seconds_until(start, now)
 
-    def run_ms(job_id: str) -> int | None:
-        seconds = core.run_seconds(core.jobs[job_id].spec)
+
+def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
+    """Estimate when a job starts that waits (ms since the epoch), as `forecast` does for one that is not
+    submitted yet; None: nobody knows, or it is not in line."""
+    state = core.dispatcher
+    if job_id not in state.queue or obstacle(state, job_id).fits is Fits.NEVER:
+        return None
+    user, cluster = state.whose(job_id)
+    shape, rank = state.queue.shape(job_id), state.queue.rank(job_id)
+    return _estimated_start(core, user, cluster, shape, rank, now, job_id)
+
+
+def seconds_until(time: int, now: int) -> int:
+    """Return in how many seconds something is expected that has not happened yet: 1 at least."""
+    return max(1, -(-(time - now) // 1000))
+
+
+def latest_end(core: Core, job: Job) -> int | None:
+    """Return when its time limit ends a job that runs (ms since the epoch); None: nothing is known to."""
+    attempt, seconds = job.attempt, core.run_seconds(job.spec)
+    if attempt is None or attempt.launched is None or attempt.verdict is not None or seconds is None:
+        return None
+    return attempt.launched + 1000 * seconds
+
+
+def _estimated_start(
+    core: Core, user: str, cluster: str, shape: Shape, rank: Rank, now: int, job_id: str | None = None
+) -> int | None:
+    def run_ms(other: str) -> int | None:
+        seconds = core.run_seconds(core.jobs[other].spec)
         return None if seconds is None else seconds * 1000
 
-    ahead = those_ahead(state, spec.virtual_cluster, (-spec.priority, _LAST))
-    start = estimate_start(state, user, spec.virtual_cluster, shape, ahead, now, run_ms)
-    return None if start is None else max(1, -(-(start - now) // 1000))
+    ahead = those_ahead(core.dispatcher, cluster, rank)
+    return estimate_start(core.dispatcher, user, cluster, shape, ahead, now, run_ms, job_id)
 
 
 def _starts_now_in(

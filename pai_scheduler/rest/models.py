@@ -34,6 +34,10 @@ Place = Annotated[int, Meta(ge=1)]
 QueuePlace = Annotated[
     Place | None, about("Place in the queue of the virtual cluster; null where the job is not in line")
 ]
+StartsWithin = Annotated[
+    Count | None,
+    about("Seconds until it starts, by the time limits of the jobs before it; null: not known"),
+]
 ExecutionType = Literal["START", "STOP"]
 JobState = Literal["WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED"]
 #: a newer scheduler may have more, of which a client says nothing
@@ -232,6 +236,10 @@ class JobStatus(TypedDict):
     waitingReason: Annotated[str, about("Why it waits now, or for what its end does; empty otherwise")]
     priority: JobPriority
     queuePlace: QueuePlace
+    startsWithin: StartsWithin
+    latestEndTime: Annotated[
+        TimeOrNone, about("When its time limit ends it; null: it has none, or does not run")
+    ]
 
 
 class TaskStatus(TypedDict):
@@ -326,10 +334,7 @@ class Validation(TypedDict):
     reason: Annotated[str, about("Why not now")]
     borrows: Annotated[bool, about("Whether it would run on what other virtual clusters do not use")]
     limits: Annotated[JobLimits | None, about("Its order and limits; null where the job is not valid")]
-    startsWithin: Annotated[
-        Count | None,
-        about("Seconds until it starts, by the time limits of the jobs before it; null: not known"),
-    ]
+    startsWithin: StartsWithin
     startsNowIn: Annotated[
         list[str], about("Other virtual clusters open to the user in which it would start at once")
     ]
@@ -432,6 +437,10 @@ class QueueEntry(TypedDict):
     totalTaskNumber: Annotated[int, Meta(ge=1)]
     createdTime: Time
     waitingReason: Annotated[str | None, about("At the first 20 of one's own jobs")]
+    startsWithin: Annotated[
+        Count | None,
+        about("Seconds until it starts, as in its job; null: not known, or not one of one's own first 20"),
+    ]
     overtaken: Annotated[Count, about("How often a job behind it has started before it")]
     reserved: Annotated[bool, about("Whether what becomes free is kept for it")]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pai_scheduler.core.events import Reordered, StopRequested
 from pai_scheduler.core.model import Attempt, Job
+from pai_scheduler.core.queries import latest_end
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
 from pai_scheduler.job.messages import msg
@@ -45,6 +46,10 @@ class Jobs:
     async def get(self, principal: Principal, owner: str, name: str) -> Job:
         """Return a job with its last attempt."""
         return await self._reader.find_readable(principal, owner, name)
+
+    def latest_end(self, job: Job) -> int | None:
+        """Return when its time limit ends a job (ms since the epoch); None: it has none, or does not run."""
+        return latest_end(self._writer.core, job)
 
     async def config(self, principal: Principal, owner: str, name: str) -> dict[str, Any]:
         """Return the job JSON as submitted."""

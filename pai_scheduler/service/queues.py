@@ -15,6 +15,8 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.errors import no_virtual_cluster
 from pai_scheduler.security.principal import Principal
 
+from .start_estimates import StartEstimates
+
 #: Jobs of the core that are gone through before others' requests come between.
 _LOOKED_AT_ONCE = 2000
 
@@ -24,6 +26,7 @@ class Queues:
 
     def __init__(self, writer: Writer, clock: Callable[[], int]) -> None:
         self._writer, self._now = writer, clock
+        self._estimates = StartEstimates(lambda: writer.core, clock)
 
     def names(self, virtual_cluster: str | None = None) -> list[str]:
         """List the virtual clusters whose queue is meant (None: of all); refuses one that there is not."""
@@ -64,6 +67,10 @@ class Queues:
     def waiting_reason(self, job: Job) -> Message | None:
         """Return why a job waits now; None where it does not."""
         return waiting_reason(self._core, job, self._now())
+
+    def starts_within(self, job: Job) -> int | None:
+        """Return in about how many seconds a waiting job starts; None: not known, or it is not in line."""
+        return self._estimates.starts_within(job.id)
 
     @property
     def _core(self) -> Core:

@@ -61,6 +61,8 @@ class Job:
         self.attempt = 0
         self.priority = 50
         self.queue_place: int | None = None
+        self.starts_within: int | None = None
+        self.latest_end: int | None = None
         #: what is said of each attempt besides the rest
         self.attempt_facts: dict[int, dict[str, Any]] = {}
         #: what each task used, by attempt, role and index
@@ -172,6 +174,8 @@ class Job:
                 "waitingReason": self.waiting_reason if self.state == "WAITING" else "",
                 "priority": self.priority,
                 "queuePlace": self.queue_place,
+                "startsWithin": self.starts_within if self.state == "WAITING" else None,
+                "latestEndTime": self.latest_end if self.state == "RUNNING" else None,
             },
             "taskRoles": self.roles(),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_scheduler.api.present import Presenter
+from pai_scheduler.api.present import Outlook, Presenter
 from pai_scheduler.cluster.demand import Assignment
 from pai_scheduler.cluster.node import Gpu, Node, NodeState
 from pai_scheduler.core.model import Attempt, Job, State, SubState, Task, Verdict
@@ -22,8 +22,9 @@ def _job(**fields: object) -> Job:
 
 
 def test_a_job_without_an_attempt_shows_all_its_tasks_waiting() -> None:
-    detail = PRESENTER.detail(_job(), msg("third in the queue"), 3)
+    detail = PRESENTER.detail(_job(), Outlook(msg("third in the queue"), 3, 600))
     assert detail["jobStatus"]["waitingReason"] == "third in the queue"
+    assert (detail["jobStatus"]["queuePlace"], detail["jobStatus"]["startsWithin"]) == (3, 600)
     assert detail["jobStatus"]["appProgress"] == 0.0
     assert {role: len(tasks["taskStatuses"]) for role, tasks in detail["taskRoles"].items()} == {
         "a~b": 2,
@@ -50,7 +51,7 @@ def test_ports_are_lists_and_gpus_a_bit_map() -> None:
 def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
     verdict = Verdict(State.STOPPED, -7351, -7351, None, msg("Stopped by {user}.", user="root"))
     job = _job(state=State.STOPPED, sub_state=SubState.ENDED, verdict=verdict, completed=5000)
-    status = PRESENTER.detail(job, None, None)["jobStatus"]
+    status = PRESENTER.detail(job, Outlook())["jobStatus"]
     assert (status["state"], status["executionType"], status["appExitCode"]) == ("STOPPED", "STOP", -7351)
     assert status["appExitSpec"] is not None
     assert status["appExitSpec"] == {
@@ -65,7 +66,7 @@ def test_a_job_stopped_before_its_first_attempt_has_the_tables_row() -> None:
     }
     assert status["appExitDiagnostics"] == status["appExitMessages"]["launcher"] == "Stopped by root."
     assert (status["appExitTriggerTaskRoleName"], status["appExitTriggerTaskIndex"]) == ("", None)
-    assert PRESENTER.detail(job, None, None)["taskRoles"]["c"]["taskStatuses"][0]["taskState"] == "STOPPED"
+    assert PRESENTER.detail(job, Outlook())["taskRoles"]["c"]["taskStatuses"][0]["taskState"] == "STOPPED"
 
 
 def test_a_lost_node_says_so_and_counts_its_gpus_by_type() -> None:

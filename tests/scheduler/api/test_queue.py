@@ -78,6 +78,42 @@ async def test_the_list_and_the_detail_tell_place_and_priority(
     assert (status["queuePlace"], status["priority"]) == (None, 50)
 
 
+async def test_who_waits_is_told_when_the_time_limits_of_those_before_let_them_start(
+    clients: tuple[Client, Client, Client],
+) -> None:
+    alice, bob, _ = clients
+    one = [{"name": "main", "command": "sleep 1000", "gpuNumber": 2}]
+    limited = {"preemptible": True, "maxRunSeconds": 600}
+    await bob.submit(hello_job("holds", taskRoles=one, extras=limited))
+    async for event in bob.events("bob", "holds"):
+        if event["type"] == "running":
+            break
+    promised = (await alice.validate(hello_job("x", taskRoles=one)))["startsWithin"]
+    await alice.submit(hello_job("next", taskRoles=one, extras=limited))
+    await alice.submit(hello_job("last", taskRoles=one))
+    told = {
+        name: (await alice.job("alice", name))["jobStatus"]["startsWithin"] for name in ("next", "last", "a1")
+    }
+    assert promised is not None
+    assert 590 < promised <= 600
+    assert told["next"] is not None
+    assert promised - 10 < told["next"] <= promised
+    assert told["last"] is not None
+    assert 0 <= told["last"] - told["next"] - 600 <= 10
+    assert told["a1"] is None, "it never fits"
+    queued = {entry["name"]: entry["startsWithin"] for entry in (await alice.queue())["default"]}
+    assert queued["a1"] is None
+    assert queued["next"] is not None
+    assert queued["next"] <= told["next"]
+    # what is another user's business stays so
+    assert {entry["startsWithin"] for entry in (await bob.queue())["default"]} == {None}
+    running = (await bob.job("bob", "holds"))["jobStatus"]
+    assert running["startsWithin"] is None
+    assert running["appLaunchedTime"] is not None
+    assert running["latestEndTime"] == running["appLaunchedTime"] + 600_000
+    assert (await alice.job("alice", "next"))["jobStatus"]["latestEndTime"] is None
+
+
 async def test_an_owner_moves_a_job_among_their_own_only(clients: tuple[Client, Client, Client]) -> None:
     alice, bob, root = clients
     await alice.reorder("alice", "a2", place=1)

@@ -42,6 +42,17 @@ def estimated(
     return None if start is None else start - harness.now
 
 
+def estimated_of(harness: Harness, job_id: str, limits: Mapping[str, int] | None = None) -> int | None:
+    """Return in how many ms a job would start that is in line. Nothing is changed."""
+    before = harness.scheduler_state()
+    state = harness.dispatcher
+    user, vc = state.whose(job_id)
+    shape, ahead = state.queue.shape(job_id), those_ahead(state, vc, state.queue.rank(job_id))
+    start = estimate_start(state, user, vc, shape, ahead, harness.now, (limits or {}).get, job_id)
+    assert harness.scheduler_state() == before
+    return None if start is None else start - harness.now
+
+
 def held_until(harness: Harness, job_id: str, after: int | None, *gpus: int, vc: str = "x") -> None:
     harness.hold(job_id, (gpu(len(gpus)), on("a", *gpus)), vc=vc)
     harness.dispatcher.expect(job_id, None if after is None else harness.now + after)
@@ -74,6 +85,39 @@ def test_those_before_run_their_time_first() -> None:
     assert estimated(harness, gpu(1), limits=limits) == begin + 5000 + 7000
     assert estimated(harness, gpu(1), limits={"first": 5000}) is None
     assert estimated(harness, gpu(1), limits=limits, priority=9) == begin
+
+
+def test_a_job_in_line_is_told_as_if_it_came_now_and_those_behind_it_do_not_count() -> None:
+    harness = Harness(clusters=ALL)
+    held_until(harness, "runs", 1000, 0, 1, 2, 3)
+    harness.wait("first", gpu(4))
+    harness.wait("second", gpu(4))
+    limits = {"first": 5000, "second": 7000}
+    begin = 1000 - 2  # each look at the queue was a millisecond
+    assert estimated_of(harness, "first", limits) == begin
+    assert estimated_of(harness, "second", limits) == begin + 5000
+    assert estimated_of(harness, "second") is None
+
+
+def test_of_other_virtual_clusters_only_those_come_first_that_were_submitted_before() -> None:
+    harness = Harness()
+    held_until(harness, "runs", 1000, 0, 1)
+    held_until(harness, "others", 1000, 2, 3, vc="y")
+    harness.wait("before", gpu(4), vc="y")
+    harness.wait("asked", gpu(4))
+    harness.wait("after", gpu(4), vc="y")
+    begin = 1000 - 3
+    assert estimated_of(harness, "before", {}) == begin
+    assert estimated_of(harness, "asked", {"before": 3000}) == begin + 3000
+    assert estimated_of(harness, "after", {"before": 3000, "asked": 4000}) == begin + 7000
+
+
+def test_what_is_kept_for_a_job_in_line_lets_it_start_itself() -> None:
+    harness = Harness(clusters=ALL, limit=0)
+    held_until(harness, "runs", 1000, 0, 1)
+    harness.wait("large", gpu(4))
+    assert harness.reserved() == ["large"]
+    assert estimated_of(harness, "large") == 999
 
 
 def test_a_small_job_starts_beside_a_large_one_that_waits() -> None:
@@ -158,6 +202,9 @@ def test_an_estimate_is_what_happens_when_nobody_else_comes(seed: int) -> None:
     limits["mine"] = 1
     harness.queue("mine", gpu(2), vc="y", preemptible=False)
     decide(now)
+    if "mine" not in ends:
+        harness.now = now
+        assert estimated_of(harness, "mine", limits) == promised
     while "mine" not in ends:
         now = min(ends.values())
         for job_id in [job_id for job_id, end in ends.items() if end == now]:

@@ -5,9 +5,12 @@ from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
     QueuedJob,
+    latest_end,
     limit_errors,
     node_uses,
     queued_jobs,
+    seconds_until,
+    start_of_waiting,
     virtual_cluster_uses,
     waiting_reason,
 )
@@ -223,6 +226,38 @@ def test_a_forecast_says_in_how_many_seconds_a_job_would_start_where_time_limits
     world.submit(make_role(gpus=2), id="forever")
     assert world.forecast("alice", spec).starts_within is None
     assert world.forecast("alice", make_spec(make_role(gpus=3))).starts_within is None  # it never does
+
+
+def test_a_job_that_waits_is_told_what_the_forecast_told_before_it_was_submitted() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.started(*world.run(make_role(gpus=2), id="runs", extras={"maxRunSeconds": 600}))
+    for name, seconds in (("first", 600), ("second", 900), ("third", 1200)):
+        promised = world.forecast("alice", make_spec(make_role(gpus=2))).starts_within
+        world.submit(make_role(gpus=2), id=name, extras={"maxRunSeconds": 300})
+        start = start_of_waiting(world.core, name, world.now)
+        assert start is not None
+        assert seconds_until(start, world.now) == promised == seconds
+    assert start_of_waiting(world.core, "runs", world.now) is None
+    assert start_of_waiting(world.core, "nobody", world.now) is None
+    world.submit(make_role(gpus=3), id="never", extras={"priority": 99})
+    assert start_of_waiting(world.core, "never", world.now) is None
+
+
+def test_what_has_not_happened_yet_is_a_second_away_at_least() -> None:
+    assert [seconds_until(time, 10_000) for time in (9_000, 10_000, 10_001, 11_001)] == [1, 1, 1, 2]
+
+
+def test_the_time_limit_of_a_running_job_says_when_it_ends_at_the_latest() -> None:
+    world = World(virtual_clusters=[VirtualCluster("default", 100, max_run_seconds=500)])
+    world.submit(id="own", extras={"maxRunSeconds": 100})
+    assert latest_end(world.core, world.job("own")) is None
+    world.started(*world.refs("own"))
+    launched = world.now
+    assert latest_end(world.core, world.job("own")) == launched + 100_000
+    world.started(*world.run(id="shared"))
+    assert latest_end(world.core, world.job("shared")) == world.now + 500_000
+    world.stop("own")
+    assert latest_end(world.core, world.job("own")) is None
 
 
 def test_a_forecast_names_the_other_virtual_clusters_in_which_a_job_would_start_now() -> None:

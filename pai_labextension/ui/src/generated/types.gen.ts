@@ -280,6 +280,10 @@ export type QueueEntry = {
      */
     waitingReason: string | null;
     /**
+     * Seconds until it starts, as in its job; null: not known, or not one of one's own first 20
+     */
+    startsWithin: number | null;
+    /**
      * How often a job behind it has started before it
      */
     overtaken: number;

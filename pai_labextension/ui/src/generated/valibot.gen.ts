@@ -64,6 +64,7 @@ export const vQueueEntry = v.object({
     totalTaskNumber: v.pipe(v.number(), v.integer()),
     createdTime: v.pipe(v.number(), v.integer()),
     waitingReason: v.nullable(v.string()),
+    startsWithin: v.nullable(v.pipe(v.number(), v.integer())),
     overtaken: v.pipe(v.number(), v.integer()),
     reserved: v.boolean()
 });
