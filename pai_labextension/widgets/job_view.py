@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from html import escape
 
+from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.rest.models import AttemptInfo, JobDetail, TaskRoleStatus, TaskStatus
 
@@ -78,6 +79,10 @@ def head(say: Language, detail: JobDetail, attempts: list[AttemptInfo], held_unt
     ]
     if status["waitingReason"]:
         lines.append(escape(status["waitingReason"]))
+    if status["startsWithin"] is not None:
+        lines.append(escape(say.of(starts_in(status["startsWithin"]))))
+    if status["latestEndTime"] is not None:
+        lines.append(with_time(say("Ends at the latest: {time}", time=PLACE), status["latestEndTime"]))
     return "<br>".join(lines)
 
 

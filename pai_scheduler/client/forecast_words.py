@@ -19,11 +19,16 @@ def about_so_long(seconds: int) -> Message:
     return counted("about {count} day", "about {count} days", count=-(-seconds // _DAY))
 
 
+def starts_in(seconds: int) -> Message:
+    """Say when something that waits starts, as it is estimated."""
+    return msg("It starts in {time}.", time=about_so_long(seconds))
+
+
 def start_in_words(validation: Validation) -> Iterator[Message]:
     """Return when a job that waits would start, where that is known, and where else it would at once."""
     seconds = validation["startsWithin"]
     if validation["fits"] == "later" and seconds is not None:
-        yield msg("It starts in {time}.", time=about_so_long(seconds))
+        yield starts_in(seconds)
     if validation["startsNowIn"]:
         yield msg(
             "It would start now in virtual cluster {names}.", names=", ".join(validation["startsNowIn"])

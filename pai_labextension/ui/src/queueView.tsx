@@ -85,10 +85,23 @@ function QueueRow({
         )}
       </td>
       <td className="pai-mod-number">{entry.totalGpuNumber}</td>
-      <td className="pai-Table-reason">{[entry.waitingReason, kept].filter(Boolean).join(' ')}</td>
+      <td className="pai-Table-reason">
+        {[entry.waitingReason, kept, startsIn(entry.startsWithin, trans)].filter(Boolean).join(' ')}
+      </td>
       <td>{name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}</td>
     </tr>
   );
+}
+
+/** Says in how many seconds a job starts, as people say it; null: nobody knows. */
+function startsIn(seconds: number | null, trans: TranslationBundle): string {
+  if (seconds === null) {
+    return '';
+  }
+  const minutes = Math.max(1, Math.ceil(seconds / 60));
+  return minutes <= 120
+    ? trans._n('It starts in about %1 minute.', 'It starts in about %1 minutes.', minutes)
+    : trans._n('It starts in about %1 hour.', 'It starts in about %1 hours.', Math.ceil(minutes / 60));
 }
 
 function PriorityInput({

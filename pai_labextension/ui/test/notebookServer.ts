@@ -116,6 +116,7 @@ export function waits(changes: Partial<IQueueEntry> = {}): IQueueEntry {
     totalGpuNumber: 2,
     totalTaskNumber: 1,
     createdTime: 1_700_000_000_000,
+    startsWithin: null,
     overtaken: 0,
     waitingReason: 'waiting for 2 × P100',
     reserved: false,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from pai_scheduler.client.forecast_words import start_in_words
+from pai_scheduler.client.forecast_words import about_so_long, start_in_words
 from pai_scheduler.job.exit_words import shown_name
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.rest.models import (
@@ -54,15 +54,17 @@ def jobs_table(jobs: Sequence[JobSummary], locale: str) -> str:
 def show_job(detail: JobDetail, locale: str) -> str:
     """Lay out one job: its state and why, then its tasks."""
     status = detail["jobStatus"]
-    spec = status["appExitSpec"]
+    spec, starts = status["appExitSpec"], status["startsWithin"]
     exit_code = _number(status["appExitCode"]) if status["appExitCode"] is not None else ""
     about = [
         (msg("Job"), f"{detail['name']} ({status['username']})"),
         (msg("State"), _state(status["state"], status["subState"])),
         (msg("Waiting"), status["waitingReason"]),
+        (msg("Starts in"), "" if starts is None else about_so_long(starts).in_locale(locale)),
         (msg("Virtual cluster"), status["virtualCluster"]),
         (msg("Created"), moment(status["createdTime"])),
         (msg("Started"), moment(status["appLaunchedTime"]) if status["appLaunchedTime"] else ""),
+        (msg("Ends at the latest"), moment(status["latestEndTime"]) if status["latestEndTime"] else ""),
         (msg("Ended"), moment(status["completedTime"]) if status["completedTime"] else ""),
         (msg("Retries"), str(status["retries"]) if status["retries"] else ""),
         (msg("Exit code"), f"{exit_code} {shown_name(spec['phrase'])}" if exit_code and spec else exit_code),

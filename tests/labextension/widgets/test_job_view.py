@@ -19,6 +19,19 @@ def test_a_waiting_job_says_why() -> None:
     assert ">等待中<" in job_view.head(Language("zh_CN"), job.detail("alice"), job.attempts())
 
 
+def test_a_waiting_job_says_when_it_starts_and_a_running_one_when_it_ends_at_the_latest() -> None:
+    job = job_of("demo")
+    job.starts_within, job.latest_end = 1140, 1_700_000_600_000
+    markup = job_view.head(EN, job.detail("alice"), job.attempts())
+    assert "It starts in about 19 minutes." in markup
+    assert "Ends at the latest" not in markup
+    assert "预计约 19 分钟后启动。" in job_view.head(Language("zh_CN"), job.detail("alice"), job.attempts())
+    job.state = "RUNNING"
+    markup = job_view.head(EN, job.detail("alice"), job.attempts())
+    assert "It starts in" not in markup
+    assert 'Ends at the latest: <time datetime="2023-11-14T22:23:20' in markup
+
+
 def test_what_the_state_does_not_say_stands_beside_it() -> None:
     job = job_of("demo")
     detail = job.detail("alice")
