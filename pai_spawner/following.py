@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.models import JobDetail, JobEvent
@@ -30,9 +31,11 @@ class Tell(Protocol):
         *,
         waiting: bool | None = None,
         place: int | None = None,
+        starts: Message | None = None,
         again: bool = False,
     ) -> None:
-        """Take it. `waiting`: whether it is in the queue, None where that did not change; `place` there.
+        """Take it. `waiting`: whether it is in the queue, None where that did not change; `place` there, and
+        when it `starts`, where that can be estimated.
 
         `again`: it is the sentence before with other numbers, where that had `again` too.
         """
@@ -108,7 +111,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
     clock = asyncio.get_running_loop().time
     news = asyncio.Event()
     events = asyncio.create_task(_report_events(client, user, job, tell, news))
-    heard, reason_told, waited = clock(), "", False
+    heard, reason_told, starts_told, waited = clock(), "", None, False
     try:
         while True:
             try:
@@ -121,15 +124,17 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
             if detail is not None:
                 if (address := await _look(client, user, detail)) is not None:
                     return address
-                reason = detail["jobStatus"]["waitingReason"]
-                in_queue = detail["jobStatus"]["subState"] in _IN_QUEUE
-                if in_queue and reason and reason != reason_told:
-                    tell(reason, QUEUED, waiting=True, place=detail["jobStatus"]["queuePlace"])
+                status = detail["jobStatus"]
+                reason, seconds = status["waitingReason"], status["startsWithin"]
+                starts = None if seconds is None else starts_in(seconds)
+                in_queue = status["subState"] in _IN_QUEUE
+                if in_queue and reason and (reason, starts) != (reason_told, starts_told):
+                    tell(reason, QUEUED, waiting=True, place=status["queuePlace"], starts=starts)
                 elif reason and waited and not in_queue:
                     # from here on its events tell what goes on; this look may have been behind them
                     tell(reason, None, waiting=False)
                 waited = in_queue
-                reason_told = reason
+                reason_told, starts_told = reason, starts
             elif reason_told != "unreachable":
                 tell(
                     msg("The scheduler does not answer; the start goes on when it is back."),

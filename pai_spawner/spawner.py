@@ -349,10 +349,17 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         *,
         waiting: bool | None = None,
         place: int | None = None,
+        starts: Message | None = None,
         again: bool = False,
     ) -> None:
         text = message.in_locale(self._locale) if isinstance(message, Message) else message
-        facts = {"progress": percent, "waiting": waiting, "place": place, "again": again or None}
+        facts = {
+            "progress": percent,
+            "waiting": waiting,
+            "place": place,
+            "starts": None if starts is None else starts.in_locale(self._locale),
+            "again": again or None,
+        }
         self._progress.append(
             {"message": text, **{name: fact for name, fact in facts.items() if fact is not None}}
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
+from pai_scheduler.client.forecast_words import starts_in
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.models import JobDetail
@@ -66,6 +67,8 @@ class ServerView:
     #: when it is ended at the latest
     ends: int | None = None
     place: int | None = None
+    #: when it starts, in words; empty where that cannot be estimated
+    starts: str = ""
     #: why it waits, or what is to be said besides
     note: str = ""
     ending: EndingView | None = None
@@ -144,6 +147,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         state = _state(state, detail)
         note = detail["jobStatus"]["waitingReason"]
     launched = detail["jobStatus"]["appLaunchedTime"] if detail else None
+    starts = detail["jobStatus"]["startsWithin"] if detail and state == "waiting" else None
     return ServerView(
         spawner.name,
         title,
@@ -154,6 +158,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         since=launched if state == "running" else detail["jobStatus"]["createdTime"] if detail else None,
         ends=_ends(config, launched),
         place=detail["jobStatus"]["queuePlace"] if detail else None,
+        starts="" if starts is None else starts_in(starts).in_locale(locale),
         note=note,
     )
 

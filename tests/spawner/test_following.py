@@ -22,11 +22,19 @@ def event(number: int, kind: str, message: str, **data: Any) -> JobEvent:
     )
 
 
-def look(sub_state: str, reason: str = "", place: int | None = None) -> dict[str, Any]:
+def look(
+    sub_state: str, reason: str = "", place: int | None = None, starts_within: int | None = None
+) -> dict[str, Any]:
     """Return a job as the scheduler shows it."""
     state = "RUNNING" if sub_state == "RUNNING" else "WAITING"
     task = {"containerPorts": {"http": "8888"}, "containerIp": "10.0.0.1"}
-    status = {"state": state, "subState": sub_state, "waitingReason": reason, "queuePlace": place}
+    status = {
+        "state": state,
+        "subState": sub_state,
+        "waitingReason": reason,
+        "queuePlace": place,
+        "startsWithin": starts_within,
+    }
     return {"jobStatus": status, "taskRoles": {ROLE: {"taskStatuses": [task]}}}
 
 
@@ -83,6 +91,18 @@ async def test_each_per_cent_of_a_pull_moves_the_bar_and_says_that_it_is_the_sam
         {"message": "waiting to pull x", "bar": None},
         {"message": "pulling x: 50 % of 2.1 GB", "bar": middle, "waiting": False, "again": True},
         {"message": "pulling x: 100 % of 2.1 GB", "bar": PULLED, "waiting": False, "again": True},
+    ]
+
+
+async def test_who_waits_is_told_when_the_server_starts_each_time_that_this_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = [look("QUEUED", "Waiting.", 1, seconds) for seconds in (590, 580, 530, None)]
+    heard = await told(monkeypatch, [*waits, look("RUNNING")], [])
+    assert [(line["message"], str(line.get("starts"))) for line in heard] == [
+        ("Waiting.", "It starts in about 10 minutes."),
+        ("Waiting.", "It starts in about 9 minutes."),
+        ("Waiting.", "None"),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.testbed.browser import CHROMIUM_FLAGS
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 60_000
 AXE = REPOSITORY / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+STARTS = re.compile("^It starts in about (5[0-9]|60) minutes.$")
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
@@ -46,8 +48,8 @@ def page(hub: Hub, chromium: str) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def held(hub: Hub) -> None:
-    """Have all GPUs of one type in use."""
-    assert hub.start_server("holder", WAITING).is_success
+    """Have all GPUs of one type in use, for an hour at most."""
+    assert hub.start_server("holder", {**WAITING, "run_minutes": 60}).is_success
     hub.wait_ready("holder")
 
 
@@ -57,12 +59,17 @@ def test_a_start_is_watched_past_a_killed_hub_and_cancelled(hub: Hub, page: Page
     page.goto(f"{hub.url}/hub/spawn-pending/carol")
     expect(page).to_have_title("Place 1 in the queue · Default server")
     expect(page.locator("#progress-message")).to_contain_text("TITANX")
+    expect(page.locator("#pai-starts")).to_have_text(STARTS)
 
     hub.kill()
     expect(page.locator("#pai-lost")).to_be_visible()
     hub.start()
     expect(page.locator("#pai-lost")).to_be_hidden()
     expect(page).to_have_title("Place 1 in the queue · Default server")
+    page.goto(f"{hub.url}/hub/home")
+    expect(page.locator("[data-server=''] [data-part=starts]")).to_have_text(STARTS)
+    page.goto(f"{hub.url}/hub/spawn-pending/carol")
+    expect(page.locator("#pai-starts")).to_have_text(STARTS)
 
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="The start was cancelled.")).to_be_visible()
