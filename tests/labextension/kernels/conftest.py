@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -16,7 +17,9 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from traitlets.config import Config
 
+from pai_labextension.kernels.kernel_job import KernelJob
 from pai_labextension.kernels.manager import JobKernelsManager
+from pai_labextension.task_connections import TaskConnections
 from pai_scheduler.client.rest import Client
 from tests.testbed.notebook import PATIENCE, Notebook, connected
 from tests.testbed.warm import WarmScheduler
@@ -131,6 +134,18 @@ class NotebookServer:
         """Connect a notebook with its kernel."""
         async with connected(self.url, kernel, f"token {TOKEN}") as notebook:
             yield notebook
+
+
+@pytest.fixture
+async def unfollowed_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[KernelJob]:
+    """Make a kernel's job as a notebook server knows it that has not begun to follow it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    connections = TaskConnections("http://127.0.0.1:9", "token")
+    kernel = str(uuid.uuid4())
+    job = KernelJob(connections, "alice", "kernel_1", kernel_id=kernel, python="python3", memory_mb=512)
+    yield job
+    await job.leave()
+    await connections.close()
 
 
 StartServer = Callable[..., NotebookServer]
