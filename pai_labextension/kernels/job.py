@@ -22,15 +22,14 @@ _COMMAND = """\
 umask 077
 folder={folder}
 mkdir "$folder" 2>/dev/null || [ -O "$folder" ] || exit
-cat >"$folder/runner.py.part" <<'{end}'
+cat >"$folder/runner.py" <<'{end}'
 {source}
 {end}
-mv "$folder/runner.py.part" "$folder/runner.py"
 exec {python} "$folder/runner.py" serve "$folder" {idle}
 """
 _ATTACH = """\
 folder={folder}
-until [ -f "$folder/runner.py" ]; do sleep 0.1 || sleep 1; done
+until [ -S "$folder/control" ]; do sleep 0.1 || sleep 1; done
 exec {python} -I -S "$folder/runner.py" attach "$folder"
 """
 

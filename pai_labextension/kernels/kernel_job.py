@@ -80,6 +80,7 @@ class KernelJob:
         self._link: RunnerLink | None = None
         self._wanted: KernelStart | None = None
         self._was_started = self._idle_end = self._end_expected = self._queued = False
+        self._let_go = False
         self._state: RunnerState | None = None
         self._heard_at = 0.0
         self._changed = asyncio.Event()
@@ -110,10 +111,11 @@ class KernelJob:
         """Return after how many seconds without use it ends; 0: never, or not known yet."""
         return self._state.limit if self._state is not None else 0.0
 
-    async def settled(self) -> None:
-        """Wait until there is a kernel that can be talked to, or there never will be one."""
-        while self.ending is None and not self.reachable.is_set():
+    async def settled(self) -> bool:
+        """Wait until there is a kernel that can be talked to, or there never will be one; return which."""
+        while self.ending is None and not self._let_go and not self.reachable.is_set():
             await self._changed.wait()
+        return self.reachable.is_set()
 
     def begin(self) -> None:
         """Follow the job from now on."""
@@ -170,6 +172,9 @@ class KernelJob:
 
     async def leave(self) -> None:
         """Follow it no longer; it runs on."""
+        self._let_go = True
+        self.reachable.clear()
+        self._tell()
         for task in (self._life, *self._helpers):
             if task is not None and task is not asyncio.current_task():
                 task.cancel()
@@ -305,9 +310,7 @@ class KernelJob:
         except (ConnectionError, TimeoutError):
             self._wanted = wanted  # tried again when the task is reached again
         else:
-            # one that has ended meanwhile was told of
-            if answer["code"] is None:
-                self._connect(answer["connection"])
+            self._connect(answer["connection"])
 
     def _connect(self, connection: Mapping[str, Any]) -> None:
         self._was_started = True

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import json
 import os
 import select
@@ -41,8 +40,6 @@ NOT_USED = {
 PORTS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 DELIMITER = b"<IDS|MSG>"
 SOCKET = "control"
-#: Seconds for which a kernel that starts is waited for until it listens, and between two tries.
-TO_LISTEN, AGAIN = 20.0, 0.02
 #: Bytes that a request may have: an environment is the longest part of one.
 MOST_BYTES = 8 * 2**20
 
@@ -227,21 +224,7 @@ class Runner:
             task = asyncio.ensure_future(work)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        await self._until_listening(kernel)
-        return {"connection": connection, "cwd": cwd, "code": kernel.code}
-
-    async def _until_listening(self, kernel: Kernel) -> None:
-        """Wait until clients that connect now are served: one that came too early would try again later."""
-        deadline = time.monotonic() + TO_LISTEN
-        waiting = [kernel.connection[name] for name in PORTS]
-        while waiting and kernel.code is None and time.monotonic() < deadline:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", waiting[-1])
-            except OSError:
-                await asyncio.sleep(AGAIN)
-            else:
-                writer.close()
-                waiting.pop()
+        return {"connection": connection, "cwd": cwd}
 
     async def _note_end(self, kernel: Kernel) -> None:
         await kernel.ended()
@@ -309,14 +292,9 @@ def oom_kills() -> int:
 
 
 def attach(folder: str) -> None:
-    """Pass on what both sides say, as soon as there is somebody to talk to, until one of them ends."""
+    """Pass on what both sides say, until one of them ends."""
     with socket.socket(socket.AF_UNIX) as control:
-        while True:
-            try:
-                control.connect(str(Path(folder, SOCKET)))
-                break
-            except (FileNotFoundError, ConnectionRefusedError):
-                time.sleep(AGAIN)
+        control.connect(str(Path(folder, SOCKET)))
         while True:
             ready, _, _ = select.select([0, control.fileno()], [], [])
             if control.fileno() in ready:
@@ -342,8 +320,9 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "attach":
         attach(arguments[1])
         return 0
-    # told before anybody waits for a kernel; loaded when there is one
-    if importlib.util.find_spec("zmq") is None:
+    try:
+        import zmq  # noqa: F401 - its absence is told before anybody waits for a kernel
+    except ImportError:
         print(
             f"{sys.executable} has no pyzmq: a kernel needs an image with a Jupyter kernel in it.", flush=True
         )

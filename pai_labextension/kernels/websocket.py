@@ -3,7 +3,8 @@
 jupyter_server gives a kernel a minute to answer, and a browser less to connect. Here a notebook is connected
 at once: what is run in it is kept until there is a kernel, in order, however long that takes. So it is when a
 kernel comes back, after its death or a connection that broke: its channels are connections of their own, and
-what it published before the one for output was there would be lost.
+what it published before the one for output was there would be lost. A notebook that is closed meanwhile
+leaves its cells here, and they run.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 #: Messages of one notebook that are kept; a person does not run so many cells.
 _MOST = 10_000
+#: What a notebook that is closed wants done all the same; the rest are questions of its own.
+_WORK = b"execute_request"
+#: Milliseconds for which ZeroMQ still hands over what a notebook left behind, on a machine that is busy.
+_HAND_OVER = 10_000
 
 
 class JobKernelConnection(ZMQChannelsWebsocketConnection):
@@ -32,6 +37,8 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
     _kept: list[Any] | None = None
     _waiting: asyncio.Task[None] | None = None
     _connected = False
+    #: whether the notebook was closed, and only what it left is waited with
+    _left = False
     #: which of the job's `times_reached` this connection has heard the kernel in
     _heard_in = 0
 
@@ -68,13 +75,23 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         elif len(self._kept) < _MOST:
             self._kept.append(incoming_msg)
 
+    def handle_outgoing_message(self, stream: Any, outgoing_msg: list[Any]) -> None:
+        """Pass on what the kernel says, where there is still a notebook."""
+        if not self._left:
+            super().handle_outgoing_message(stream, outgoing_msg)
+
     def disconnect(self) -> None:  # type: ignore[override]
-        """Notice that the notebook has gone."""
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.cancel()
+        """Notice that the notebook has gone; cells of it that wait for the kernel wait on."""
+        waiting = self._waiting
+        if waiting is not None and not waiting.done() and waiting is not asyncio.current_task():
+            if any(map(_is_work, self._kept or ())):
+                self._left = True
+                return
+            waiting.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
         if self._connected:
-            # ZeroMQ keeps what a kernel cannot take yet, as it would without us
-            self._pass_on_what_was_kept()
             super().disconnect()
         elif self._open_sessions.get(self.session_key) is self.websocket_handler:
             # as if it had never been there
@@ -88,11 +105,12 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
 
     async def _connect_later(self) -> None:
         job = job_of(self.kernel_manager)
-        if job is not None:
-            await job.settled()
-        if self.kernel_id not in self.multi_kernel_manager:
+        there = job is None or await job.settled()
+        if not there or self.kernel_id not in self.multi_kernel_manager:
             self._kept = None
             self._send_dead()
+            if self._left:
+                self._leave()
             return
         try:
             connected = self._connect_now()
@@ -105,7 +123,8 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
     async def _connect_again(self, job: KernelJob) -> None:
         """Wait until what the kernel publishes comes here, then let through what was kept."""
         while job.ending is None and self._is_another(job):
-            await job.settled()
+            if not await job.settled():
+                break
             self._heard_in = job.times_reached
             iopub = self.channels.get("iopub")
             if iopub is None or iopub.closed():
@@ -126,7 +145,18 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         kept, self._kept = self._kept or [], None
         for message in kept:
             super().handle_incoming_message(message)
+        if self._left:
+            shell = self.channels.get("shell")
+            if shell is not None and not shell.closed():
+                shell.socket.linger = _HAND_OVER
+                # to ZeroMQ: the stream would take along what it has not passed on yet
+                shell.flush()
+            self._leave()
 
     def _send_dead(self) -> None:
         with suppress(WebSocketClosedError):
             self._send_status_message("dead")
+
+
+def _is_work(message: str | bytes) -> bool:
+    return _WORK in (message if isinstance(message, bytes) else message.encode())

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pai_labextension.kernels.channels import KernelChannels, OpenChannel
+from pai_labextension.kernels.websocket import JobKernelConnection
 from pai_scheduler.client.rest import Client
-from tests.labextension.kernels.conftest import StartServer, stop_all
+from tests.labextension.kernels.conftest import PATIENCE, StartServer, stop_all
 
 DIE = "os.kill(os.getpid(), signal.SIGKILL)"
 
@@ -76,7 +77,47 @@ async def test_a_cell_that_waits_for_its_kernel_to_come_back_runs_though_its_not
         await notebook.begin(f"open({str(proof)!r}, 'x')")
     async with server.notebook(kernel) as notebook:
         await notebook.run("pass")
-    assert proof.exists()
+    await exists(proof)
+
+
+async def exists(proof: Path) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not proof.exists():  # noqa: ASYNC110 - nobody is there who could be told
+            await asyncio.sleep(0.05)
+
+
+async def test_a_cell_that_waits_in_the_queue_runs_though_its_notebook_is_closed(
+    start_server: StartServer, holder: Client, tmp_path: Path
+) -> None:
+    server = start_server()
+    kernel = await server.start()
+    await server.until(kernel, lambda state: state.get("place") == 1)
+    proof = tmp_path / "ran"
+    async with server.notebook(kernel) as notebook:
+        await notebook.status("starting")
+        await notebook.begin(f"x = open({str(proof)!r}, 'x')")
+    await stop_all(holder, "bob")
+    await exists(proof)
+    # the notebook is opened again, and has what was made without it
+    async with server.notebook(kernel) as notebook:
+        assert await notebook.run("print(x.name)") == f"{proof}\n"
+    assert server.kernels.get_kernel(kernel).execution_state == "idle"
+
+
+@pytest.mark.usefixtures("holder")
+async def test_nothing_is_left_of_a_closed_notebook_whose_kernel_was_cancelled(
+    start_server: StartServer,
+) -> None:
+    server = start_server()
+    kernel = await server.start()
+    await server.until(kernel, lambda state: state.get("place") == 1)
+    async with server.notebook(kernel) as notebook:
+        await notebook.status("starting")
+        await notebook.begin("print('never')")
+    assert (await server.browser.delete(f"/api/kernels/{kernel}")).status_code == 204
+    async with asyncio.timeout(PATIENCE):
+        while any(kernel in session for session in JobKernelConnection._open_sessions):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.usefixtures("holder")
