@@ -6,17 +6,21 @@ import json
 import os
 import re
 import shutil
+from typing import TYPE_CHECKING
 
 from jupyter_server.extension.application import ExtensionApp
 from jupyter_server.serverapp import ServerApp
 from tornado.routing import PathMatches, Rule
-from traitlets import Unicode, default
+from traitlets import Dict, Unicode, default
 
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
 from .session_address import session_address
+
+if TYPE_CHECKING:
+    from .service.program import Program
 
 #: What answers below `<base_url>/pai/`: the module that knows how, and where. Loaded when first asked for.
 _PARTS = (
@@ -25,6 +29,7 @@ _PARTS = (
     (".kernels.routes", "kernels"),
     (".memory_routes", "memory"),
     (".task_routes", "terminals|connect|ports|ports-absolute"),
+    (".service.routes", "service"),
     (".session_routes", "session"),
 )
 #: Names of the page's options that `ui/src/index.ts` reads.
@@ -51,6 +56,14 @@ class PAIExtension(ExtensionApp):
     token = Unicode(
         help="The user's own token. Default: $PAI_TOKEN, then $JUPYTERHUB_API_TOKEN.",
     ).tag(config=True)
+    service = Dict(
+        help="""The web program that opens in this server instead of JupyterLab; empty: none.
+
+        `title`, `command` (with `{port}`, `{unix_socket}`, `{base_url}` and `{prefix}`), `strip_prefix` and
+        `start_seconds`. The spawner sets it, as a profile's `service` says.
+        """
+    ).tag(config=True)
+    _program: Program | None = None
 
     @default("api_url")
     def _default_api_url(self) -> str:
@@ -69,9 +82,22 @@ class PAIExtension(ExtensionApp):
         # jupyter_server calls this hook by this name, before it makes its terminals; later ones are too late
         super()._link_jupyter_server_extension(serverapp)
         use_job_kernels(serverapp)
+        self._serve(serverapp)
         shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
         ours = {"shell_command": [shell]}
         serverapp.terminado_settings = {**ours, **serverapp.terminado_settings}
+
+    def _serve(self, serverapp: ServerApp) -> None:
+        if not self.service:
+            return
+        try:
+            from .service.serving import serve  # few servers need it
+        except ImportError as error:
+            raise SystemExit(
+                f"This image cannot serve {self.service['title']} ({error}): "
+                "install pai-for-jupyter[services] in it."
+            ) from error
+        self._program = serve(serverapp, self.service)
 
     def initialize_handlers(self) -> None:
         """Add the routes; what answers there is loaded when somebody asks."""
@@ -104,9 +130,14 @@ class PAIExtension(ExtensionApp):
             {name: int(value) for name, value in limits.items() if value.isdigit()}
         )
         page[SESSIONS_OPTION] = "true" if session_address(os.environ) else ""
+        if self._program is not None:
+            self.serverapp.web_app.settings["pai_service"] = self._program
+            self.serverapp.io_loop.add_callback(self._program.start)
         page[STORAGE_OPTION] = (os.environ.get("PAI_DEFAULT_FS_URI") or self.api_url).rstrip("/")
 
     async def stop_extension(self) -> None:
-        """Close the connections to the scheduler, and to tasks."""
+        """Close the connections to the scheduler, and to tasks, and end the service."""
+        if self._program is not None:
+            await self._program.close()
         for routes in self._routes:
             await routes.close()

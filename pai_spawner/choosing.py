@@ -19,7 +19,7 @@ from .form import render_form
 from .options import InvalidOptions, parse_options
 from .profiles import offer_to, read_profiles
 from .server_job import server_job
-from .services import OPENS_FIRST, URL
+from .services import OPENS_FIRST, URL, Service
 from .session_limits import limit_refusal
 from .settings import SpawnerSettings
 from .supply import Supply, supply_of
@@ -74,8 +74,7 @@ class Choosing(SpawnerSettings):
 
     def job_of(self, name: str, options: Options, env: Mapping[str, str]) -> dict[str, Any]:
         """Return the job that a server with these options is."""
-        profile = self.offer.find(options.profile)
-        service = profile.service if profile else None
+        service = self.service_of(options)
         return server_job(
             name,
             self.name,
@@ -86,6 +85,11 @@ class Choosing(SpawnerSettings):
             home=self.home_in_container,
             tutorials=self.tutorials,
         )
+
+    def service_of(self, options: Options) -> Service | None:
+        """Return what opens in a server with these options instead of JupyterLab."""
+        profile = self.offer.find(options.profile)
+        return profile.service if profile else None
 
     async def check_with_scheduler(self, client: Client, config: Mapping[str, Any]) -> None:
         """Refuse a server that the scheduler would refuse, or that would never start."""

@@ -45,20 +45,20 @@ class Tell(Protocol):
 _IN_QUEUE = ("QUEUED", "RETRY_WAIT")
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 #: Seconds between two looks at the job when no event comes in between.
-_LOOK_EVERY = 2.0
+LOOK_EVERY = 2.0
 #: Seconds between two attempts to reach a server that does not listen yet, or a scheduler that is away.
 _KNOCK_EVERY = 0.2
 #: seconds within which a tunnel hangs up where nobody is at its other end
 _HANG_UP = 0.5
 _LOG_TAIL_BYTES = 4000
-_LOG_TAIL_LINES = 12
+LOG_LINES = 12
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 # `ServerFailed.reason` where the job itself has ended
 EXITED, STOPPED = "exited", "stopped"
 
 # where the bar stands when …
-QUEUED, PLACED, PULLED, RUNNING, LISTENING = 5, 15, 60, 70, 95
+QUEUED, PLACED, PULLED, RUNNING, SERVING, LISTENING = 5, 15, 60, 70, 80, 95
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
                 heard = clock()
             news.clear()
             if detail is not None:
-                if (address := await _look(client, user, detail)) is not None:
+                if (address := await look(client, user, detail)) is not None:
                     return address
                 status = detail["jobStatus"]
                 reason, seconds = status["waitingReason"], status["startsWithin"]
@@ -150,7 +150,7 @@ async def wait_until_running(client: Client, user: str, job: str, tell: Tell, *,
                     "timeout",
                 )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(news.wait(), _LOOK_EVERY)
+                await asyncio.wait_for(news.wait(), LOOK_EVERY)
     finally:
         events.cancel()
 
@@ -163,10 +163,10 @@ async def wait_until_listening(
     clock = asyncio.get_running_loop().time
     started = looked = clock()
     while not await _listens(address):
-        if clock() - looked > _LOOK_EVERY:
+        if clock() - looked > LOOK_EVERY:
             looked = clock()
             with contextlib.suppress(UnreachableError):
-                await _look(client, user, await client.job(user, job))
+                await look(client, user, await client.job(user, job))
         if clock() - started > patience:
             raise ServerFailed(
                 msg("The server runs, but did not answer within {seconds:.0f} s.", seconds=patience),
@@ -205,7 +205,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
         await asyncio.sleep(_KNOCK_EVERY)
 
 
-async def _look(client: Client, user: str, detail: JobDetail) -> Address | None:
+async def look(client: Client, user: str, detail: JobDetail) -> Address | None:
     """Return the address of a running job, None for a waiting one; `ServerFailed` for one that is over."""
     status = detail["jobStatus"]
     if status["state"] in ENDED:
@@ -234,7 +234,7 @@ async def log_tail(client: Client, user: str, job: str) -> str:
     except (ApiError, UnreachableError):
         return ""
     lines = _ANSI.sub("", tail.decode(errors="replace")).splitlines()
-    return "\n".join(lines[-_LOG_TAIL_LINES:]).strip()
+    return "\n".join(lines[-LOG_LINES:]).strip()
 
 
 async def _report_events(client: Client, user: str, job: str, tell: Tell, news: asyncio.Event) -> None:
@@ -252,7 +252,7 @@ async def _report_events(client: Client, user: str, job: str, tell: Tell, news: 
                 news.set()
             return
         except (UnreachableError, ApiError):
-            await asyncio.sleep(_LOOK_EVERY)
+            await asyncio.sleep(LOOK_EVERY)
 
 
 def _bar(event: JobEvent) -> int | None:
@@ -265,7 +265,7 @@ def _bar(event: JobEvent) -> int | None:
 
 async def _listens(address: Address) -> bool:
     try:
-        async with asyncio.timeout(_LOOK_EVERY):
+        async with asyncio.timeout(LOOK_EVERY):
             reader, writer = await asyncio.open_connection(address.ip, address.port)
     except (OSError, TimeoutError):
         return False

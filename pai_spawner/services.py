@@ -1,7 +1,7 @@
 """Services beyond Jupyter: a web program that a profile names, served at the server's address by its login.
 
-`jupyter-server-proxy` inside the server starts the program when its page is opened first, and passes on what
-the server's own authentication lets through. Here is only what the server is told for that.
+The server's extension (`pai_labextension/service`) starts the program with the server, watches over it and
+passes on what the server's own authentication lets through. Here is only what it is told for that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_SECONDS = 60
 class Service:
     """A web program of a profile.
 
-    `command`: its words, with `{port}`, `{unix_socket}` and `{base_url}` in them;
+    `command`: its words, with `{port}`, `{unix_socket}`, `{base_url}` and `{prefix}` in them;
     `strip_prefix`: whether it gets paths without the address at which it is served; `start_seconds`: how long
     it may take until it answers for the first time.
     """
@@ -54,23 +54,11 @@ class Service:
     @property
     def arguments(self) -> list[str]:
         """Return the options of `jupyterhub-singleuser` with which it has the service."""
-        process = {
-            "command": [_template(word) for word in self.command],
-            "timeout": float(self.start_seconds),
-            "absolute_url": not self.strip_prefix,
-            "unix_socket": any("{unix_socket}" in word for word in self.command) or None,
-            "launcher_entry": {"title": self.title},
+        told = {
+            "title": self.title,
+            "command": list(self.command),
+            "strip_prefix": self.strip_prefix,
+            "start_seconds": self.start_seconds,
         }
         # a Python literal: traitlets reads a dictionary on a command line so
-        return [f"--ServerProxy.servers={ {PATH: process}!r}"]
-
-
-def _template(word: str) -> str:
-    """Return a word as `jupyter-server-proxy` reads it, with `str.format`.
-
-    Braces that are no placeholder stand for themselves. Its `{base_url}` is the address of the whole server.
-    """
-    escaped = word.replace("{", "{{").replace("}", "}}")
-    for name in ("port", "unix_socket"):
-        escaped = escaped.replace(f"{{{{{name}}}}}", f"{{{name}}}")
-    return escaped.replace("{{base_url}}", f"{{base_url}}{PATH}/")
+        return [f"--PAIExtension.service={told!r}"]

@@ -26,6 +26,9 @@ PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 INSTALLED_BY_ALL = ("pai_scheduler.client", "pai_labextension")
 #: What only JupyterHub and a service of it load.
 OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub")
+#: What serves a web program inside a notebook server: loaded when a server is told of one, which says so and
+#: ends where the extra `services` is missing.
+SERVING = "pai_labextension.service.serving"
 #: Distributions of the service that nobody needs who has only the client.
 HEAVY = {
     "aiodocker",
@@ -110,11 +113,13 @@ def not_covered(modules: Iterable[str], *extras: str) -> list[str]:
 
 
 def test_what_a_person_installs_needs_no_extra() -> None:
-    assert not_covered(reachable(INSTALLED_BY_ALL)) == []
+    assert not_covered(reachable(INSTALLED_BY_ALL) - {SERVING}) == []
+    assert not_covered([SERVING], "services") == []
 
 
 def test_the_scheduler_needs_its_extra_and_no_jupyterhub() -> None:
     modules = {module for module in graph().modules if within(module, PACKAGES)}
+    modules.remove(SERVING)
     service = [module for module in modules if not within(module, OF_THE_HUB)]
     # loaded when it is asked for, and its absence is told
     kerberos = ["pai_scheduler.storage.hdfs.client imports requests_kerberos"]
@@ -185,7 +190,16 @@ def _in(light: Path, program: str, *arguments: str) -> subprocess.CompletedProce
 def test_the_wheel_alone_loads_every_module_of_the_client_and_of_the_extension(light: Path) -> None:
     done = _in(light, "python", "-c", LOAD_ALL, *INSTALLED_BY_ALL)
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == []
+    assert json.loads(done.stdout) == [f"{SERVING} needs jupyter_server_proxy"]
+
+
+def test_a_server_that_is_to_serve_a_program_says_which_extra_it_lacks(light: Path, tmp_path: Path) -> None:
+    service = {"title": "Board", "command": ["board", "{port}"], "strip_prefix": True, "start_seconds": 60}
+    options = ["--allow-root", "--no-browser", f"--ServerApp.root_dir={tmp_path}"]
+    code = "from jupyter_server.serverapp import main; main()"
+    done = _in(light, "python", "-c", code, *options, f"--PAIExtension.service={service!r}")
+    assert done.returncode == 1
+    assert "This image cannot serve Board (No module named 'jupyter_server_proxy'): install" in done.stderr
 
 
 def test_the_wheel_alone_brings_no_library_of_the_service(light: Path) -> None:

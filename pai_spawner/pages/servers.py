@@ -71,6 +71,8 @@ class ServerView:
     starts: str = ""
     #: why it waits, or what is to be said besides
     note: str = ""
+    #: what opens in it instead of JupyterLab; empty: nothing does
+    service: str = ""
     ending: EndingView | None = None
 
     @property
@@ -160,6 +162,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         place=detail["jobStatus"]["queuePlace"] if detail else None,
         starts="" if starts is None else starts_in(starts).in_locale(locale),
         note=note,
+        service=spawner.service_title,
     )
 
 

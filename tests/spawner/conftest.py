@@ -39,7 +39,7 @@ def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningSched
 @pytest.fixture
 async def make(scheduler: RunningScheduler, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Make]:
     """Return what makes a spawner as the Hub does, for a user in the Hub's database."""
-    monkeypatch.setattr(following, "_LOOK_EVERY", 0.2)
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.2)
     if scheduler.process.poll() is not None:
         scheduler.start()
     db = orm.new_session_factory("sqlite:///:memory:")()

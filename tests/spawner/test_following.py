@@ -42,7 +42,7 @@ async def told(
     monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, Any]], events: list[JobEvent]
 ) -> list[dict[str, Any]]:
     """Play a start: all events come after the first look. Return what is told."""
-    monkeypatch.setattr(following, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(following, "LOOK_EVERY", 0.01)
     heard: list[dict[str, Any]] = []
     looked, ended = asyncio.Event(), asyncio.Event()
 

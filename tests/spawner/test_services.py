@@ -14,35 +14,36 @@ from pai_spawner.services import Service
 POLICY = Policy({"Notebook": "pai/notebook:1"})
 
 
-def process(**service: Any) -> dict[str, Any]:
-    """What `jupyter-server-proxy` is told."""
+def told(**service: Any) -> dict[str, Any]:
+    """What the server's extension is told."""
     (argument,) = Service.read(service, "Board").arguments
     option, _, literal = argument.partition("=")
-    assert option == "--ServerProxy.servers"
-    ((path, told),) = ast.literal_eval(literal).items()
-    assert path == "pai-service"
-    return dict(told)
+    assert option == "--PAIExtension.service"
+    return dict(ast.literal_eval(literal))
 
 
-def test_a_command_is_told_its_port_and_its_own_address() -> None:
-    told = process(command=["board", "--port={port}", "--prefix={base_url}"], strip_prefix=False)
-    words = [word.format(port=4321, base_url="/user/alice/", unix_socket="") for word in told["command"]]
-    assert words == ["board", "--port=4321", "--prefix=/user/alice/pai-service/"]
-    assert (told["absolute_url"], told["unix_socket"], told["timeout"]) == (True, None, 60.0)
-    assert told["launcher_entry"] == {"title": "Board"}
+def test_the_server_is_told_what_the_profile_says() -> None:
+    command = ["board", "--port={port}", "--prefix={base_url}"]
+    assert told(command=command, strip_prefix=False, start_seconds=5, title="Curves") == {
+        "title": "Curves",
+        "command": command,
+        "strip_prefix": False,
+        "start_seconds": 5,
+    }
 
 
-def test_a_service_may_listen_on_a_socket_instead() -> None:
-    told = process(command=["code-server", "--socket={unix_socket}"], start_seconds=5, title="Code")
-    assert (told["unix_socket"], told["absolute_url"], told["timeout"]) == (True, False, 5.0)
-    assert told["command"][1].format(unix_socket="/run/s") == "--socket=/run/s"
-    assert told["launcher_entry"] == {"title": "Code"}
+def test_what_a_profile_leaves_out_is_as_usual() -> None:
+    assert told(command=["a", "{port}"]) == {
+        "title": "Board",
+        "command": ["a", "{port}"],
+        "strip_prefix": True,
+        "start_seconds": 60,
+    }
 
 
-def test_braces_and_quotes_that_are_no_placeholder_stay_as_they_are() -> None:
-    word = """{"a": '{b}', {{port}}} 中文 $HOME"""
-    told = process(command=["program", "{port}", word])
-    assert told["command"][2].format(port=1) == word.replace("{port}", "1")
+def test_quotes_and_braces_come_through_as_they_are() -> None:
+    word = """{"a": '{b}', {{port}}} 中文 $HOME \\"""
+    assert told(command=["program", "{port}", word])["command"][2] == word
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tornado.httpclient import HTTPClientError, HTTPRequest
@@ -30,6 +33,23 @@ async def main():
     await asyncio.Event().wait()
 asyncio.run(main())
 """
+#: It begins when the file `go` is in its person's home, and ends when its page `die` is asked for.
+MORTAL = """
+import asyncio, os, pathlib, sys, time
+from tornado import web
+while not pathlib.Path("go").exists():
+    time.sleep(0.1)
+class Tell(web.RequestHandler):
+    def get(self):
+        if self.request.path == "/die":
+            print("<i>the last words</i>")
+            os._exit(7)
+        self.finish({"pid": os.getpid(), "prefix": sys.argv[2]})
+async def main():
+    web.Application([(".*", Tell)]).listen(int(sys.argv[1]), "127.0.0.1")
+    await asyncio.Event().wait()
+asyncio.run(main())
+"""
 PROFILES = [
     {"display_name": "Notebook"},
     {
@@ -47,13 +67,34 @@ PROFILES = [
     {
         "display_name": "Broken",
         "service": {
-            "command": [sys.executable, "-c", "raise SystemExit('there is no such board')", "{port}"],
+            "command": [sys.executable, "-c", "raise SystemExit('there is no such board')", "{port}"]
+        },
+    },
+    {
+        "display_name": "Silent",
+        "service": {
+            "command": [
+                sys.executable,
+                "-uc",
+                "print('I only sleep'); import time; time.sleep(600)",
+                "{port}",
+            ],
             "start_seconds": 1,
+        },
+    },
+    {"display_name": "Missing", "service": {"command": ["no-such-program", "{port}"]}},
+    {
+        "display_name": "Mortal",
+        "service": {
+            "title": "Curves <b>",
+            "command": [sys.executable, "-uc", MORTAL, "{port}", "{prefix}"],
+            "start_seconds": 600,
         },
     },
 ]
 SESSIONS = "every: 1s\nrules:\n  - {idleAfter: 10m, warnBefore: 1s}\n"
 SERVICE = "/user/alice/pai-service/"
+MORTAL_PAGE = "/user/dora/pai-service/"
 
 
 @pytest.fixture(scope="module")
@@ -113,14 +154,84 @@ def test_a_program_may_listen_on_a_socket_and_expect_its_own_address(hub: Hub) -
     assert told == {"uri": "/user/carol/pai-service/runs?tag=loss", "address": "/user/carol/pai-service/"}
 
 
-def test_a_program_that_does_not_start_says_why_in_the_servers_log_and_jupyterlab_is_there(hub: Hub) -> None:
-    assert hub.start_server("bob", {"profile": "broken"}).is_success
-    hub.wait_ready("bob")
+def started(hub: Hub, name: str, profile: str) -> list[dict[str, Any]]:
+    """Start a service's server and wait until that is over; gives what the progress page was told."""
+    assert hub.start_server(name, {"profile": profile}).is_success
+    return hub.progress(name, lambda event: bool(event.get("ready") or event.get("failed")))
+
+
+@pytest.mark.parametrize(
+    ("profile", "why", "log"),
+    [
+        ("broken", "Broken ended with exit code 1 before it answered.", "there is no such board"),
+        ("silent", "Silent did not answer within 1 second.", "I only sleep"),
+        ("missing", "Missing cannot be started: [Errno 2] No such file or directory: ", ""),
+    ],
+)
+def test_a_program_that_does_not_start_ends_the_start_and_the_hub_says_why(
+    hub: Hub, profile: str, why: str, log: str
+) -> None:
+    told = started(hub, "bob", profile)
+    title = profile.capitalize()
+    assert f"The server answers; {title} is starting in it." in [event["message"] for event in told]
+    assert told[-1]["failed"]
     with hub.browser("bob") as browser:
-        failed = browser.get("/user/bob/")
-        assert (failed.status_code, failed.url.path) == (500, "/user/bob/pai-service/")
-        assert browser.get("/user/bob/lab").status_code == 200
-    (job,) = hub.running_jobs("bob")
-    log = f"user/bob/jobs/{job['name']}/taskRoles/notebook/tasks/0/logs"
-    said = "".join(hub.scheduler("bob", "GET", f"{log}/{stream}").text for stream in ("stdout", "stderr"))
-    assert "there is no such board" in said
+        page = html.unescape(browser.get("/user/bob/", headers={"Accept": "text/html"}).text)
+    assert "The server did not start" in page
+    assert why in page
+    assert log in page
+    wait_for(lambda: not hub.running_jobs("bob"), "its job to end", hub.log)
+
+
+def test_the_server_is_ready_when_its_program_answers_also_when_the_hub_was_killed_meanwhile(
+    hub: Hub,
+) -> None:
+    assert hub.start_server("dora", {"profile": "mortal"}).status_code == 202
+    starting = "The server answers; Curves <b> is starting in it."
+    hub.progress("dora", lambda event: event["message"] == starting)
+    hub.kill()
+    hub.start()
+    hub.progress("dora", lambda event: event["message"] == starting)
+    assert not hub.server("dora")["ready"]
+    with hub.browser("dora") as browser:
+        page = browser.get(f"{MORTAL_PAGE}", headers={"Accept": "text/html"})
+        assert MORTAL_PAGE not in page.url.path, page.text
+    (hub.folder / "home" / "dora" / "go").touch()
+    hub.wait_ready("dora")
+    with hub.browser("dora") as browser:
+        assert browser.get("/user/dora/").json()["prefix"] == "/user/dora/pai-service"
+        assert "Open Curves &lt;b&gt;" in browser.get("/hub/home").text
+    with hub.browser("dora", "zh-CN") as browser:
+        assert "打开 Curves &lt;b&gt;" in browser.get("/hub/home").text
+
+
+def test_a_program_that_dies_says_how_and_is_started_again_with_a_click(hub: Hub) -> None:
+    asks = {"Accept": "text/html"}
+    with hub.browser("dora") as browser:
+        first = browser.get(MORTAL_PAGE).json()["pid"]
+        died = browser.get(f"{MORTAL_PAGE}die", headers=asks)
+        assert died.status_code == 503
+        assert "<h1>Curves &lt;b&gt; has ended</h1>" in died.text
+        assert "It ended by itself, with exit code 7." in died.text
+        assert "&lt;i&gt;the last words&lt;/i&gt;" in died.text
+        assert browser.get(MORTAL_PAGE).json() == {
+            "message": "Curves <b> has ended. It ended by itself, with exit code 7."
+        }
+        chinese = browser.get(MORTAL_PAGE, headers={**asks, "Accept-Language": "zh-CN"}).text
+        assert "退出码为 7" in chinese
+        assert browser.get("/user/dora/lab").status_code == 200
+
+        # only its user's click starts it
+        forged = browser.post("/user/dora/pai/service", headers={"Origin": "http://elsewhere.test"})
+        assert forged.status_code == 403
+        with hub.browser("mallory") as other:
+            assert other.get("/user/dora/pai/service").status_code == 403
+            assert other.post("/user/dora/pai/service").status_code == 403
+        (hub.folder / "home" / "dora" / "go").unlink()
+        action, token = re.findall(r'action="([^"]+)"|name="_xsrf" value="([^"]+)"', died.text)
+        again = browser.post(action[0], data={"_xsrf": html.unescape(token[1])}, headers=asks)
+        assert (again.status_code, again.url.path) == (503, MORTAL_PAGE)
+        assert "<h1>Curves &lt;b&gt; is starting</h1>" in again.text
+        (hub.folder / "home" / "dora" / "go").touch()
+        wait_for(lambda: browser.get(MORTAL_PAGE).status_code == 200, "the program to answer again", hub.log)
+        assert browser.get(MORTAL_PAGE).json()["pid"] != first
