@@ -34,6 +34,8 @@ from pai_scheduler.rest.models import (
     VirtualClusterInfo,
 )
 
+from .trust import trusted_by
+
 Answer = TypeVar("Answer")
 
 
@@ -89,6 +91,7 @@ class Client:
             },
             timeout=timeout,
             transport=transport,
+            verify=trusted_by(self.url),
             trust_env=False,
         )
 

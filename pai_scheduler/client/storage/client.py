@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote, urlencode
 import httpx
 
 from pai_scheduler.client.rest import UnreachableError
+from pai_scheduler.client.trust import trusted_by
 from pai_scheduler.job.messages import msg
 from pai_scheduler.rest.address import DEFAULT_URL
 from pai_scheduler.rest.webhdfs import BooleanAnswer, ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
@@ -64,6 +65,7 @@ class FilesClient:
             },
             timeout=httpx.Timeout(30.0, read=_SILENCE, write=_SILENCE),
             transport=transport,
+            verify=trusted_by(self.url),
             trust_env=False,
         )
 
