@@ -147,6 +147,10 @@ class Hub:
                 self._tokens[name] = made.json()["token"]
         return self._tokens[name]
 
+    def use_token(self, name: str, token: str) -> None:
+        """Act for a user with a token that was made elsewhere: in a browser, at the Hub's public address."""
+        self._tokens[name] = token
+
     def api(self, name: str, method: str, path: str, **options: Any) -> httpx.Response:
         """Call the Hub's REST API as a user."""
         return self._call(name, method, f"/hub/api/{path}", **options)
