@@ -7,7 +7,8 @@
 #             SCHEDULER=file with the scheduler's settings (the default: hub_config/scheduler.yaml),
 #             SCHEDULER_OPTIONS='--start-empty': more for pai-scheduler)
 #             (ENGINE=swarm REGISTRY=registry.lab:5000: brings its images to every machine of the Swarm)
-# make doctor what keeps jobs from running, here and on every node of a Swarm, and what to do (with the words of make run)
+# make doctor what keeps jobs from running, here and on every node of a Swarm, and what keeps the Hub from serving its
+#             users, and what to do (with the words of make run)
 # make runtime  the image with which one logs into tasks in Docker (make run ENGINE=docker builds it too)
 # make check  style, types, and the tests that start no daemon: some minutes
 # make test   what one needs to trust a change: the tests, with all they need (the drills in a short form)
@@ -68,11 +69,16 @@ run: password build/installed build/proxy/installed $(if $(filter docker swarm,$
 		$(if $(SCHEDULER),--scheduler '$(SCHEDULER)') $(if $(CONFIG),--config '$(CONFIG)') \
 		$(if $(SCHEDULER_OPTIONS),--scheduler-options='$(SCHEDULER_OPTIONS)')
 
+# both are asked, whatever the first has found
 doctor: build/installed
-	@$(bin)/pai-scheduler --config '$(or $(SCHEDULER),hub_config/scheduler.yaml)' --engine '$(ENGINE)' --data-dir '.run/$(ENGINE)/scheduler' \
+	@status=0; $(bin)/pai-scheduler --config '$(or $(SCHEDULER),hub_config/scheduler.yaml)' --engine '$(ENGINE)' --data-dir '.run/$(ENGINE)/scheduler' \
 		$(if $(REGISTRY),--agent-image "$(REGISTRY)/$$($(bin)/python -c 'from hub_config.images.push import *; print(AGENT)')") \
 		$(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(STORAGE),--storage '$(STORAGE)') \
-		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') $(SCHEDULER_OPTIONS) doctor
+		$(if $(STORAGE_USER),--storage-user '$(STORAGE_USER)') $(SCHEDULER_OPTIONS) doctor || status=1; \
+	$(if $(PROFILES),PAI_PROFILES='$(abspath $(PROFILES))') $(bin)/python -m hub_config.doctor --engine '$(ENGINE)' --port '$(PORT)' \
+		$(if $(REGISTRY),--registry '$(REGISTRY)') $(if $(CLUSTER),--cluster '$(CLUSTER)') $(if $(ADMIN),--admin '$(ADMIN)') \
+		$(if $(SESSIONS),--sessions '$(SESSIONS)') $(if $(CONFIG),--config '$(CONFIG)') || status=1; \
+	exit $$status
 
 # handed on without standing in a command line
 export PASSWORD ADMIN_PASSWORD

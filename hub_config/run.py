@@ -42,7 +42,7 @@ _LOG_LINES = 25
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start the Hub and stay until it ends; gives the exit status."""
-    settings = _settings(arguments)
+    settings = parse_settings(arguments)
     # SIGINT too: a script that starts this in the background has made it ignore that
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
-def _settings(arguments: Sequence[str] | None) -> Settings:
+def parse_settings(arguments: Sequence[str] | None) -> Settings:
+    """Read the words of `make run`; the passwords are new ones."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.add_argument(
         "--engine", choices=("process", "docker", "swarm"), default="process", help="how tasks run"

@@ -72,6 +72,15 @@ class Settings:
     def environment(self) -> dict[str, str]:
         """Write what `jupyterhub_config.py` reads; makes the secrets and chooses the inner ports."""
         return {
+            **self.decided(),
+            "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),
+            "CONFIGPROXY_AUTH_TOKEN": kept_secret(self.folder / "secrets" / "proxy-token"),
+            **{name: str(port) for name, port in inner_ports(self.folder / "ports.json", self.port).items()},
+        }
+
+    def decided(self) -> dict[str, str]:
+        """Write what follows from these settings alone."""
+        return {
             "PAI_RUN_FOLDER": str(self.folder),
             "PAI_ENGINE": self.engine,
             "PAI_CLUSTER": str(self.cluster or ""),
@@ -85,9 +94,6 @@ class Settings:
             **({"PAI_NOTEBOOK_IMAGE": self.notebook_image} if self.notebook_image else {}),
             "PAI_PORT": str(self.port),
             "PAI_PASSWORD": self.password,
-            "PAI_SPAWNER_TOKEN": kept_secret(self.folder / "secrets" / "spawner-token"),
-            "CONFIGPROXY_AUTH_TOKEN": kept_secret(self.folder / "secrets" / "proxy-token"),
-            **{name: str(port) for name, port in inner_ports(self.folder / "ports.json", self.port).items()},
         }
 
 

@@ -9,7 +9,7 @@ import pytest
 from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
-from hub_config.run import _settings
+from hub_config.run import parse_settings
 from pai_spawner.choosing_handler import PATTERN, ChoosingHandler
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
@@ -45,7 +45,7 @@ def test_the_scheduler_reads_the_file_beside_the_configuration_or_the_one_that_i
     # first of all, so that what follows wins
     assert scheduler["command"][1:3] == ["--config", str(CONFIG.with_name("scheduler.yaml"))]
     own = tmp_path / "own.yaml"
-    environ = _settings(["--folder", str(tmp_path), "--scheduler", str(own)]).environment()
+    environ = parse_settings(["--folder", str(tmp_path), "--scheduler", str(own)]).environment()
     named = {"PAI_SCHEDULER_FILE": environ["PAI_SCHEDULER_FILE"]}
     (scheduler, *_) = load(monkeypatch, tmp_path, **named).JupyterHub.services
     assert scheduler["command"][1:3] == ["--config", str(own)]
@@ -73,7 +73,7 @@ def test_the_storage_is_the_one_that_was_asked_for(monkeypatch: pytest.MonkeyPat
 def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    asked = _settings(["--storage", "http://n:1", "--storage-user", "pai", "--folder", str(tmp_path)])
+    asked = parse_settings(["--storage", "http://n:1", "--storage-user", "pai", "--folder", str(tmp_path)])
     told = {name: asked.environment()[name] for name in ("PAI_STORAGE", "PAI_STORAGE_USER")}
     (scheduler, *_) = load(monkeypatch, tmp_path, **told).JupyterHub.services
     assert scheduler["command"][-4:] == ["--storage", "http://n:1", "--storage-user", "pai"]
@@ -82,7 +82,9 @@ def test_the_schedulers_account_on_an_hdfs_is_the_one_that_was_asked_for(
 
 
 def test_more_options_reach_the_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked = _settings(["--scheduler-options=--start-empty --log-format 'json'", "--folder", str(tmp_path)])
+    asked = parse_settings(
+        ["--scheduler-options=--start-empty --log-format 'json'", "--folder", str(tmp_path)]
+    )
     more = asked.environment()["PAI_SCHEDULER_OPTIONS"]
     (scheduler, *_) = load(monkeypatch, tmp_path, PAI_SCHEDULER_OPTIONS=more).JupyterHub.services
     assert scheduler["command"][-3:] == ["--start-empty", "--log-format", "json"]
@@ -91,7 +93,7 @@ def test_more_options_reach_the_scheduler(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_the_ssh_gateway_is_at_the_port_that_was_chosen_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    chosen = _settings(["--folder", str(tmp_path)]).environment()["PAI_SSH_PORT"]
+    chosen = parse_settings(["--folder", str(tmp_path)]).environment()["PAI_SSH_PORT"]
     (scheduler, *_) = load(monkeypatch, tmp_path, PAI_SSH_PORT=chosen).JupyterHub.services
     place = scheduler["command"].index("--ssh-port")
     assert scheduler["command"][place : place + 2] == ["--ssh-port", chosen]

@@ -1,0 +1,1 @@
+"""Finds out what keeps the Hub from serving its users (`pai-hub doctor`)."""

@@ -1,0 +1,88 @@
+"""`make doctor`, the Hub's side, asked about a real Hub."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.hub import PATIENCE, REPOSITORY, Hub
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    made = Hub(tmp_path)
+    yield made
+    made.stop()
+
+
+def ask(hub: Hub) -> tuple[int, str]:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "hub_config.doctor"),
+            *("--folder", str(hub.folder), "--port", str(hub.port)),
+        ],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_a_hub_that_runs_is_well_and_each_wrong_thing_is_named(hub: Hub) -> None:
+    code, said = ask(hub)
+    assert code == 0, said
+    assert "The Hub does not run" in said
+    # it only looks
+    assert sorted(path.name for path in hub.folder.iterdir()) == ["ports.json"]
+
+    hub.start()
+    code, said = ask(hub)
+    assert code == 0, said
+    for line in (
+        "  ok    The Hub answers at ",
+        "  ok    The proxy answers at ",
+        "  ok    The scheduler answers at ",
+        "  ok    The Hub takes the token of its service pai-spawner.",
+        "  ok    The secret of cookies in ",
+        "  ok    The Hub's database ",
+        "  ok    The sessions file ",
+    ):
+        assert line in said
+
+    secrets = hub.folder / "secrets"
+    kept = {file: file.read_text() for file in secrets.iterdir()}
+    for file in kept:
+        file.write_text("f" * 64)
+    code, said = ask(hub)
+    assert code == 1
+    assert "does not take the Hub's token" in said
+    assert "does not take the spawner's token" in said
+    assert "WRONG The Hub does not take the token of its service pai-spawner." in said
+    for file, secret in kept.items():
+        file.write_text(secret)
+
+    (hub.folder / "hub" / "cookie_secret").chmod(0o644)
+    code, said = ask(hub)
+    assert (code, "WRONG Others may read the secret of cookies" in said) == (1, True), said
+
+
+def test_a_scheduler_that_does_not_answer_is_named(hub: Hub) -> None:
+    hub.start()
+    started = psutil.Process(int((hub.folder / "lock").read_text().split()[0])).children()
+    (scheduler,) = (child for child in started if "pai-scheduler" in " ".join(child.cmdline()))
+    scheduler.suspend()
+    try:
+        code, said = ask(hub)
+    finally:
+        scheduler.resume()
+    assert code == 1
+    assert "WRONG The scheduler does not answer at " in said
+    assert "journalctl -u pai-scheduler" in said

@@ -1,0 +1,42 @@
+"""Who may log in, and with what."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_scheduler.doctor.finding import Verdict
+from pai_spawner.doctor.logins import of_logins
+
+from .conftest import Configure
+
+_SHARED = "c.JupyterHub.authenticator_class = 'shared-password'"
+_DUMMY = "c.JupyterHub.authenticator_class = 'dummy'"
+_OWN = "c.JupyterHub.authenticator_class = 'pam'"
+_HERE, _OPEN = (
+    "c.JupyterHub.bind_url = 'http://127.0.0.1:8000'",
+    "c.JupyterHub.bind_url = 'http://0.0.0.0:8000'",
+)
+_PUBLIC = "c.JupyterHub.public_url = 'https://hub.example.org/'"
+_ALL = "c.Authenticator.allow_all = True"
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdicts"),
+    [
+        ((_SHARED, _HERE, _ALL), [Verdict.NOTE]),
+        ((_SHARED, _OPEN, _ALL), [Verdict.WRONG]),
+        ((_DUMMY, _OPEN, _ALL), [Verdict.WRONG]),
+        ((_DUMMY, _HERE, _PUBLIC, _ALL), [Verdict.WRONG]),
+        ((_OWN, _OPEN, _ALL), [Verdict.GOOD]),
+        ((_OWN, _OPEN), [Verdict.GOOD, Verdict.WRONG]),
+        ((_OWN, "c.Authenticator.allowed_users = {'alice'}"), [Verdict.GOOD]),
+        ((_OWN, "c.Authenticator.admin_users = {'alice'}"), [Verdict.GOOD]),
+        ((_OWN, "c.PAMAuthenticator.executor_threads = 'many'"), [Verdict.GOOD, Verdict.WRONG]),
+    ],
+)
+def test_a_password_that_everybody_has_is_for_this_machine_and_somebody_may_log_in(
+    configure: Configure, lines: tuple[str, ...], verdicts: list[Verdict]
+) -> None:
+    found = list(of_logins(configure(*lines)))
+    assert [finding.verdict for finding in found] == verdicts
+    assert all(finding.advice for finding in found if finding.verdict is Verdict.WRONG)
