@@ -11,10 +11,10 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_MIN_FREE_MB,
     DEFAULT_OVERTAKE_LIMIT,
     DEFAULT_STREAMS_PER_USER,
-    DefinitionError,
     LogKeeping,
     parse_definition,
 )
+from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.gang import DEFAULT_STORAGE_GB
 from pai_scheduler.core.machine import CoreSettings
 
@@ -73,12 +73,25 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "defaultRunSeconds": ("no limit", "time limit of a job that names none (`extras.maxRunSeconds`)"),
         "maxRunSeconds": ("no limit", "the longest time limit that a job may name"),
     },
+    "sharedFolders": {
+        "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),
+        "source": ("", "where it is: a path on the machine, on each one of a Swarm"),
+        "volume": ("", "instead of `source`: a volume of Docker's, which makes it where it is missing"),
+        "target": ("**required**", "where tasks find it: an absolute path"),
+        "groups": ("everybody", "whose members have it"),
+        "write": (
+            "false",
+            "`true`: who has it may write; a list: members of these groups may, the others read",
+        ),
+        "create": ("false", "make the folder where it is missing, not in a Swarm; its parent must be there"),
+    },
 }
 #: A cluster file with a field that nobody knows, in each place.
 _PROBES: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"nodes": [{"?": 0}]},
     "defaults": {"defaults": {"?": 0}},
     "virtualClusters": {"virtualClusters": {"default": {"?": 0}}},
+    "sharedFolders": {"sharedFolders": [{"?": 0}]},
 }
 
 

@@ -29,6 +29,7 @@ _WORDS = {
         "not": "not {}",
         "or": " or ",
         "array": "list of objects",
+        "strings": "list of strings",
         "comma": ", ",
         "anything": "anything",
     },
@@ -42,6 +43,7 @@ _WORDS = {
         "not": "不能是 {}",
         "or": "或",
         "array": "对象的列表",
+        "strings": "字符串的列表",
         "comma": "，",
         "anything": "任意",
     },
@@ -94,7 +96,7 @@ def _fields(schema: Mapping[str, Any], locale: str) -> Iterator[Field]:
 def _type(field: Mapping[str, Any], locale: str) -> str:
     words, kind = _WORDS[locale], field.get("type", "anything")
     if kind == "array":
-        return words["array"]
+        return words["strings" if field["items"].get("type") == "string" else "array"]
     if isinstance(kind, list):
         return words["or"].join(kind)
     return words["anything"] if kind == "anything" else str(kind)

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_scheduler.job.messages import Message, msg
+from pai_scheduler.job.messages import msg
 
+from .definition_fields import DefinitionError, read_list, read_mapping, read_number
 from .gang import DEFAULT_STORAGE_GB
 from .node import Gpu, Node, NodeState
 from .registries import Registries
+from .shared_folders import SharedFolder, read_shared_folders
 
 DEFAULT_STREAMS_PER_USER = 200
 _PATTERN = re.compile(r"[A-Za-z0-9*?._-]+(:[0-9*?]+)?")
@@ -92,30 +94,23 @@ class Definition:
     min_free_mb: int = DEFAULT_MIN_FREE_MB
     #: where images may come from
     registries: Registries = field(default_factory=Registries)
-
-
-class DefinitionError(Exception):
-    """The cluster file is wrong: at which place (`nodes[0].cpus`), and a sentence about it."""
-
-    def __init__(self, path: str, message: Message) -> None:
-        super().__init__(f"{path}: {message}")
-        self.path = path
-        self.message = message
+    #: folders of the machines that tasks may be given
+    shared_folders: tuple[SharedFolder, ...] = ()
 
 
 def parse_definition(document: object) -> Definition:
     """Read the parsed YAML of a cluster file; DefinitionError where it is wrong. None: an empty file."""
-    places = ("nodes", "defaults", "virtualClusters", "registries")
-    top = _mapping(document if document is not None else {}, "", places)
+    places = ("nodes", "defaults", "virtualClusters", "registries", "sharedFolders")
+    top = read_mapping(document if document is not None else {}, "", places)
     known = (
         *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
         *("streamsPerUser", "jobsPerUser", "maxMountGB", "minFreeMB"),
     )
-    defaults = _mapping(top.get("defaults", {}), "defaults", known)
-    nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(_list(top.get("nodes", []), "nodes"))]
+    defaults = read_mapping(top.get("defaults", {}), "defaults", known)
+    nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(read_list(top.get("nodes", []), "nodes"))]
 
     def default(key: str, otherwise: int, least: int) -> int:
-        value = _number(defaults, key, "defaults.", least=least)
+        value = read_number(defaults, key, "defaults.", least=least)
         return otherwise if value is None else value
 
     names = [node.name for node in nodes]
@@ -134,6 +129,7 @@ def parse_definition(document: object) -> Definition:
         default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),
         default("minFreeMB", DEFAULT_MIN_FREE_MB, 0),
         _registries(top.get("registries")),
+        read_shared_folders(top.get("sharedFolders", [])),
     )
 
 
@@ -181,17 +177,17 @@ def _merge(declared: DeclaredNode, real: Node | None) -> Node:
 
 
 def _node(entry: object, path: str) -> DeclaredNode:
-    fields = _mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus", "rack"))
+    fields = read_mapping(entry, path, ("name", "cpus", "memoryMB", "storageGB", "gpus", "rack"))
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         raise DefinitionError(f"{path}.name", msg("A node needs a name, for example node-a."))
-    gpus = _mapping(fields.get("gpus", {}), f"{path}.gpus")
+    gpus = read_mapping(fields.get("gpus", {}), f"{path}.gpus")
     return DeclaredNode(
         name,
-        _number(fields, "cpus", f"{path}.", least=1),
-        _number(fields, "memoryMB", f"{path}.", least=1),
-        _number(fields, "storageGB", f"{path}."),
-        {str(gpu_type): _number(gpus, gpu_type, f"{path}.gpus.") or 0 for gpu_type in gpus},
+        read_number(fields, "cpus", f"{path}.", least=1),
+        read_number(fields, "memoryMB", f"{path}.", least=1),
+        read_number(fields, "storageGB", f"{path}."),
+        {str(gpu_type): read_number(gpus, gpu_type, f"{path}.gpus.") or 0 for gpu_type in gpus},
         _rack(fields.get("rack"), f"{path}.rack"),
     )
 
@@ -218,9 +214,9 @@ _VIRTUAL_CLUSTER_FIELDS = (
 
 def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
     clusters = {}
-    for name, entry in _mapping(document, "virtualClusters").items():
+    for name, entry in read_mapping(document, "virtualClusters").items():
         path = f"virtualClusters.{name}"
-        fields = _mapping(entry, path, _VIRTUAL_CLUSTER_FIELDS)
+        fields = read_mapping(entry, path, _VIRTUAL_CLUSTER_FIELDS)
         capacity, most = (
             _percent(fields, "capacity", path, None),
             _percent(fields, "maxCapacity", path, 100.0),
@@ -228,15 +224,15 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
         if most < capacity:
             raise DefinitionError(f"{path}.maxCapacity", msg("maxCapacity must not be below capacity."))
         groups, users = (
-            tuple(str(item) for item in _list(fields.get(key, []), f"{path}.{key}"))
+            tuple(str(item) for item in read_list(fields.get(key, []), f"{path}.{key}"))
             for key in ("groups", "users")
         )
-        default_run = _number(fields, "defaultRunSeconds", f"{path}.", least=1)
-        most_run = _number(fields, "maxRunSeconds", f"{path}.", least=1)
+        default_run = read_number(fields, "defaultRunSeconds", f"{path}.", least=1)
+        most_run = read_number(fields, "maxRunSeconds", f"{path}.", least=1)
         if default_run is not None and most_run is not None and default_run > most_run:
             text = msg("defaultRunSeconds must not be above maxRunSeconds.")
             raise DefinitionError(f"{path}.defaultRunSeconds", text)
-        quota = _number(fields, "gpusPerUser", f"{path}.")
+        quota = read_number(fields, "gpusPerUser", f"{path}.")
         clusters[name] = VirtualCluster(name, capacity, most, groups, users, default_run, most_run, quota)
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
@@ -250,9 +246,9 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
 
 
 def _log_keeping(document: object) -> LogKeeping:
-    fields = _mapping(document, "defaults.logs", ("maxMBPerTask", "keepDays"))
-    most = _number(fields, "maxMBPerTask", "defaults.logs.", least=1)
-    days = _number(fields, "keepDays", "defaults.logs.", least=1)
+    fields = read_mapping(document, "defaults.logs", ("maxMBPerTask", "keepDays"))
+    most = read_number(fields, "maxMBPerTask", "defaults.logs.", least=1)
+    days = read_number(fields, "keepDays", "defaults.logs.", least=1)
     usual = LogKeeping()
     return LogKeeping(
         usual.max_mb_per_task if most is None else most, usual.keep_days if days is None else days
@@ -262,7 +258,7 @@ def _log_keeping(document: object) -> LogKeeping:
 def _registries(document: object) -> Registries:
     if document is None:
         return Registries()
-    patterns = _list(document, "registries")
+    patterns = read_list(document, "registries")
     for number, pattern in enumerate(patterns):
         if not isinstance(pattern, str) or not _PATTERN.fullmatch(pattern):
             text = msg(
@@ -271,33 +267,6 @@ def _registries(document: object) -> Registries:
             )
             raise DefinitionError(f"registries[{number}]", text)
     return Registries(tuple(patterns))
-
-
-def _mapping(value: object, path: str, known: Sequence[str] | None = None) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise DefinitionError(path or "the file", msg("This must be a mapping (name: value)."))
-    for key in value:
-        if known is not None and key not in known:
-            text = msg("{key} is not known here. Known are: {known}.", key=key, known=", ".join(known))
-            raise DefinitionError(f"{path}.{key}".lstrip("."), text)
-    return value
-
-
-def _list(value: object, path: str) -> Sequence[Any]:
-    if not isinstance(value, list):
-        raise DefinitionError(path, msg("This must be a list."))
-    return value
-
-
-def _number(fields: Mapping[str, Any], key: str, prefix: str, *, least: int = 0) -> int | None:
-    value = fields.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise DefinitionError(
-            f"{prefix}{key}", msg("This must be a whole number, {least} or more.", least=least)
-        )
-    return value
 
 
 def _percent(fields: Mapping[str, Any], key: str, path: str, default: float | None) -> float:

@@ -13,7 +13,8 @@ from decimal import Decimal
 
 from pai_scheduler.job.messages import msg
 
-from .definition import DefinitionError, VirtualCluster
+from .definition import VirtualCluster
+from .definition_fields import DefinitionError
 
 DEFAULT = "default"
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pai_scheduler.cluster.node import DiskSpace, Gpu, Node
+from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.events import (
     EndCause,
     Ended,
@@ -92,6 +93,8 @@ class Launch:
     #: change in its working folder, under the same name.
     code: Path | None = None
     mounts: tuple[Mount, ...] = ()
+    #: folders and volumes of the machine it runs on, which an administrator shares with its user
+    shared: tuple[SharedMount, ...] = ()
     #: absolute path at which the task finds its user's own home, the same in all of them; empty: nowhere
     home: str = ""
     #: small files by name, for this task alone, in `Engine.private_dir`

@@ -87,6 +87,7 @@ class GangLaunch:
             login=inputs.login,
             code=inputs.code,
             mounts=inputs.mounts,
+            shared=inputs.shared,
             home=spec.home,
             files={**self._storage_files, **self._ssh_files, **({} if port is None else own_port(port))},
             ssh_port=port,
@@ -105,6 +106,7 @@ class GangLaunch:
             container_id=task.ref.name,
             shared=self._shared,
             access=self._storage_access(task.ref) if self._inputs.token else None,
+            folders=[mount.target for mount in self._inputs.shared],
         )
 
     def _storage_access(self, task: TaskRef) -> StorageAccess:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pai_scheduler.cluster.definition import DEFAULT_MAX_MOUNT_GB
+from pai_scheduler.cluster.shared_folders import (
+    ALL,
+    SharedFolder,
+    SharedMount,
+    find_refused_folders,
+    shared_mounts,
+)
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.protocol import Mount, RegistryLogin
 from pai_scheduler.job.environment import StorageUris, storage_uris
@@ -72,13 +79,23 @@ class Inputs:
     code: Path | None = None
     token: str = ""
     mounts: tuple[Mount, ...] = ()
+    #: what its user has of the folders that an administrator shares
+    shared: tuple[SharedMount, ...] = ()
 
 
 class JobInputs:
-    """Fetches what jobs name. StorageError: they cannot have it, with the reason."""
+    """Fetches what jobs name. StorageError: they cannot have it, with the reason.
 
-    def __init__(self, job_files: JobIdentities, max_mount_gb: int = DEFAULT_MAX_MOUNT_GB) -> None:
-        self._job_files = job_files
+    `shared_folders`: those of the machines, of which a job's user has some, by group.
+    """
+
+    def __init__(
+        self,
+        job_files: JobIdentities,
+        max_mount_gb: int = DEFAULT_MAX_MOUNT_GB,
+        shared_folders: Sequence[SharedFolder] = (),
+    ) -> None:
+        self._job_files, self._shared_folders = job_files, shared_folders
         self._code = FolderCache(job_files.folder / "code")
         self._data = FolderCache(job_files.folder / "mounts")
         self._data_limit = Limit(max_mount_gb * 1000, _MOST_FILES, _too_much_data)
@@ -107,7 +124,7 @@ class JobInputs:
         uris = storage_uris(job.spec, job.user, self._files.names.default)
         if not job.spec.output_dir:
             await self._make_default_output(job, uris.output_dir)
-        if not names_files(job.spec):
+        if not names_files(job.spec) and not self._asks_for_shared_folders(job.spec):
             return Inputs(token=self._job_files.token(job))
         for pause in _PAUSES:
             try:
@@ -136,6 +153,8 @@ class JobInputs:
 
     async def _fetch(self, job: Job, uris: StorageUris) -> Inputs:
         principal = await self._user_of(job)
+        for refusal in find_refused_folders(job.spec, self._shared_folders, principal.name, principal.groups):
+            raise StorageError(Problem.INVALID, refusal.message)
         if job.spec.output_dir and self._files.names.knows(uris.output_dir):
             with _about("outputDir", uris.output_dir):
                 await self._files.mkdirs(principal, self._files.names.resolve(uris.output_dir))
@@ -147,7 +166,12 @@ class JobInputs:
         mounts = [
             await self._mount(job, principal, uri, code, number) for number, uri in enumerate(uris.mounts)
         ]
-        return Inputs(login, code, self._job_files.token(job), tuple(mounts))
+        shared = shared_mounts(job.spec, self._shared_folders, principal.name, principal.groups)
+        return Inputs(login, code, self._job_files.token(job), tuple(mounts), shared)
+
+    def _asks_for_shared_folders(self, spec: JobSpec) -> bool:
+        """Return whether it must be known who a job's user is; where nothing is shared, nobody is asked."""
+        return bool(spec.shared_folders) and (bool(self._shared_folders) or set(spec.shared_folders) != {ALL})
 
     async def _mount(self, job: Job, principal: Principal, uri: str, code: Path | None, number: int) -> Mount:
         target = job.spec.mounts[number].target

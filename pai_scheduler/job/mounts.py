@@ -36,10 +36,10 @@ def mount_errors(extras: object) -> Iterator[tuple[Path, Message]]:
         if not isinstance(target, str) or not target:
             continue
         parts = tuple(part for part in target.split("/") if part)
-        wrong = _wrong_target(target, parts)
+        wrong = wrong_target(target, parts)
         place = ("/", *parts) if target.startswith("/") else parts
         if wrong is None:
-            wrong = next((_within(target, name) for other, name in taken if _overlap(place, other)), None)
+            wrong = next((_within(target, name) for other, name in taken if overlap(place, other)), None)
         if wrong is not None:
             yield ("extras", "mounts", index, "target"), wrong
         taken.append((place, target))
@@ -50,10 +50,11 @@ def _wrong_home(home: str, parts: tuple[str, ...]) -> Message | None:
         return msg(
             "{target} is no place for a home: name a path from / on, as /home/jovyan.", target=quoted(home)
         )
-    return _wrong_target(home, parts)
+    return wrong_target(home, parts)
 
 
-def _wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:
+def wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:
+    """Return why nothing can be mounted at a place; None where something can."""
     if not parts or "." in parts or ".." in parts or "\0" in target:
         return msg(
             "{target} is no place for a mount: name a path without . and .. in it.", target=quoted(target)
@@ -67,7 +68,8 @@ def _wrong_target(target: str, parts: tuple[str, ...]) -> Message | None:
     return None
 
 
-def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+def overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Return whether two places are the same, or one is within the other."""
     return one[: len(other)] == other or other[: len(one)] == one
 
 

@@ -110,6 +110,11 @@ class JobSpec:
         return str(self.extras.get("home", ""))
 
     @property
+    def shared_folders(self) -> tuple[str, ...]:
+        """Return `extras.sharedFolders`: names of folders that an administrator shares; `*`: all."""
+        return tuple(self.extras.get("sharedFolders", ()))
+
+    @property
     def preemptible(self) -> bool:
         """Return whether the job may be stopped for others, and so may borrow (`extras.preemptible`)."""
         return bool(self.extras.get("preemptible", True))

@@ -25,7 +25,8 @@ from pai_scheduler.api.server import STREAMED, serve
 from pai_scheduler.api.standby import make_standby_app
 from pai_scheduler.api.streams import Streams
 from pai_scheduler.api.webhdfs.handover import TransferHandover
-from pai_scheduler.cluster.definition import Definition, DefinitionError
+from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.engine.leased import LeasedEngine
 from pai_scheduler.engine.process.environment import STORAGE_ADDRESS
@@ -35,6 +36,7 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.monitoring import logging_setup
 from pai_scheduler.service.service import Service
 from pai_scheduler.ssh.keys.job_keys import JobKeys
+from pai_scheduler.storage.choosing import folder_of
 from pai_scheduler.store.lease import Lease
 from pai_scheduler.store.store import Store, StoreError
 
@@ -45,6 +47,7 @@ from .key_files import check_kept_files, remember_kept_files
 from .leader import Candidate, kept_alive
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .settings_file import parse_options
+from .shared_folders import check_shared_folders
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
@@ -287,6 +290,8 @@ def _engine(
     ssh_port: int | None,
     term: int,
 ) -> Engine:
+    own = [data_dir, options.homes, folder_of(options.storage, data_dir)]
+    check_shared_folders(definition.shared_folders, options.engine, own)
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine

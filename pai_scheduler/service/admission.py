@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pai_scheduler.cluster.shared_folders import find_refused_folders
 from pai_scheduler.core.events import Submitted
 from pai_scheduler.core.queries import Forecast, forecast, limit_errors
 from pai_scheduler.engine.protocol import Engine
@@ -80,8 +81,8 @@ class Admission:
         await asyncio.to_thread(validate, {})
 
     async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
-        """Accept a job durably. What of the storage it will be refused, as rights are now, is a warning:
-        they may change before it starts.
+        """Accept a job durably. What it will be refused of storage and shared folders, as rights are now, is
+        a warning: they may change before it starts.
         """
         if not principal.may_act_for(owner):
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
@@ -101,7 +102,7 @@ class Admission:
         # a caller who goes away does not undo what is being written, nor free the name before it is
         await asyncio.shield(self._accept(owner, spec, config_of(config)))
         # (an administrator who submits for somebody has not that user's groups at hand)
-        refused = self._refused_files(principal, spec) if principal.name == owner else []
+        refused = self._refused(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
@@ -115,18 +116,21 @@ class Admission:
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = [*await self._errors(spec), *self._refused_files(principal, spec)]
+        errors = [*await self._errors(spec), *self._refused(principal, spec)]
         if errors:
             return Forecast(errors, "never", _summary(errors))
         clusters = self._cluster.virtual_clusters.values()
         others = [other.name for other in clusters if principal.may_use(other) and not other.stopped]
         return forecast(self._writer.core, principal.name, spec, self._now(), others)
 
-    def _refused_files(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
-        if self._files is None:
-            return []
-        # a job has its user's rights, never an administrator's
-        return list(find_refused(spec, replace(principal, admin=False), self._files.names))
+    def _refused(self, principal: Principal, spec: JobSpec) -> list[SpecError]:
+        """Find what a job asks for that its user may not have."""
+        folders = self._cluster.definition.shared_folders
+        refused = list(find_refused_folders(spec, folders, principal.name, principal.groups))
+        if self._files is not None:
+            # a job has its user's rights, never an administrator's
+            refused += find_refused(spec, replace(principal, admin=False), self._files.names)
+        return refused
 
     async def _errors(self, spec: JobSpec) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""

@@ -75,7 +75,11 @@ class Service:
         self._cluster = CurrentCluster(definition, engine, kill_grace_seconds, first_port)
         self._reader = Reader(store)
         self._writer = Writer(store, self._cluster.make_core, self._committed)
-        self._inputs = JobInputs(job_files, definition.max_mount_gb) if job_files is not None else None
+        self._inputs = (
+            JobInputs(job_files, definition.max_mount_gb, definition.shared_folders)
+            if job_files is not None
+            else None
+        )
         self._launcher = Launcher(engine, self._inputs, default_fs_uri, self._writer.report, clock, keys)
         self._meters = Meters(engine, self._cluster, self._launcher.errors, self._writer)
         self._room = (

@@ -23,18 +23,24 @@ def choose_storage(where: str | None, folder: Path, *, account: str, kerberos: b
     more with `;` between: `http://name:9870;http://other:9870`, `https://…`, `webhdfs://…`, `swebhdfs://…`.
     `account`: as whom HDFS knows the scheduler; with `kerberos` its process's ticket proves that.
     """
+    if (chosen := folder_of(where, folder)) is not None:
+        return FolderStorage(chosen)
+    where = (where or "").strip()
+    urls = [_web_address(where, one.strip()) for one in where.split(";") if one.strip()]
+    return HdfsStorage(urls, account, kerberos=kerberos)
+
+
+def folder_of(where: str | None, folder: Path) -> Path | None:
+    """Return the folder that `where` names, as `choose_storage` does; None where it names no folder."""
     where = (where or "").strip()
     if not where:
-        return FolderStorage(folder)
+        return folder
     if where.startswith("file:"):
         url = urlsplit(where)
         if url.netloc not in ("", "localhost") or not url.path.startswith("/"):
             raise _wrong(where, "file:///srv/pai")
-        return FolderStorage(Path(unquote(url.path)))
-    if "://" not in where:
-        return FolderStorage(Path(where).expanduser().absolute())
-    urls = [_web_address(where, one.strip()) for one in where.split(";") if one.strip()]
-    return HdfsStorage(urls, account, kerberos=kerberos)
+        return Path(unquote(url.path))
+    return Path(where).expanduser().absolute() if "://" not in where else None
 
 
 def _web_address(where: str, given: str) -> str:

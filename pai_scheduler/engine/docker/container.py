@@ -19,6 +19,7 @@ from .home import home_mount, home_volume
 from .logs import log_config
 from .runtime import START as START_SSH
 from .runtime import TMPFS, runtime_mount
+from .shared import shared_mount
 
 #: By which names containers reach the storage and the Hub. No task has one: theirs end in a number.
 STORAGE_HOST, HUB_HOST = "pai-storage", "pai-hub"
@@ -111,6 +112,7 @@ def container_config(
         *([_bind(private, PRIVATE_DIR)] if private is not None and launch.files else ()),
         *([_bind(launch.code, code_dir(launch.code))] if private is not None and launch.code else ()),
         *(_bind(mount.source, str(PurePosixPath(WORK_DIR, mount.target))) for mount in launch.mounts),
+        *map(shared_mount, launch.shared),
     ]
     if launch.home:
         owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import aiodocker
 
+from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.events import EndCause
 from pai_scheduler.engine.protocol import Launch
 from pai_scheduler.job.messages import Message, msg
@@ -26,6 +28,7 @@ from .container import (
     find_too_long,
 )
 from .home import home_volume
+from .shared import find_missing, make_missing
 
 #: How long after it answers again a daemon may take to come to what it was asked before it hung.
 _LATE_SECONDS = 2.0
@@ -84,6 +87,10 @@ class ContainerCreator:
             raise ContainerNotCreatedError(EndCause.REFUSED, too_long)
         if launch.home and self._homes is not None:
             await asyncio.to_thread(_make_home, self._homes / home_volume(self._instance, launch.user))
+        try:
+            await asyncio.to_thread(make_missing, launch.shared)
+        except OSError as error:
+            raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_made(str(error))) from error
         name = launch.task.name
         give_up = time.monotonic() + _BREAKING_OFF_SECONDS
         while True:
@@ -180,6 +187,12 @@ class ContainerCreator:
             if self._limits_storage and "storage-opt" in error.message:
                 self._limits_storage = False  # overlay2 on XFS can, but only if mounted with project quotas
                 return await self._create(launch, hold, private, runtime)
+            missing = find_missing(launch.shared, error.message)
+            if missing is not None and missing.optional:
+                rest = tuple(mount for mount in launch.shared if mount != missing)
+                return await self._create(replace(launch, shared=rest), hold, private, runtime)
+            if missing is not None:
+                raise ContainerNotCreatedError(EndCause.LAUNCH_FAILED, _not_there(missing, launch)) from error
             # 400: Docker does not accept what the job asks for, and never will; what is to be mounted is ours
             refused = error.status == 400 and "bind source path" not in error.message
             cause = EndCause.REFUSED if refused else EndCause.LAUNCH_FAILED
@@ -218,6 +231,16 @@ def _removed() -> ContainerNotCreatedError:
 
 def _not_made(error: Message | str) -> Message:
     return msg("Docker could not make the container: {error}", error=error)
+
+
+def _not_there(mount: SharedMount, launch: Launch) -> Message:
+    return msg(
+        "The shared folder {name} is not on the machine {node}: there is no {folder}. An administrator has "
+        "to make or mount it there.",
+        name=mount.name,
+        node=launch.node,
+        folder=mount.source,
+    )
 
 
 def _start_failure(error: str) -> tuple[EndCause, Message]:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any
 
-#: Characters of a user's name that a volume's name shows, for people who look at a list of them.
-_SHOWN = 40
-#: Hexadecimal digits that tell users apart: too many for somebody to choose a name that has another's.
-_DIGITS = 20
+from pai_scheduler.job.folders import volume_part
 
 
 def home_volume(instance: str, user: str) -> str:
     """Name the volume of a user; no two users have the same, whatever they are called."""
-    shown = re.sub(r"[^A-Za-z0-9_.-]", "-", user)[:_SHOWN]
-    digest = hashlib.sha256(user.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
-    return f"pai-home-{instance}-{shown}-{digest}"
+    return f"pai-home-{instance}-{volume_part(user)}"
 
 
 def home_mount(volume: str, place: str, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -8,11 +8,11 @@ import yaml
 
 from pai_scheduler.cluster.definition import (
     Definition,
-    DefinitionError,
     LogKeeping,
     merge_nodes,
     parse_definition,
 )
+from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.registries import Registries
 from tests.scheduler.making import make_node

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_scheduler.cluster.definition import DefinitionError, VirtualCluster
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.redistribution import NotEnoughError, assign, difference, overlay, remove
 
 NAMES = ("a", "b", "c")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_scheduler.cluster.node import Gpu
+from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.protocol import Gang, Launch, Member
 from pai_scheduler.execution.gang_launch import GangLaunch
@@ -99,3 +100,12 @@ def test_tasks_that_may_be_logged_into_get_the_jobs_keys_and_a_port(tmp_path: Pa
     assert got["worker-0"].files.keys() == got["worker-1"].files.keys()
     assert got["worker-0"].files
     assert launches(make_role(name="worker"))["worker-0"].ssh_port is None
+
+
+def test_what_is_shared_with_the_user_is_given_to_each_task_and_told_to_it() -> None:
+    shared = (SharedMount("sets", "/srv/sets", "/data/sets"), SharedMount("own", "/srv/alice", "/scratch"))
+    got = launches(make_role(name="worker", tasks=2), inputs=Inputs(shared=shared))
+    for launch in got.values():
+        assert launch.shared == shared
+        assert launch.env["PAI_SHARED_FOLDERS"] == "/data/sets:/scratch"
+    assert "PAI_SHARED_FOLDERS" not in launches(make_role(name="main"))["main-0"].env

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler.cluster.shared_folders import SharedFolder
 from pai_scheduler.core.model import Job
 from pai_scheduler.engine.protocol import Mount
 from pai_scheduler.inputs.identity import JobIdentities
@@ -244,3 +245,35 @@ async def test_a_job_that_needs_no_file_starts_while_the_storage_is_away(
     assert (await place.fetch()).token
     assert not place.told
     assert "folder for results cannot be made" in caplog.text
+
+
+SHARED = (
+    SharedFolder("sets", "/srv/sets", "", "/data/sets"),
+    SharedFolder("groups", "/srv/groups/{group}", "", "/data/{group}", writers=None),
+)
+
+
+async def test_shared_folders_are_those_of_the_users_groups_of_now(place: Place) -> None:
+    place.inputs = JobInputs(place.job_files, shared_folders=SHARED)
+    place.users["alice"] = Principal("alice", admin=True, groups=("vision",))
+    place.hub_is_away = 1
+    inputs = await place.fetch(extras={"sharedFolders": ["*"]})
+    assert [mount.source for mount in inputs.shared] == ["/srv/sets", "/srv/groups/vision"]
+    place.users["alice"] = Principal("alice", groups=("speech",))
+    inputs = await place.fetch(extras={"sharedFolders": ["groups"]})
+    assert [mount.source for mount in inputs.shared] == ["/srv/groups/speech"]
+
+
+async def test_a_shared_folder_that_is_not_the_users_keeps_the_job_from_starting(place: Place) -> None:
+    place.inputs = JobInputs(place.job_files, shared_folders=SHARED)
+    place.users["alice"] = Principal("alice", groups=())
+    error = await place.refusal(extras={"sharedFolders": ["groups"]})
+    assert str(error.message) == "No shared folder named groups is open to you. Open to you are: sets."
+
+
+async def test_where_nothing_is_shared_nobody_is_asked_who_the_user_is(place: Place) -> None:
+    place.hub_is_away = 100
+    assert (await place.fetch(extras={"sharedFolders": ["*"]})).shared == ()
+    place.hub_is_away = 0
+    error = await place.refusal(extras={"sharedFolders": ["sets"]})
+    assert "Open to you are: –" in str(error.message)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_scheduler.cluster.definition import DefinitionError
+from pai_scheduler.cluster.definition_fields import DefinitionError
 from pai_scheduler.cluster.node import Closing, NodeState
 from pai_scheduler.engine.process.engine import ProcessEngine
 from pai_scheduler.service.current_cluster import CurrentCluster
