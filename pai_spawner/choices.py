@@ -89,7 +89,8 @@ class Profile:
     """A choice that an administrator has prepared. `groups`: whom it is open to; empty: everybody.
 
     `choices` has each field; what is not to be chosen has one value, that of `defaults`. `service`: what
-    opens in such a server instead of JupyterLab.
+    opens in such a server instead of JupyterLab. `shared_folders`: which of the scheduler's such a server
+    has; None: as the Hub's settings say.
     """
 
     slug: str
@@ -100,6 +101,7 @@ class Profile:
     groups: frozenset[str] = frozenset()
     is_default: bool = False
     service: Service | None = None
+    shared_folders: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

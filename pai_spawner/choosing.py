@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -84,12 +84,19 @@ class Choosing(SpawnerSettings):
             address=self.ip,
             home=self.home_in_container,
             tutorials=self.tutorials,
+            shared_folders=self._shared_folders_of(options),
         )
 
     def service_of(self, options: Options) -> Service | None:
         """Return what opens in a server with these options instead of JupyterLab."""
         profile = self.offer.find(options.profile)
         return profile.service if profile else None
+
+    def _shared_folders_of(self, options: Options) -> Sequence[str]:
+        profile = self.offer.find(options.profile)
+        if profile is not None and profile.shared_folders is not None:
+            return profile.shared_folders
+        return tuple(self.shared_folders)
 
     async def check_with_scheduler(self, client: Client, config: Mapping[str, Any]) -> None:
         """Refuse a server that the scheduler would refuse, or that would never start."""

@@ -89,6 +89,7 @@ def _profile(raw: Mapping[str, Any], policy: Policy) -> Profile:
         frozenset(raw.get("groups", ())),
         raw.get("default", False),
         Service.read(raw["service"], name) if "service" in raw else None,
+        tuple(raw["shared_folders"]) if "shared_folders" in raw else None,
     )
 
 

@@ -24,6 +24,19 @@ _COMMAND = (
 #: Gives a home that was made of another image what it lacks of this one's tutorials. Nothing that is there is
 #: touched, and a server starts without them too.
 _TUTORIALS = "[ ! -d {folder} ] || {{ mkdir -p tutorials && cp -Rn {folder}/. tutorials/; }}\n"
+#: Shows shared folders among a person's own files, as a server shows what is in the home: `shared/data/sets`
+#: is a link to `/data/sets`. A link to what is not open to its person any more goes.
+_LINKS = """\
+[ -z "$PAI_SHARED_FOLDERS" ] && [ ! -d shared ] || (
+  find shared -type l 2>/dev/null | while read -r link; do [ -e "$link" ] || rm -f "$link"; done
+  IFS=:
+  set -f
+  for folder in $PAI_SHARED_FOLDERS; do
+    link=shared$folder
+    [ -d "$folder" ] && [ ! -e "$link" ] && mkdir -p "${link%/*}" && ln -s "$folder" "$link"
+  done
+)
+"""
 
 
 def new_job_name(server_name: str) -> str:
@@ -45,13 +58,15 @@ def server_job(
     address: str,
     home: str = "",
     tutorials: str = "",
+    shared_folders: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the job JSON of a server that listens on `address` of its task, on the task's own http port.
 
     `home`: where its container has the person's persistent home, with what it lacks of the image's folder
-    `tutorials`.
+    `tutorials`, and links to the `shared_folders`, which are those of the scheduler, by name.
     """
     before = _TUTORIALS.format(folder=shlex.quote(tutorials)) if home and tutorials else ""
+    before += _LINKS if home and shared_folders else ""
     return {
         "jobName": name,
         "image": options.image,
@@ -75,6 +90,7 @@ def server_job(
             "session": {"server": server_name},
             "preemptible": False,
             **({"home": home} if home else {}),
+            **({"sharedFolders": list(shared_folders)} if shared_folders else {}),
             **({"maxRunSeconds": options.run_minutes * 60} if options.run_minutes else {}),
         },
     }

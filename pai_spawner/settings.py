@@ -91,6 +91,16 @@ class SpawnerSettings(Configurable):
         The server works there, as its home folder. Empty: what is in a container goes with it.
         """,
     )
+    shared_folders = List(
+        trait=Unicode(),
+        default_value=["*"],
+        config=True,
+        help="""Which of the scheduler's shared folders servers have, by name; `*`: all open to the user.
+
+        For Docker: `sharedFolders` in the scheduler's cluster file says what they are, and to whom they are
+        open. A profile may name others.
+        """,
+    )
     tutorials = Unicode(
         config=True,
         help="""Folder of which a user's persistent folder gets what it lacks, as `tutorials`; empty: none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -85,9 +85,18 @@ def new_job_name() -> str:
 
 
 def kernel_job(
-    name: str, record: KernelRecord, demand: Demand, *, home: str = "", env: Mapping[str, str] | None = None
+    name: str,
+    record: KernelRecord,
+    demand: Demand,
+    *,
+    home: str = "",
+    shared_folders: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Write the job JSON of a kernel. `home`: where its container has the person's persistent home."""
+    """Write the job JSON of a kernel. `home`: where its container has the person's persistent home.
+
+    `shared_folders`: which of the scheduler's it finds at their places, by name.
+    """
     return {
         "jobName": name,
         "image": demand.image,
@@ -116,6 +125,7 @@ def kernel_job(
             "kernel": record.to_json(),
             "preemptible": demand.preemptible,
             **({"home": home} if home else {}),
+            **({"sharedFolders": list(shared_folders)} if shared_folders else {}),
         },
     }
 

@@ -34,7 +34,8 @@ class KernelNotStartedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """The notebook server as a job: its image, its virtual cluster, its home in the container, and HOME.
+    """The notebook server as a job: its image, its virtual cluster, its home in the container, what is shared
+    with it, and HOME.
 
     All empty where it is none.
     """
@@ -42,16 +43,18 @@ class OwnServer:
     image: str = ""
     virtual_cluster: str = ""
     home: str = ""
+    shared_folders: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, config: Mapping[str, Any]) -> OwnServer:
         """Read it from the job JSON."""
-        envs = config.get("jobEnvs") or {}
+        envs, extras = config.get("jobEnvs") or {}, config.get("extras") or {}
         return cls(
             str(config.get("image", "")),
             str(config.get("virtualCluster", "")),
-            str((config.get("extras") or {}).get("home", "")),
+            str(extras.get("home", "")),
+            tuple(extras.get("sharedFolders", ())),
             {name: str(envs[name]) for name in ("HOME", "PAI_WORK_DIR") if name in envs},
         )
 
@@ -111,7 +114,9 @@ class KernelService:
         async with self.connections.client() as client:
             own = await self.own_server(client)
             user = await self.connections.owner()
-            config = kernel_job(name, record, demand, home=own.home, env=own.env)
+            config = kernel_job(
+                name, record, demand, home=own.home, shared_folders=own.shared_folders, env=own.env
+            )
             verdict = await client.validate(config)
             if verdict["errors"]:
                 raise KernelNotStartedError(" ".join(error["message"] for error in verdict["errors"]))

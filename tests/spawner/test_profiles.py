@@ -166,3 +166,17 @@ def test_what_a_profile_begins_with_may_be_chosen_in_it() -> None:
 def test_a_broken_regular_expression_is_named() -> None:
     (line,) = wrong({"display_name": "A", "allowed_images": ["ok", "("]})
     assert line.startswith("c.PAISpawner.profiles[0].allowed_images[1]: “(” is no regular expression")
+
+
+def test_a_profile_may_name_the_shared_folders_of_its_servers() -> None:
+    named, none, usual = read_profiles(
+        [
+            {"display_name": "A", "shared_folders": ["sets"]},
+            {"display_name": "B", "shared_folders": []},
+            {"display_name": "C"},
+        ],
+        Policy({"any": "any"}),
+    )
+    assert (named.shared_folders, none.shared_folders, usual.shared_folders) == (("sets",), (), None)
+    with pytest.raises(InvalidProfiles, match="shared_folders"):
+        read_profiles([{"display_name": "A", "shared_folders": "sets"}], Policy({"any": "any"}))

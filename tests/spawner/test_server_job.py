@@ -126,3 +126,47 @@ def test_the_server_begins_in_its_persons_home_folder_where_there_is_one(tmp_pat
     done = run_command(job, {"HOME": home} if home else {}, tmp_path / "work")
     expected = tmp_path / ("home" if home.endswith("/home") else "work")
     assert (done.stdout, done.stderr) == (f"{expected}\n", "")
+
+
+def test_shared_folders_are_linked_in_the_home_and_what_is_gone_is_not(tmp_path: Path) -> None:
+    home, data = tmp_path / "home", tmp_path / "data"
+    for folder in (home, data / "sets", data / "groups" / "视觉 组", data / "old"):
+        folder.mkdir(parents=True)
+    (data / "sets" / "mnist").write_text("numbers")
+    job = server_job(
+        *("n", "", OPTIONS, {}),
+        command=["true"],
+        address="127.0.0.1",
+        home="/home/jovyan",
+        shared_folders=["sets", "groups"],
+    )
+    assert job["extras"]["sharedFolders"] == ["sets", "groups"]
+    links = home / "shared" / str(data)[1:]
+
+    def start(*folders: Path) -> None:
+        text = ":".join(map(str, folders))
+        run_command(job, {"HOME": str(home), "PAI_SHARED_FOLDERS": text}, tmp_path)
+
+    start(data / "sets", data / "old", data / "not there")
+    assert (links / "sets" / "mnist").read_text() == "numbers"
+    (links / "own.txt").write_text("of alice")
+    (data / "old").rmdir()
+    for _ in range(2):
+        start(data / "sets", data / "groups" / "视觉 组")
+    assert sorted(
+        str(file.relative_to(links)) for file in links.rglob("*") if file.parent != links / "sets"
+    ) == [
+        "groups",
+        "groups/视觉 组",
+        "own.txt",
+        "sets",
+    ]
+    start()
+    assert not (home / "shared" / "*").exists()
+
+
+def test_a_server_without_shared_folders_makes_no_links(tmp_path: Path) -> None:
+    job = server_job(*("n", "", OPTIONS, {}), command=["true"], address="127.0.0.1", home="/h")
+    assert "sharedFolders" not in job["extras"]
+    run_command(job, {"HOME": str(tmp_path), "PAI_SHARED_FOLDERS": "/usr"}, tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -81,10 +81,17 @@ async def test_a_server_that_is_a_job_knows_its_image_home_and_queue(
     service: KernelService, alice: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"notebook-{uuid.uuid4().hex[:8]}"
-    job = kernel_job(name, record(), demand(), home="/home/jovyan", env={"HOME": "/home/jovyan", "X": "1"})
+    job = kernel_job(
+        name,
+        record(),
+        demand(),
+        home="/home/jovyan",
+        shared_folders=["*"],
+        env={"HOME": "/home/jovyan", "X": "1"},
+    )
     monkeypatch.setenv("PAI_JOB_NAME", await alice.submit(job))
     own = await service.own_server(alice)
-    assert own == OwnServer("any", "default", "/home/jovyan", {"HOME": "/home/jovyan"})
+    assert own == OwnServer("any", "default", "/home/jovyan", ("*",), {"HOME": "/home/jovyan"})
 
 
 async def test_a_server_that_is_no_job_of_this_scheduler_is_none(
