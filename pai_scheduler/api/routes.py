@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import (
     account,
+    changes,
     cluster,
     events,
     jobs,
@@ -28,6 +29,7 @@ ROUTES: tuple[Route, ...] = tuple(
         public_keys,
         queue,
         events,
+        changes,
         logs,
         monitoring,
         cluster,

@@ -18,6 +18,7 @@ from pai_scheduler.rest.log_position import LogPart, LogPosition
 from pai_scheduler.rest.models import (
     AttemptInfo,
     AvailableAmounts,
+    ClusterVersion,
     FieldError,
     JobDetail,
     JobEvent,
@@ -37,6 +38,9 @@ from pai_scheduler.rest.models import (
 from .trust import trusted_by
 
 Answer = TypeVar("Answer")
+
+#: seconds for an answer that the scheduler gives within half a minute where nothing happens
+_LONG_WAIT = 45.0
 
 
 class ApiError(Exception):
@@ -187,6 +191,15 @@ class Client:
         """
         params = _present(virtualCluster=virtual_cluster, limit=limit, own=limit and 1)
         return await self._read(dict[str, list[QueueEntry]], "GET", "queue", params=params)
+
+    async def changes(self, after: str | None = None) -> str:
+        """Return the version of what is free and of the queues, when it is another one than `after`.
+
+        Where nothing changes, the same version comes within half a minute. None: the present one, at once.
+        """
+        params = _present(after=after)
+        answer = await self._read(ClusterVersion, "GET", "changes", params=params, timeout=_LONG_WAIT)
+        return answer["version"]
 
     async def reorder(
         self, user: str, name: str, *, priority: int | None = None, place: int | None = None

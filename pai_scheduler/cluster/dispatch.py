@@ -135,6 +135,7 @@ class Dispatcher(SchedulerState):
         *,
         borrows: bool,
     ) -> None:
+        self.version += 1
         waiting, shape = self._waiting.pop(job_id), self.queue.shape(job_id)
         rank = self.queue.rank(job_id)
         for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
@@ -231,6 +232,7 @@ class Dispatcher(SchedulerState):
             frozenset(holding.job_id for holding in needed),
             self.quota_accounting.violation(cluster, user, amounts, Bound.GUARANTEE) is None,
         )
+        self.version += 1
         self._book(reservation)
         self.reservations.add(self.cluster, reservation)
         self.queue.set_aside(job_id)

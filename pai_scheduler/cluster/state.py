@@ -63,6 +63,8 @@ class SchedulerState:
         self._freed: set[str] = set()
         self._freed_clusters: set[str] = set()
         self._stirred = False
+        #: counts what changes the answer to what would start: what is free, who waits, what ends when
+        self.version = 0
         #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
         self._hopeless: set[tuple[str, Shape]] = set()
 
@@ -80,6 +82,7 @@ class SchedulerState:
         overtaken: int = 0,
     ) -> None:
         """Put a job in line."""
+        self.version += 1
         self._waiting[job_id] = _Waiting(user, virtual_cluster)
         shape = self.shape(user, virtual_cluster, gang, preemptible)
         self.queue.add(job_id, virtual_cluster, shape, rank, overtaken)
@@ -88,12 +91,14 @@ class SchedulerState:
         """Take a job out of line, where it is."""
         if self._waiting.pop(job_id, None) is None:
             return
+        self.version += 1
         self.queue.remove(job_id)
         if self._drop_reservation(job_id):
             self.queue.reopen()
 
     def rerank(self, job_id: str, rank: Rank) -> None:
         """Return a waiting job another rank."""
+        self.version += 1
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
         overtaken = self.queue.overtaken(job_id)
         self._drop_reservation(job_id)
@@ -114,6 +119,7 @@ class SchedulerState:
         preempted: bool = False,
     ) -> None:
         """Book what a job holds already; `tasks` by their place in its gang."""
+        self.version += 1
         holding = JobHolding(
             job_id, user, virtual_cluster, preemptible, since, ending=ending, preempted=preempted
         )
@@ -125,6 +131,7 @@ class SchedulerState:
 
     def release(self, job_id: str, place: int) -> None:
         """A task of a job is over: what it held is free."""
+        self.version += 1
         holding = self.holdings[job_id]
         demand, assignment, amounts = holding.tasks.pop(place)
         self.cluster.release(demand, assignment)
@@ -172,6 +179,7 @@ class SchedulerState:
         """Know that a job's tasks are being stopped."""
         holding = self.holdings.get(job_id)
         if holding is not None:
+            self.version += 1
             holding.ending = True
             self._ending[job_id] = holding
 
@@ -179,6 +187,7 @@ class SchedulerState:
         """Know by when a job will have ended at the latest; None: nobody knows."""
         holding = self.holdings.get(job_id)
         if holding is not None:
+            self.version += 1
             holding.expected_end = end
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
@@ -379,6 +388,7 @@ class SchedulerState:
         reservation = self.reservations.pop(self.cluster, job_id)
         if reservation is None:
             return False
+        self.version += 1
         self._unbook(reservation)
         self._freed.clear()
         self._stirred = True
@@ -398,6 +408,7 @@ class SchedulerState:
         ]
 
     def _start_over(self) -> None:
+        self.version += 1
         self._hopeless.clear()
         self._drop_reservations()
         self._stirred = True

@@ -426,6 +426,12 @@ class TaskPort(TypedDict):
 # ── queues, machines, virtual clusters ──────────────────────────────────────────────────────────────────────
 
 
+class ClusterVersion(TypedDict):
+    """How the cluster and its queues stand."""
+
+    version: Annotated[Text, about("Another one where something has changed; only good for comparing")]
+
+
 class QueueEntry(TypedDict):
     """A waiting job in the order of its virtual cluster."""
 

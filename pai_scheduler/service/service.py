@@ -30,6 +30,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.store.store import Store
 
 from .admission import Admission
+from .changes import Changes
 from .clock_keeper import Timekeeper
 from .current_cluster import CurrentCluster
 from .disk_room import DiskRoom
@@ -101,6 +102,7 @@ class Service:
         self.jobs = Jobs(store, self._reader, self._writer, clock)
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader)
+        self.changes = Changes(lambda: self._writer.core)
         self.tasks = Tasks(engine, store, self._reader, self._writer, self._meters.recorder, definition.logs)
         self.virtual_clusters = VirtualClusters(
             store, self._reader, self._writer, self._cluster, self.admission, clock
@@ -219,6 +221,7 @@ class Service:
             self._key_files.follow(committed.outcome.jobs.values())
         self._forget(committed.deleted)
         self.job_events.wake(committed.outcome)
+        self.changes.look()
 
     def _forget(self, gone: Sequence[TaskRef]) -> None:
         """Remove the logs of deleted jobs; that they are to go is durable until they are gone."""
