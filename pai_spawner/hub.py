@@ -7,14 +7,16 @@ from typing import Any
 from traitlets import TraitError
 from traitlets.config import Config
 
+from .changes_handler import CHANGES_PATTERN, ChangesHandler
 from .choosing_handler import PATTERN, ChoosingHandler
 from .profiles import InvalidProfiles, read_profiles
 from .settings import SpawnerSettings
 
 
 def prepare_hub(c: Any) -> None:
-    """Add the address that the options form asks, and check the profiles: wrong ones end the Hub's start."""
-    c.JupyterHub.extra_handlers = [*_given(c.JupyterHub, "extra_handlers"), (PATTERN, ChoosingHandler)]
+    """Add the addresses that the form asks, and check the profiles: wrong ones end the Hub's start."""
+    own_handlers = [(PATTERN, ChoosingHandler), (CHANGES_PATTERN, ChangesHandler)]
+    c.JupyterHub.extra_handlers = [*_given(c.JupyterHub, "extra_handlers"), *own_handlers]
     own = {name: c.PAISpawner[name] for name in SpawnerSettings.class_trait_names() if name in c.PAISpawner}
     try:
         settings = SpawnerSettings(config=Config(SpawnerSettings=own))

@@ -1,4 +1,4 @@
-/* Asks the Hub what a start would do, while one chooses and as long as the page is looked at. */
+/* Asks the Hub what a start would do: while one chooses, and when the Hub tells that something has changed. */
 (() => {
   'use strict';
   const root = document.querySelector('.pai-form');
@@ -8,17 +8,30 @@
     return;
   }
 
-  /* ms from a key stroke to the question, and between two questions while nothing is changed */
+  /* ms from a key stroke to the question */
   const AFTER_TYPING = 250;
-  const BETWEEN = 8000;
+  /* ms between two questions while nothing is chosen: where the Hub does not tell of changes; where it does, a
+     time that is told goes on, and an administrator's hours begin and end */
+  const UNTOLD = 8000;
+  const TOLD_WITH_TIME = 60000;
+  const TOLD = 300000;
+  /* ms within which all open forms ask after a change, not all at once; and until a refused stream is tried again */
+  const SPREAD = 200;
+  const AGAIN = 60000;
   const COLOURS = { now: 'success', later: 'warning', never: 'danger', wrong: 'danger', unknown: 'secondary' };
 
   const url = `${page.base_url}api/pai/choosing/${root.dataset.paiAddress}`;
+  const changesUrl = `${page.base_url}api/pai/changes/${root.dataset.paiAddress.split('/')[0]}?_xsrf=${page.xsrf_token}`;
   const find = name => root.querySelector(`[data-pai-${name}]`);
   const box = root.querySelector('.pai-answer');
   const heading = document.title;
   let timer = 0;
+  let due = 0;
   let question = null;
+  let changes = null;
+  let comesAgain = 0;
+  let told = false;
+  let between = TOLD;
 
   /* What is said once is not said again: a screen reader reads every change. */
   const say = (element, text) => {
@@ -118,6 +131,7 @@
     showProblems(answer.problems);
     showElsewhere(answer.elsewhere);
     showFree(answer.free);
+    between = answer.startsWithin ? TOLD_WITH_TIME : TOLD;
     if (answer.title) {
       say(find('title'), answer.title);
       nameThePage();
@@ -130,13 +144,23 @@
 
   const later = wait => {
     window.clearTimeout(timer);
+    due = Date.now() + wait;
     timer = document.visibilityState === 'visible' ? window.setTimeout(ask, wait) : 0;
+  };
+
+  /* What was changed while a question was under way is asked about no later. */
+  const soon = wait => {
+    if (!timer || Date.now() + wait < due) {
+      later(wait);
+    }
   };
 
   async function ask() {
     if (question) {
       question.abort();
     }
+    window.clearTimeout(timer);
+    timer = 0;
     const own = (question = new AbortController());
     const fields = {};
     for (const [name, value] of new FormData(form)) {
@@ -144,7 +168,7 @@
         (fields[name] = fields[name] || []).push(String(value));
       }
     }
-    let wait = BETWEEN;
+    let failed = false;
     try {
       const response = await fetch(url, {
         method: 'POST',
@@ -169,25 +193,58 @@
         find(name).hidden = true;
       }
       showElsewhere([]);
-      wait = 3 * BETWEEN;
+      failed = true;
     }
     if (question === own) {
-      later(wait);
+      soon(failed ? 3 * UNTOLD : told ? between : UNTOLD);
     }
   }
+
+  /* A stream on which the Hub tells that something has changed; without it the form asks every few seconds. */
+  const listen = () => {
+    window.clearTimeout(comesAgain);
+    if (changes || !window.EventSource || document.visibilityState !== 'visible') {
+      return;
+    }
+    const own = (changes = new EventSource(changesUrl));
+    own.onopen = () => {
+      told = true;
+      /* what has changed before was not told */
+      void ask();
+    };
+    own.onmessage = () => soon(SPREAD * Math.random());
+    own.onerror = () => {
+      told = false;
+      soon(UNTOLD);
+      if (own.readyState === EventSource.CLOSED && changes === own) {
+        changes = null;
+        comesAgain = window.setTimeout(listen, AGAIN);
+      }
+    };
+  };
+
+  const stopListening = () => {
+    window.clearTimeout(comesAgain);
+    changes?.close();
+    changes = null;
+    told = false;
+  };
 
   root.addEventListener('input', () => later(AFTER_TYPING));
   root.addEventListener('change', () => later(AFTER_TYPING));
   form.addEventListener('submit', () => {
     window.clearTimeout(timer);
     question?.abort();
+    stopListening();
   });
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'visible') {
       void ask();
+      listen();
     } else {
       window.clearTimeout(timer);
       question?.abort();
+      stopListening();
     }
   });
 
@@ -197,8 +254,9 @@
   }
   if (box.dataset.paiFits === 'now') {
     colour('now');
-    later(BETWEEN);
+    later(UNTOLD);
   } else {
     void ask();
   }
+  listen();
 })();

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import html
+import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import httpx
 import pytest
 from jsonschema import Draft202012Validator
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, Request, expect, sync_playwright
 
+from pai_spawner.changes_handler import MOST_STREAMS
 from tests.hub import PASSWORD, REPOSITORY, Hub, open_hub, wait_for, xsrf
 from tests.testbed.browser import CHROMIUM_FLAGS
 
@@ -254,6 +256,85 @@ def test_the_answer_is_kept_fresh_while_the_page_is_looked_at_and_only_then(
         assert asked == []
     show(page, "visible")
     assert "Starts now." in answer_in(page, "now")
+
+
+def asked_by(page: Page) -> list[float]:
+    """Return when the form asks from now on, in seconds; it grows."""
+    asked: list[float] = []
+
+    def note(request: Request) -> None:
+        if request.method == "POST" and "/pai/choosing/" in request.url:
+            asked.append(time.monotonic())
+
+    page.on("request", note)
+    return asked
+
+
+def test_the_form_asks_when_something_has_changed_and_only_then(hub: Hub, open_page: OpenPage) -> None:
+    with titanx_held(hub), open_page_of_titanx(open_page, "gina") as page:
+        assert "It would wait" in answer_in(page, "later")
+        page.wait_for_timeout(2000)
+        asked = asked_by(page)
+        page.wait_for_timeout(20_000)
+        assert asked == [], "nothing has changed; every eight seconds it was asked before"
+        (job,) = hub.running_jobs("alice")
+        path = f"user/alice/jobs/{job['name']}/executionType"
+        hub.scheduler("alice", "PUT", path, json={"value": "STOP"}).raise_for_status()
+        wait_for(lambda: not hub.running_jobs("alice"), "alice's job to end")
+        free = time.monotonic()
+        assert "Starts now." in answer_in(page, "now")
+        late = time.monotonic() - free
+        print(f"the form said so {late:.2f} s after the GPUs were free, and asked {len(asked)} times")
+        assert 1 <= len(asked) <= 4
+
+
+def test_a_form_that_is_told_of_no_changes_asks_every_few_seconds(hub: Hub, open_page: OpenPage) -> None:
+    with open_page_of_titanx(open_page, "hugo", silent=True) as page:
+        assert "Starts now." in answer_in(page, "now")
+        asked = asked_by(page)
+        with titanx_held(hub):
+            page.clock.fast_forward(10_000)
+            assert "It would wait" in answer_in(page, "later")
+        assert asked
+
+
+@contextmanager
+def open_page_of_titanx(open_page: OpenPage, name: str, *, silent: bool = False) -> Iterator[Page]:
+    """Open a form that asks for three TITANX; `silent`: the Hub tells it of no changes."""
+    page = open_page(name)
+    if silent:
+        page.route("**/pai/changes/**", lambda route: route.abort())
+        page.reload()
+        page.clock.install()
+    choose(page, "As I say")
+    page.select_option(field("gpu_type"), "TITANX")
+    page.fill(field("gpus"), "3")
+    yield page
+    page.close()
+
+
+def test_changes_are_told_to_who_may_start_servers_and_to_so_many_pages_of_a_person(hub: Hub) -> None:
+    hub.token("bob")
+    assert hub.api("frank", "GET", "pai/changes/bob").status_code == 404
+    with httpx.Client(base_url=hub.url, trust_env=False) as nobody:
+        assert nobody.get("/hub/api/pai/changes/frank").status_code == 403
+    headers = {"Authorization": f"token {hub.token('frank')}", "Accept-Language": "zh-CN"}
+    with httpx.Client(base_url=hub.url, trust_env=False, headers=headers, timeout=60) as frank:
+        with ExitStack() as pages:
+            for _ in range(MOST_STREAMS):
+                stream = pages.enter_context(frank.stream("GET", "/hub/api/pai/changes/frank"))
+                assert stream.headers["Content-Type"] == "text/event-stream"
+            refused = frank.get("/hub/api/pai/changes/frank")
+            assert (refused.status_code, refused.json()["message"]) == (
+                429,
+                "您已打开 10 个等待更新的页面。请先关闭一个。",
+            )
+
+        def is_open_again() -> bool:
+            with frank.stream("GET", "/hub/api/pai/changes/frank") as stream:
+                return stream.status_code == 200
+
+        wait_for(is_open_again, "a place for another page")
 
 
 def show(page: Page, state: str) -> None:
