@@ -51,6 +51,8 @@ from .shared_folders import check_shared_folders
 from .startup import database_url, is_loopback, listen, no_database, open_store
 
 CANNOT_START, OVERTAKEN = 2, 3
+#: What `systemctl reload` sends.
+RENEW_GATEWAY = signal.SIGUSR1
 #: For what a standby has been asked when it begins to lead: a connection that is closed before is an error.
 _LAST_ANSWER_SECONDS = 0.2
 
@@ -169,6 +171,7 @@ async def _run(options: argparse.Namespace) -> None:
                 ) from error
             if gateway is not None:
                 await gateway.start(engine.bridge_address)
+                asyncio.get_running_loop().add_signal_handler(RENEW_GATEWAY, gateway.renew)
             streams = Streams(definition.streams_per_user)
             context = HandlerContext(
                 service,
@@ -322,6 +325,8 @@ def _on_signals() -> asyncio.Event:
     stopping = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+    # it would end us as long as there is no gateway
+    asyncio.get_running_loop().add_signal_handler(RENEW_GATEWAY, lambda: None)
     return stopping
 
 

@@ -87,6 +87,10 @@ class RunningGateway:
         """
         await self._supervisor.start(bridge if is_loopback(self._supervisor.host) else None)
 
+    def renew(self) -> None:
+        """Replace the gateway's processes by new ones; what is open goes on in those before."""
+        self._supervisor.renew()
+
 
 @asynccontextmanager
 async def open_gateway(

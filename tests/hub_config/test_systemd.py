@@ -6,14 +6,19 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from configparser import ConfigParser
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from string import Template
+from typing import Any
 
+import asyncssh
 import httpx
+import psutil
 import pytest
 import yaml
 
@@ -56,7 +61,8 @@ class Installation:
         self._environ = self._written_environ()
         settings = yaml.safe_load(self._here((SYSTEMD / "scheduler.yaml").read_text()))
         del settings["front-door-port"]
-        settings |= {"engine": "process", "ssh-port": 0}
+        self.ssh_port = free_port()
+        settings |= {"engine": "process", "ssh-port": self.ssh_port}
         (folder / "etc" / "scheduler.yaml").write_text(yaml.safe_dump(settings))
         self.url = f"http://127.0.0.1:{self._environ['PAI_PORT']}"
         self._log = folder / "log"
@@ -100,10 +106,20 @@ class Installation:
             )
 
     def stop(self, unit: str) -> None:
-        """End a unit's program."""
+        """End a unit, as systemd would: its program alone, or all that it has started, as KillMode says."""
         program = self._running.pop(unit)
-        program.terminate()
+        everything = [psutil.Process(program.pid)]
+        if service_of(unit).get("KillMode", "control-group") != "process":
+            everything += everything[0].children(recursive=True)
+        for process in everything:
+            process.terminate()
         program.wait(PATIENCE)
+
+    def reload(self, unit: str) -> None:
+        """Do what the unit says for that."""
+        kill, option, who = service_of(unit)["ExecReload"].split()
+        assert (kill, who) == ("/bin/kill", "$MAINPID")
+        self._running[unit].send_signal(signal.Signals[f"SIG{option.removeprefix('-')}"])
 
     def close(self) -> None:
         """End all that runs, the Hub first."""
@@ -121,8 +137,8 @@ class Installation:
         """Wait until the proxy leads to something that answers."""
         wait_for(lambda: self.status(path) == 200, path, lambda: self._log.read_text(errors="replace"))
 
-    def jobs_after_login(self, name: str) -> httpx.Response:
-        """Log in with the form, make a token, and list the user's jobs with it."""
+    def token_after_login(self, name: str) -> str:
+        """Log in with the form, and make a token."""
         with httpx.Client(
             base_url=self.url, follow_redirects=True, timeout=PATIENCE, trust_env=False
         ) as browser:
@@ -134,10 +150,17 @@ class Installation:
                 json={"note": "test"},
                 headers={"X-XSRFToken": xsrf(browser), "Referer": f"{self.url}/hub/token"},
             )
-            headers = {"Authorization": f"Bearer {made.json()['token']}"}
-            return httpx.get(
-                f"{self.url}/services/pai/api/v1/jobs", headers=headers, timeout=PATIENCE, trust_env=False
-            )
+            return str(made.json()["token"])
+
+    def jobs(self, token: str) -> httpx.Response:
+        """List the jobs of a token's user."""
+        return self.scheduler(token, "GET", "jobs")
+
+    def scheduler(self, token: str, method: str, path: str, **options: Any) -> httpx.Response:
+        """Ask the scheduler, through the proxy, in the name of a token's user."""
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"{self.url}/services/pai/api/v1/{path}"
+        return httpx.request(method, url, headers=headers, timeout=PATIENCE, trust_env=False, **options)
 
 
 @pytest.fixture
@@ -156,7 +179,7 @@ HUB, SCHEDULER = "/hub/api/", "/services/pai/api/v1"
 def test_hub_and_scheduler_are_restarted_apart(installation: Installation) -> None:
     installation.wait_until_there(HUB)
     installation.wait_until_there(SCHEDULER)
-    assert installation.jobs_after_login("alice").json() == []
+    assert installation.jobs(installation.token_after_login("alice")).json() == []
 
     installation.stop("pai-hub")
     assert (installation.status(SCHEDULER), installation.status(HUB)) == (200, 503)
@@ -167,7 +190,65 @@ def test_hub_and_scheduler_are_restarted_apart(installation: Installation) -> No
     assert (installation.status(SCHEDULER), installation.status(HUB)) == (503, 200)
     installation.start("pai-scheduler")
     installation.wait_until_there(SCHEDULER)
-    assert installation.jobs_after_login("bob").json() == []
+    assert installation.jobs(installation.token_after_login("bob")).json() == []
+
+
+async def test_what_is_open_in_the_ssh_gateway_outlives_restarts_of_the_scheduler_and_of_itself(
+    installation: Installation,
+) -> None:
+    installation.wait_until_there(HUB)
+    installation.wait_until_there(SCHEDULER)
+    token = installation.token_after_login("alice")
+    job = {
+        "jobName": "sleeper",
+        "image": "local/python",
+        "taskRoles": [
+            {"name": "worker", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 256, "command": "sleep 1000"}
+        ],
+    }
+    assert installation.scheduler(token, "POST", "jobs", json=job).status_code == 202
+    way = f"user/alice/jobs/{job['jobName']}"
+
+    def runs() -> bool:
+        return bool(installation.scheduler(token, "GET", way).json()["jobStatus"]["state"] == "RUNNING")
+
+    def connect() -> AbstractAsyncContextManager[asyncssh.SSHClientConnection]:
+        return asyncssh.connect(
+            "127.0.0.1",
+            installation.ssh_port,
+            username="alice+sleeper",
+            password=token,
+            known_hosts=None,
+            client_keys=None,
+            config=None,
+        )
+
+    wait_for(runs, "the job to run")
+    async with connect() as connection, connection.create_process("cat") as open_one:
+        open_one.stdin.write("before\n")
+        assert await open_one.stdout.readline() == "before\n"
+        for number, change in enumerate(("restart of the scheduler", "reload", "restart of the Hub")):
+            if change == "reload":
+                installation.reload("pai-scheduler")
+            else:
+                unit = "pai-hub" if "Hub" in change else "pai-scheduler"
+                installation.stop(unit)
+                open_one.stdin.write(f"without {number}\n")
+                assert await open_one.stdout.readline() == f"without {number}\n"
+                installation.start(unit)
+                installation.wait_until_there(HUB)
+                installation.wait_until_there(SCHEDULER)
+            # what is open goes on, and others come in
+            open_one.stdin.write(f"{change}\n")
+            assert await open_one.stdout.readline() == f"{change}\n"
+            async with connect() as other:
+                assert (await other.run("echo in")).stdout == "in\n"
+    stopped = installation.scheduler(token, "PUT", f"{way}/executionType", json={"value": "STOP"})
+    assert stopped.status_code == 202
+    wait_for(
+        lambda: installation.scheduler(token, "GET", way).json()["jobStatus"]["state"] == "STOPPED",
+        "the job to end",
+    )
 
 
 def test_systemd_finds_nothing_wrong_in_the_units(tmp_path: Path) -> None:

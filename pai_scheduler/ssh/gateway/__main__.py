@@ -36,18 +36,25 @@ def main() -> int:
 
 
 async def _run(settings: GatewaySettings) -> None:
-    alone = asyncio.Event()
+    alone, replaced = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(partial(_UntilEnd, alone), sys.stdin.buffer)
+    await loop.connect_read_pipe(partial(_UntilEnd, alone, replaced), sys.stdin.buffer)
     sockets = [socket.socket(fileno=number) for number in settings.sockets]
-    await Server(settings, sockets).run(alone)
+    await Server(settings, sockets).run(alone, replaced)
 
 
 class _UntilEnd(asyncio.Protocol):
-    """Sees the end of the standard input: the scheduler holds its other end."""
+    """Sees the end of the standard input: the scheduler holds its other end.
 
-    def __init__(self, ended: asyncio.Event) -> None:
-        self._ended = ended
+    What the scheduler writes before that says that it is still there, and has started others.
+    """
+
+    def __init__(self, ended: asyncio.Event, replaced: asyncio.Event) -> None:
+        self._ended, self._replaced = ended, replaced
+
+    def data_received(self, _data: bytes) -> None:
+        """Note that others take the new connections."""
+        self._replaced.set()
 
     def connection_lost(self, _error: Exception | None) -> None:
         """Note that the input has ended."""

@@ -61,8 +61,11 @@ class Server:
             agent_forwarding=True,
         )
 
-    async def run(self, until: asyncio.Event) -> None:
-        """Take connections until that happens, then wait for the last one's end."""
+    async def run(self, until: asyncio.Event, replaced: asyncio.Event) -> None:
+        """Take connections until that happens, then wait for the last one's end.
+
+        `replaced`: then the scheduler is still there, and who has come may log in; else nobody can any more.
+        """
         for listening in self._sockets:
             listening.setblocking(False)
             self._loop.add_reader(listening, self._accept, listening)
@@ -72,11 +75,14 @@ class Server:
             self._loop.remove_reader(listening)
             listening.close()
         self._sockets.clear()
+        if replaced.is_set():
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         for connection in self._connections:
             if connection.client_session is None:
                 connection.abort()
         if self._connections:
-            _log.info("the scheduler is gone; %d connections stay open", len(self._connections))
+            why = "others take new connections" if replaced.is_set() else "the scheduler is gone"
+            _log.info("%s; %d connections stay open", why, len(self._connections))
             self._nobody_left.clear()
             await self._nobody_left.wait()
         await self._notes.close()

@@ -21,6 +21,8 @@ _FIRST_PAUSE_SECONDS, _MOST_PAUSE_SECONDS, _LASTED_SECONDS = 0.1, 30.0, 60.0
 #: the processes of a scheduler that has just ended let go of the port within this time
 _TAKEN_TRIES, _TAKEN_SECONDS = 20, 0.1
 _MOST_PROCESSES = 4
+#: what a process reads before the end of its standard input when others take its place
+_REPLACED = b"replaced\n"
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class GatewaySupervisor:
         self._sockets: list[socket.socket] = []
         self._processes: set[subprocess.Popen[bytes]] = set()
         self._keepers: list[asyncio.Task[None]] = []
+        #: of processes that new ones have replaced, until they know it
+        self._replaced: set[asyncio.Task[None]] = set()
 
     @property
     def process_ids(self) -> list[int]:
@@ -83,11 +87,33 @@ class GatewaySupervisor:
         self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._count)]
         _log.info("SSH gateway at %s, port %d", self.host, self.port)
 
+    def renew(self) -> None:
+        """Replace the processes by new ones, as they are installed now; nobody who comes is refused.
+
+        Those before take no new ones, let those log in who have come, and end with their last client.
+        """
+        if not self._keepers:
+            return  # not started yet, or closed
+        for process in self._processes:
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.write(_REPLACED)
+                    process.stdin.flush()
+        before = self._keepers
+        self._keepers = [asyncio.create_task(self._keep()) for _ in range(self._count)]
+        self._replaced.update(before)
+        for keeper in before:
+            keeper.add_done_callback(self._replaced.discard)
+            keeper.cancel()
+        _log.info("the processes of the SSH gateway are replaced; what is open goes on")
+
     async def close(self) -> None:
         """Tell the processes to accept no new connections; each ends with its last client."""
-        for keeper in self._keepers:
+        keepers = [*self._keepers, *self._replaced]
+        self._keepers = []
+        for keeper in keepers:
             keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
+        await asyncio.gather(*keepers, return_exceptions=True)
         for listening in self._sockets:
             listening.close()
         self._sockets = []

@@ -55,6 +55,25 @@ async def test_a_killed_process_is_replaced_under_load_and_leaves_nothing_in_the
     assert not [pid for pid in task.sessions() if pid == in_task]
 
 
+async def test_processes_are_replaced_while_somebody_is_in_and_others_come(gate: Gate) -> None:
+    before = gate.supervisor.process_ids
+    async with gate.connect() as connection, connection.create_process("cat") as process:
+        process.stdin.write("before\n")
+        assert await process.stdout.readline() == "before\n"
+        gate.supervisor.renew()
+        # nobody is refused at any moment
+        for _ in range(5):
+            assert (await run(*gate.ssh("echo in"))).out == b"in\n"
+        async with asyncio.timeout(60):
+            while set(before) & set(gate.supervisor.process_ids):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.02)
+        assert len(gate.supervisor.process_ids) == len(before)
+        process.stdin.write("after\n")
+        assert await process.stdout.readline() == "after\n"
+        assert Path(f"/proc/{before[0]}").exists()
+    await gone(*before)
+
+
 async def test_without_the_scheduler_what_is_open_goes_on_and_nothing_new_is_taken(
     gate: Gate, service: StandIn
 ) -> None:
