@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import urlencode
 
 import aiohttp
+from yarl import URL
 
 #: Seconds that a server may take. A busy machine answers late; one that does not answer is asked again.
 _PATIENCE = aiohttp.ClientTimeout(total=20)
@@ -63,7 +65,11 @@ async def ask_activity(
 async def _ask(http: aiohttp.ClientSession, url: str, headers: Mapping[str, str]) -> Any:
     try:
         async with http.get(
-            url, params=_UNTRACKED, headers=headers, timeout=_PATIENCE, allow_redirects=False
+            # as it is: aiohttp would write plainly what the Hub encodes in a name ("a:b" is "a%3Ab" there)
+            URL(f"{url}?{urlencode(_UNTRACKED)}", encoded=True),
+            headers=headers,
+            timeout=_PATIENCE,
+            allow_redirects=False,
         ) as answer:
             return json.loads(await _read(answer)) if answer.status == 200 else None
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError):

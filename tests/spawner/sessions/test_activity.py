@@ -51,7 +51,8 @@ class _Handler(RequestHandler):
 @pytest.fixture
 async def server() -> AsyncIterator[Server]:
     played = Server()
-    http = HTTPServer(Application([(r"/user/alice/api/(\w+)", _Handler, {"server": played})]))
+    paths = r"/user/(?:alice|a%3Ab)/api/(\w+)"
+    http = HTTPServer(Application([(paths, _Handler, {"server": played})]))
     sockets = bind_sockets(0, "127.0.0.1")
     http.add_sockets(sockets)
     played.url = f"http://127.0.0.1:{sockets[0].getsockname()[1]}/user/alice/"
@@ -79,6 +80,14 @@ async def test_kernels_terminals_and_connections_are_read_and_the_asking_leaves_
         (f"/user/alice/api/{name}?no_track_activity=1", "token token-of-the-service")
         for name in ("kernels", "terminals")
     ]
+
+
+async def test_an_address_is_asked_as_it_is_written(server: Server) -> None:
+    server.answers["kernels"] = [BUSY]
+    found = await ask(server.url.replace("alice", "a%3Ab"))
+    assert found is not None
+    assert found.kernels_busy
+    assert server.asked[0][0] == "/user/a%3Ab/api/kernels?no_track_activity=1"
 
 
 async def test_a_server_without_kernels_or_terminals_is_unused(server: Server) -> None:
