@@ -114,7 +114,7 @@ async def wait_until_serving(
     heard, looked = clock(), -math.inf
     # the server's own token: one that opens more must not be sent to a program that its user may change
     token = str((await client.config(user, job))["jobEnvs"]["JUPYTERHUB_API_TOKEN"])
-    # as it is: a name with "@" in it is encoded there, and the server knows no other way to write it
+    # as it is: aiohttp would write plainly what the Hub encodes in a name ("a:b" is "a%3Ab" there)
     url = URL(f"http://{address.ip}:{address.port}{base_url}{_PATH}", encoded=True)
     async with aiohttp.ClientSession(headers={"Authorization": f"token {token}"}, timeout=_PATIENCE) as http:
         while True:

@@ -49,6 +49,17 @@ class ServiceHandler(NamedLocalProxyHandler):  # type: ignore[misc]  # jupyter-s
         if not self._finished and self._program.state is not State.ANSWERS:
             self._tell()
 
+    def get_client_uri(self, protocol: str, host: str, port: int, _path: str) -> str:
+        """Return where the program is asked: with the path as the browser wrote it.
+
+        `jupyter-server-proxy` would encode a second time what is encoded in the server's own address.
+        """
+        path = self.request.path
+        if not self.absolute_url:
+            path = path.removeprefix(self._program.command.prefix) or "/"
+        query = f"?{self.request.query}" if self.request.query else ""
+        return f"{protocol}://{host}:{port}{path}{query}"
+
     async def proxy(self, port: int, path: str) -> None:
         """Pass a request on."""
         try:

@@ -135,13 +135,17 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
     opened: list[tuple[ServerApp, HTTPServer, httpx.AsyncClient]] = []
 
     async def make(
-        api_url: str, token: str = OWN_TOKEN, base_url: str = BASE_URL, **server_settings: Any
+        api_url: str,
+        token: str = OWN_TOKEN,
+        base_url: str = BASE_URL,
+        service: dict[str, Any] | None = None,
+        **server_settings: Any,
     ) -> httpx.AsyncClient:
         config = Config(
             {
                 "ServerApp": {"jpserver_extensions": {"pai_labextension": True}, **server_settings},
                 "IdentityProvider": {"token": BROWSER_TOKEN},
-                "PAIExtension": {"api_url": api_url, "token": token},
+                "PAIExtension": {"api_url": api_url, "token": token, "service": service or {}},
                 # what the server asks for by itself is no business of these tests
                 "PAIKernels": {"enabled": False},
             }

@@ -52,7 +52,7 @@ async def address() -> AsyncIterator[Callable[..., Address]]:
 
     def serve(script: list[Say], asked: list[str]) -> Address:
         given = {"script": script, "asked": asked}
-        server = HTTPServer(Application([("/user/a%40b/pai/service", Played, given)]))
+        server = HTTPServer(Application([("/user/a%3Ab/pai/service", Played, given)]))
         sockets = bind_sockets(0, "127.0.0.1")
         server.add_sockets(sockets)
         servers.append(server)
@@ -84,8 +84,8 @@ def wait(address: Callable[..., Address], monkeypatch: pytest.MonkeyPatch) -> Ca
 
         await wait_until_serving(
             cast(Client, SimpleNamespace(config=config, job=detail, log=log)),
-            *("a@b", "notebook_1", address(list(script), asked)),
-            base_url="/user/a%40b/",
+            *("a:b", "notebook_1", address(list(script), asked)),
+            base_url="/user/a%3Ab/",
             title="Board",
             tell=lambda message, _percent, /, **_facts: told.append(str(message)),
             patience=patience,
