@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.testbed.hadoop import packages, provide_hadoop
 from tests.testbed.machine import CannotError, apt_install, say
+from tests.testbed.web_programs import provide_tensorboard
 
 #: A program, and the Debian package that brings it.
 PROGRAMS = {
@@ -29,6 +30,7 @@ def main() -> None:
     try:
         apt_install(PROGRAMS | packages())
         provide_hadoop()
+        provide_tensorboard()
     except CannotError as error:
         say(str(error))
 
