@@ -30,6 +30,7 @@ _EXAMPLES: Mapping[str, object] = {
     "agent-image": "registry.example.org/pai/agent:latest",
     "runtime-image": "registry.example.org/pai/runtime:latest",
     "homes": "/srv/homes",
+    "home-gb": 50,
     "tunnel-processes": 4,
     "ssh-port": 2222,
     "ssh-public-host": "gpu.example.org",

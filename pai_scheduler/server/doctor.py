@@ -22,6 +22,7 @@ from pai_scheduler.doctor.machine_report import look_at_machine
 from pai_scheduler.doctor.swarm import Agents, look_at_nodes
 from pai_scheduler.engine.docker.client import ERRORS, docker_client
 from pai_scheduler.engine.docker.connection import DEFAULT_HOST
+from pai_scheduler.engine.docker.home import PROBE, cannot_limit, size_options
 from pai_scheduler.engine.gpu import find_gpus
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.membership import check_manager
@@ -94,10 +95,27 @@ def _here(
             # a Swarm's nodes are looked at one by one, this one too
             if options.engine == "docker":
                 yield from judge.of_machine(look_at_machine(client, gpu_image=options.agent_image or ""))
+                yield from _homes(client, options.home_gb)
             else:
                 yield from _manager(client, host)
     except EngineError as error:
         yield wrong(msg("Docker cannot be used."), error.message)
+
+
+def _homes(client: DockerClient, gb: int | None) -> Iterator[Finding]:
+    """Find out whether Docker limits homes, by a volume that is gone at once."""
+    if gb is None:
+        return
+    try:
+        client.volumes.create(f"{PROBE}-doctor", driver="local", driver_opts=dict(size_options(gb))).remove()
+    except ERRORS as error:
+        reason = str(getattr(error, "explanation", None) or error)
+        yield wrong(
+            msg("Homes cannot have a limit of {gb} GB.", gb=gb),
+            cannot_limit(str(client.info().get("DockerRootDir")), reason),
+        )
+    else:
+        yield good(msg("Homes that are made from now on hold {gb} GB at most.", gb=gb))
 
 
 def _data_folder(data_dir: Path) -> Iterator[Finding]:

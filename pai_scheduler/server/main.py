@@ -298,6 +298,7 @@ def _engine(
     # each engine brings libraries that the other does not need
     if options.engine == "docker":
         from pai_scheduler.engine.docker.engine import SPARE_NETWORKS, DockerEngine
+        from pai_scheduler.engine.docker.home import size_options
 
         # the log of each running container is a connection and three files
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -312,6 +313,7 @@ def _engine(
             publish_ssh=options.publish_ssh,
             registries=definition.registries,
             homes=options.homes,
+            home_options=size_options(options.home_gb) if options.home_gb is not None else None,
             spare_networks=SPARE_NETWORKS,
         )
     if options.engine == "swarm":

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pai_scheduler.engine.remote.certificates import Authority
     from pai_scheduler.engine.swarm.engine import SwarmEngine
 
+_MOST_HOME_GB = 1_000_000
 _SECRET, _CREDENTIALS = "agents.key", "agents"
 
 
@@ -52,6 +53,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "node has at this path (NFS, CephFS …). Default: a volume of Docker's, on one node",
     )
     parser.add_argument(
+        "--home-gb",
+        type=int,
+        metavar="N",
+        help="with --engine docker: how many GB a user's home may hold, where it is a volume of Docker's "
+        "that is made from now on; Docker's folder must be on an XFS with pquota (default: no limit)",
+    )
+    parser.add_argument(
         "--encrypt-networks",
         action="store_true",
         help="with --engine swarm: encrypt what the tasks of a job send from node to node",
@@ -76,6 +84,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse what cannot be; StartError."""
     check_range("--tunnel-processes", options.tunnel_processes, 1, MOST_PROCESSES)
+    check_range("--home-gb", options.home_gb, 1, _MOST_HOME_GB)
+    if options.home_gb is not None and (options.engine != "docker" or options.homes is not None):
+        raise StartError(
+            msg(
+                "Only homes that are volumes of one Docker can be limited (--home-gb): give --engine docker, "
+                "and no --homes. A folder has the quotas of its own file system."
+            )
+        )
 
 
 def tunnel_servers(

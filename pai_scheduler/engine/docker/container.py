@@ -68,6 +68,7 @@ def container_config(
     publish_ssh: str | None = None,
     storage_address: str | None = None,
     homes: Path | None = None,
+    home_options: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Describe a task's container for Docker's API (`POST /containers/create`).
 
@@ -78,7 +79,8 @@ def container_config(
     folder of the task's small files; None: this machine's folders cannot be mounted, nor its code.
     `runtime`: the volume with which it gets an SSH server, where it has a port for one. `publish_ssh`: the
     address of this host at which that is to be reached from outside. `storage_address`: what
-    `STORAGE_HOST` means. `homes`: a folder in which each user's home is; None: each is a volume.
+    `STORAGE_HOST` means. `homes`: a folder in which each user's home is; None: each is a volume,
+    made with `home_options`.
     """
     task = launch.task
     host: dict[str, Any] = {
@@ -118,7 +120,7 @@ def container_config(
         owner = {LABEL_INSTANCE: instance, LABEL_USER: launch.user}
         volume = home_volume(instance, launch.user)
         host["Mounts"].append(
-            home_mount(volume, launch.home, owner)
+            home_mount(volume, launch.home, owner, home_options)
             if homes is None
             else _bind(homes / volume, launch.home, read_only=False)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,7 @@ class ContainerCreator:
 
     `network_of` names the network of a job's attempt. `limits_storage`: whether the storage driver is one
     that can limit a container's disk. `log_bytes`: how much is kept of a container's log. `publish_ssh`,
-    `storage_address`, `homes`: as for `container_config`.
+    `storage_address`, `homes`, `home_options`: as for `container_config`.
     `root`: the user id on the host of containers' root.
     """
 
@@ -66,11 +66,13 @@ class ContainerCreator:
         storage_address: str | None = None,
         root: int = 0,
         homes: Path | None = None,
+        home_options: Mapping[str, str] | None = None,
     ) -> None:
         self._api, self._instance, self._log_bytes = api, instance, log_bytes
         self._network_of = network_of
         self._node_cpus, self._limits_storage, self._publish_ssh = node_cpus, limits_storage, publish_ssh
         self._storage_address, self._root, self._homes = storage_address, root, homes
+        self._home_options = home_options
 
     async def make(
         self,
@@ -178,6 +180,7 @@ class ContainerCreator:
             publish_ssh=self._publish_ssh,
             storage_address=self._storage_address,
             homes=self._homes,
+            home_options=self._home_options,
         )
         try:
             await self._api.persist(lambda: self._api.docker.containers.create(config, name=launch.task.name))

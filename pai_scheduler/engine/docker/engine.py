@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import aiodocker
 import aiohttp
 from aiodocker.containers import DockerContainer
+from aiodocker.volumes import DockerVolume
 
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import DiskSpace, Node
@@ -36,6 +37,7 @@ from .context import EngineContext
 from .create import ContainerCreator
 from .disk import ContainerDisks
 from .hold import Holds
+from .home import PROBE, cannot_limit
 from .images import Images
 from .loopback_proxy import LoopbackProxy, open_proxy
 from .network import DEFAULT_POOL, GangNetworks
@@ -73,8 +75,9 @@ class DockerEngine:
     `publish_ssh`: the address of this host at which every task's SSH server gets a free port; None: nowhere.
     `runtime_image`: what tasks' SSH servers come from (None: this version's own). `registries`: where images
     may come from (None: every public one). `homes`: a folder in which users' homes are (None: each is a
-    volume of Docker's). `instance`: the mark by which its containers are known among those of others (None:
-    one that is kept in `data_dir`). `on_output` is called when a task's log has grown.
+    volume of Docker's, made with the driver's `home_options`). `instance`: the mark by which its
+    containers are known among those of others (None: one that is kept in `data_dir`). `on_output` is called
+    when a task's log has grown.
     `counts_containers`: what fills Docker's own disk is to be known too, wherever that is seen from.
     `spare_networks`: how many are made in advance, so that a small gang starts sooner; where there are any,
     those of ended gangs are used again, too.
@@ -100,6 +103,7 @@ class DockerEngine:
         runtime_image: str | None = None,
         registries: Registries | None = None,
         homes: Path | None = None,
+        home_options: Mapping[str, str] | None = None,
         instance: str | None = None,
         on_output: Callable[[TaskRef], None] | None = None,
         counts_containers: bool = False,
@@ -110,6 +114,7 @@ class DockerEngine:
         self._publish_ssh = publish_ssh
         self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
         self._reached_at_bridge, self._homes = reached_at_bridge, homes
+        self._home_options = home_options
         self._storage_address: str | None = None
         self._proxy: LoopbackProxy | None = None
         self._bridge_address: str | None = None
@@ -174,6 +179,7 @@ class DockerEngine:
         log_bytes = self._log_keeping.max_mb_per_task * 2**20
         if root := containers_root(self._info):
             _log.info("the daemon maps users: root in containers is user %d on its machine", root)
+        await self._check_homes()
         self._bridge_address = await self._networks.gateway()
         if self._front_door is not None:
             self._proxy = await open_proxy(self._bridge_address, self._front_door, needed=self._proxy_needed)
@@ -192,6 +198,7 @@ class DockerEngine:
                 storage_address=self._storage_address,
                 root=root,
                 homes=self._homes,
+                home_options=self._home_options,
             ),
             runtime=self._runtime,
             disks=ContainerDisks(self._api, is_local=self._is_local),
@@ -207,6 +214,23 @@ class DockerEngine:
         self._watching = asyncio.create_task(self._watch(watched))
         self._pulse = asyncio.create_task(self._feel_pulse())
         await watched.wait()
+
+    async def _check_homes(self) -> None:
+        """Refuse options of homes with which no volume can be made; EngineError."""
+        if not self._home_options:
+            return
+        probe = {
+            "Name": f"{PROBE}-{self._instance}",
+            "Driver": "local",
+            "DriverOpts": dict(self._home_options),
+        }
+        # (aiodocker has no type for it)
+        create: Callable[[Mapping[str, Any]], Awaitable[DockerVolume]] = self._api.docker.volumes.create
+        try:
+            made = await self._api.persist(lambda: create(probe))
+            await self._api.persist(made.delete)
+        except aiodocker.DockerError as error:
+            raise EngineError(cannot_limit(str(self._info.get("DockerRootDir")), error.message)) from error
 
     async def _find_storage(self) -> str | None:
         """Find the address that the storage's own name has in containers."""

@@ -91,3 +91,17 @@ def test_docker_is_looked_at_where_it_runs_the_tasks(
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nothing.sock")
     code, said = doctor("--engine", "docker")
     assert (code, "WRONG Docker cannot be used." in said) == (1, True)
+
+
+def test_a_limit_of_homes_is_tried_and_leaves_no_volume(
+    doctor: Doctor, docker_host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_host)
+    code, said = doctor("--engine", "docker", "--home-gb", "5")
+    kept = "ok    Homes that are made from now on hold 5 GB at most." in said
+    refused = "WRONG Homes cannot have a limit of 5 GB." in said
+    # (by the file system that Docker's folder is on)
+    assert kept != refused
+    assert not refused or (code == 1 and "has to be on an XFS" in said)
+    with client(docker_host) as engine:
+        assert not [volume.name for volume in engine.volumes.list() if "probe" in str(volume.name)]

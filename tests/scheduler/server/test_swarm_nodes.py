@@ -26,7 +26,7 @@ def engine(data_dir: Path, *arguments: str) -> SwarmEngine:
 
 @pytest.mark.parametrize("processes", [None, 1, 64])
 def test_some_processes_or_the_usual_number_are_allowed(processes: int | None) -> None:
-    swarm_nodes.check_options(argparse.Namespace(tunnel_processes=processes))
+    swarm_nodes.check_options(argparse.Namespace(tunnel_processes=processes, home_gb=None))
 
 
 @pytest.mark.parametrize("processes", ["0", "-1", "5000"])
@@ -74,6 +74,17 @@ async def test_as_many_processes_carry_connections_as_were_asked_for(
 def test_homes_that_no_node_could_have_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StartError, match=r"must be a path from / on \(--homes homes\)"):
         engine(tmp_path, "--homes", "homes")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--home-gb", "5"], ["--engine", "docker", "--homes", "/srv", "--home-gb", "5"]]
+)
+def test_homes_that_cannot_be_limited_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(StartError, match="Only homes that are volumes of one Docker"):
+        swarm_nodes.check_options(options(*arguments))
+    with pytest.raises(StartError, match="--home-gb must be from 1"):
+        swarm_nodes.check_options(options("--engine", "docker", "--home-gb", "0"))
+    swarm_nodes.check_options(options("--engine", "docker", "--home-gb", "5"))
 
 
 def test_a_data_folder_keeps_the_authority_of_its_agents(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import aiodocker
 import pytest
+from docker.errors import APIError
 
 from pai_scheduler.engine.docker.engine import DockerEngine
-from pai_scheduler.engine.docker.home import home_volume
-from pai_scheduler.engine.protocol import Started
+from pai_scheduler.engine.docker.home import PROBE, home_mount, home_volume, size_options
+from pai_scheduler.engine.protocol import EngineError, Started
 from tests.scheduler.engine.docker.test_engine import make_image
 from tests.scheduler.engine.lab import PATIENCE, Lab, make_task
+from tests.testbed.docker import client
 from tests.testbed.homes import homes, remove_homes
 
 OpenDocker = Callable[..., Awaitable[DockerEngine]]
@@ -135,3 +137,43 @@ async def test_a_daemon_on_another_machine_has_homes_too(
     assert (lab.output(task), ended.exit_code) == ("hello\n", 0)
     await lab.clean()
     assert list(homes(docker_host, data_dir)) == ["alice"]
+
+
+#: A volume in memory, as a file system with a limit; what is in it is there as long as a container has it.
+SMALL = {"type": "tmpfs", "device": "tmpfs", "o": "size=1m,mode=1777"}
+
+
+async def test_a_home_that_is_made_with_a_limit_is_full_at_it_and_says_so(
+    data_dir: Path, open_docker: OpenDocker, debian_image: str
+) -> None:
+    del data_dir
+    lab = await Lab.over(await open_docker(home_options=SMALL), debian_image)
+    command = (
+        f"head -c 500000 /dev/zero > {HOME}/a; head -c 900000 /dev/zero > {HOME}/b; df -k {HOME} | tail -1"
+    )
+    task, _ = await lab.run(command, home=HOME)
+    assert "No space left on device" in lab.output(task)
+    assert lab.output(task, "stdout").split()[1:4] == ["1024", "1024", "0"]
+    await lab.clean()
+
+
+async def test_an_engine_does_not_start_with_a_limit_that_docker_does_not_keep(
+    open_docker: OpenDocker, docker: aiodocker.Docker, docker_host: str
+) -> None:
+    with client(docker_host) as asked:
+        try:
+            asked.volumes.create("pai-test-quota", driver_opts={"size": "1G"}).remove()
+            pytest.skip("this Docker limits volumes")
+        except APIError:
+            pass
+    with pytest.raises(EngineError, match="XFS that is mounted with pquota") as caught:
+        await open_docker(home_options=size_options(1))
+    assert "no quota support" in str(caught.value)
+    assert not [one for one in (await docker.volumes.list())["Volumes"] if PROBE in one["Name"]]
+
+
+def test_a_home_in_a_volume_is_made_with_its_limit() -> None:
+    mount = home_mount("pai-home-x", HOME, {"a": "b"}, size_options(50))
+    options = {"DriverConfig": {"Name": "local", "Options": {"size": "50G"}}, "Labels": {"a": "b"}}
+    assert mount["VolumeOptions"] == options
+    assert home_mount("pai-home-x", HOME, {})["VolumeOptions"] == {"Labels": {}}
