@@ -79,14 +79,7 @@ c.JupyterHub.db_url = (
     os.environ.get("PAI_HUB_DATABASE_URL") or f"sqlite:///{folder / 'hub' / 'jupyterhub.sqlite'}"
 )
 # On one host name, whatever a server shows in a browser can act for the person who looks at it. Where users
-# do not trust each other, give each a host name of their own: DNS and a certificate for the domain and for
-# *.domain, and these lines. Servers and tasks go on using addresses, by which the proxy then has to find the
-# scheduler too: 172.17.0.1 stands for the address of Docker's bridge.
-# c.JupyterHub.subdomain_host = "https://hub.example.org"
-# c.Proxy.extra_routes = {
-#     f"{host}/services/pai/": f"http://127.0.0.1:{scheduler_port}"
-#     for host in ("hub.example.org", "127.0.0.1", "172.17.0.1", "pai-storage")
-# }
+# do not trust each other, give each a host name of their own: variants/subdomains.py.
 # Logins stay valid over a restart.
 c.JupyterHub.cookie_secret_file = str(folder / "hub" / "cookie_secret")
 

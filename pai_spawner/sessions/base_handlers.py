@@ -20,7 +20,10 @@ from .keeper import LONGEST_TEXT, SessionKeeper
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What handlers work with. `prefix`: the path of the service, with a slash at both ends."""
+    """What handlers work with. `prefix`: the path of the service, with a slash at both ends.
+
+    `hub_prefix`: where the Hub's pages begin, with a host in front of it where that is another than ours.
+    """
 
     hub: HubClient
     scheduler: Client

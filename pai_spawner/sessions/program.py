@@ -83,7 +83,8 @@ async def _serve(policy: PolicySource, data_dir: Path, scheduler_url: str) -> No
             scheduler,
             keeper,
             os.environ.get("JUPYTERHUB_SERVICE_PREFIX", "/services/pai-sessions/"),
-            os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/",
+            # (a host is named where ours is another than the Hub's)
+            os.environ.get("JUPYTERHUB_HOST", "") + os.environ.get("JUPYTERHUB_BASE_URL", "/") + "hub/",
         )
         server = HTTPServer(make_app(context, secrets.token_bytes(32)), xheaders=True)
         server.listen(address.port or 0, address.hostname or "127.0.0.1")

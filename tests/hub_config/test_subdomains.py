@@ -1,0 +1,94 @@
+"""hub_config/variants/subdomains.py: each user's servers on a host name of their own, in a browser."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.hub import ADMIN_PASSWORD, GPU_LAB, PATIENCE, REPOSITORY, Hub
+from tests.testbed.fixtures import provide
+from tests.testbed.web_server import WebServer
+
+from .lab_in_a_browser import compute, echo, make_token, open_page, start_server, submit_application
+
+VARIANT = REPOSITORY / "hub_config" / "variants" / "subdomains.py"
+
+
+@pytest.fixture
+def hub_with_subdomains(tmp_path: Path) -> Iterator[tuple[Hub, WebServer]]:
+    """Run a Hub at hub.test, behind a web server that has its certificate and that of *.hub.test."""
+    hub = Hub(tmp_path / "run", "--config", str(VARIANT), "--cluster", str(GPU_LAB), "--admin", "root")
+    web = provide(lambda: WebServer(tmp_path / "web", "hub.test", hub.port))
+    hub.environment = {"PAI_PUBLIC_URL": web.url}
+    try:
+        provide(web.start)
+        hub.start()
+        yield hub, web
+    finally:
+        hub.close()
+        web.stop()
+
+
+def test_a_user_works_on_a_host_name_of_their_own(
+    hub_with_subdomains: tuple[Hub, WebServer], chromium: str, tmp_path: Path
+) -> None:
+    hub, web = hub_with_subdomains
+    own = f"alice.hub.test:{web.port}"
+    with open_page(chromium, web, tmp_path) as page:
+        asked: list[str] = []
+        refused: list[str] = []
+        page.on("websocket", lambda socket: asked.append(socket.url))
+        page.on(
+            "response",
+            lambda answer: refused.append(f"{answer.status} {answer.url}") if answer.status >= 400 else None,
+        )
+        start_server(page, web.url)
+        assert page.url.startswith(f"https://{own}/user/alice/lab")
+        # (the server's own token is of use to the Lab extension, which asks the scheduler with it)
+        expect(page.locator("#jp-main-statusbar").get_by_text("PAI").first).to_be_visible()
+        compute(page)
+        assert {url.split("/")[2] for url in asked if "/channels" in url} == {own}
+
+        cookies = page.context.cookies()
+        # what logs in at the Hub is not sent to users' servers, nor one user's to another's
+        hubs = {cookie["domain"] for cookie in cookies if cookie["name"].startswith("jupyterhub-hub-login")}
+        users = {cookie["domain"] for cookie in cookies if cookie["name"].startswith("jupyterhub-user-")}
+        assert (hubs, users) == ({"hub.test"}, {"alice.hub.test"})
+
+        hub.use_token("alice", make_token(page, web.url))
+        job = submit_application(hub)
+        page.goto(f"https://{own}/user/alice/pai/ports/alice/{job}/worker-0/web/ready")
+        expect(page.locator("body")).to_contain_text('"uri": "/ready"')
+        address = f"wss://{own}/user/alice/pai/ports/alice/{job}/worker-0/web/echo"
+        assert echo(page, address) == "over the web server"
+        assert [line for line in refused if "/pai/" in line or "/services/" in line] == []
+
+        # administrators come to the page of sessions, which has a host name of its own
+        page.goto(f"{web.url}/hub/logout")
+        page.goto(f"{web.url}/hub/login?next=/hub/home")
+        page.get_by_label("Username:").fill("root")
+        page.get_by_label("Password:").fill(ADMIN_PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.wait_for_url("**/hub/home")
+        page.get_by_role("link", name="Sessions and jobs").click()
+        page.wait_for_url(f"https://pai-sessions--service.hub.test:{web.port}/services/pai-sessions/")
+        expect(page.get_by_text("alice").first).to_be_visible()
+        page.get_by_role("link", name="Home").click()
+        page.wait_for_url(f"{web.url}/hub/home")
+        # (with which their jobs are looked for in the end)
+        hub.use_token("root", make_token(page, web.url))
+
+    # the REST API at the Hub's own name, as `pai` on other machines asks it
+    known = ssl.create_default_context(cafile=web.authority)
+    with httpx.Client(verify=known, timeout=PATIENCE, trust_env=False) as client:
+        answer = client.get(
+            f"https://127.0.0.1:{web.port}/services/pai/api/v1/jobs",
+            headers={"Host": f"hub.test:{web.port}", "Authorization": f"Bearer {hub.token('alice')}"},
+            extensions={"sni_hostname": "hub.test"},
+        )
+    assert job in [each["name"] for each in answer.json()]
