@@ -10,6 +10,7 @@ from traitlets.config.loader import PyFileConfigLoader
 
 import hub_config
 from hub_config.run import parse_settings
+from pai_spawner.changes_handler import CHANGES_PATTERN, ChangesHandler
 from pai_spawner.choosing_handler import PATTERN, ChoosingHandler
 
 CONFIG = Path(hub_config.__file__).with_name("jupyterhub_config.py")
@@ -111,7 +112,10 @@ def test_the_login_page_says_what_a_shared_password_means(
 
 def test_the_form_has_an_address_to_ask(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     config = load(monkeypatch, tmp_path)
-    assert config.JupyterHub.extra_handlers == [(PATTERN, ChoosingHandler)]
+    assert config.JupyterHub.extra_handlers == [
+        (PATTERN, ChoosingHandler),
+        (CHANGES_PATTERN, ChangesHandler),
+    ]
     assert "profiles" not in config.PAISpawner
 
 
