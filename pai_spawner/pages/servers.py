@@ -13,14 +13,14 @@ from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.models import JobDetail
 
-from ..ending import Ending
+from ..ending import Ending, now_ms
 from ..messages import msg
 from ..resources import describe
 from ..server_job import ROLE
+from .time_left import time_left
 
 #: Seconds that a page waits for the scheduler before it is shown without what that knows.
 _PATIENCE = 5.0
-_MS = 1000
 
 State = Literal["running", "waiting", "starting", "checking", "stopping", "ended", "off"]
 _LABELS: dict[State, Message] = {
@@ -64,8 +64,9 @@ class ServerView:
     has: str = ""
     #: since when it is in this state
     since: int | None = None
-    #: when it is ended at the latest
+    #: when it ends if nothing changes; how long that is, and why, in words
     ends: int | None = None
+    left: str = ""
     place: int | None = None
     #: when it starts, in words; empty where that cannot be estimated
     starts: str = ""
@@ -150,6 +151,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         note = detail["jobStatus"]["waitingReason"]
     launched = detail["jobStatus"]["appLaunchedTime"] if detail else None
     starts = detail["jobStatus"]["startsWithin"] if detail and state == "waiting" else None
+    left = await time_left(spawner, detail, config) if detail and state == "running" else None
     return ServerView(
         spawner.name,
         title,
@@ -158,7 +160,8 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         url,
         has=_has(config).in_locale(locale) if config else "",
         since=launched if state == "running" else detail["jobStatus"]["createdTime"] if detail else None,
-        ends=_ends(config, launched),
+        ends=left.end if left else None,
+        left=left.in_words(now_ms()).in_locale(locale) if left else "",
         place=detail["jobStatus"]["queuePlace"] if detail else None,
         starts="" if starts is None else starts_in(starts).in_locale(locale),
         note=note,
@@ -188,8 +191,3 @@ def _has(config: dict[str, Any]) -> Message:
         gpus=role["gpuNumber"],
         gpu_type=config.get("gpuType", ""),
     )
-
-
-def _ends(config: dict[str, Any] | None, launched: int | None) -> int | None:
-    limit = config.get("extras", {}).get("maxRunSeconds") if config else None
-    return launched + limit * _MS if launched and limit else None

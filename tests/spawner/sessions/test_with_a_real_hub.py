@@ -57,6 +57,35 @@ def test_an_idle_session_is_warned_and_its_user_keeps_it(hub: Hub) -> None:
     hub.stop_server("keeper")
 
 
+def test_the_home_says_how_long_a_server_has_left_and_what_ends_it_first(hub: Hub, chromium: str) -> None:
+    assert hub.start_server("planner", {}).is_success
+    hub.wait_ready("planner")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = browser.new_page(locale="en-GB")
+        expect.set_options(timeout=90_000)
+        page.goto(f"{hub.url}/hub/login?next=/hub/home")
+        page.fill("#username_input", "planner")
+        page.fill("#password_input", PASSWORD)
+        page.click("#login_submit")
+        row = page.locator("[data-server=''][data-state=running]")
+        expect(row.locator("[data-part=left]")).to_have_text(
+            re.compile("^([89]|10) minutes left if nobody uses it.$")
+        )
+        expect(row.locator("time[data-form=clock]")).to_have_text(re.compile(r"^\d\d:\d\d"))
+        hub.stop_server("planner")
+        assert hub.start_server("planner", {"run_minutes": 5}).is_success
+        hub.wait_ready("planner")
+        page.reload()
+        expect(row.locator("[data-part=left]")).to_have_text(
+            re.compile("^[45] minutes left of its time limit.$")
+        )
+        browser.close()
+    with hub.browser("planner", language="zh-CN") as reader:
+        assert re.search("距其时间限制还剩 [45] 分钟。", reader.get("/hub/home").text)
+    hub.stop_server("planner")
+
+
 def test_an_idle_session_is_ended_and_its_job_says_why(hub: Hub) -> None:
     assert hub.start_server("leaver").is_success
     wait_for(lambda: hub.server("leaver") == {} and not hub.running_jobs("leaver"), "the end", hub.log)
