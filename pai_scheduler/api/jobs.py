@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import yaml
+from msgspec import Meta
 
-from pai_scheduler.core.model import Job
+from pai_scheduler.core.model import Job, State
 from pai_scheduler.job.messages import msg
 from pai_scheduler.job.validate import SpecError, warnings
 from pai_scheduler.rest.errors import RequestError, conflict, invalid_parameters
@@ -23,7 +24,7 @@ from pai_scheduler.rest.models import (
 )
 from pai_scheduler.store.records import JobPosition
 
-from .base_handlers import ApiHandler, Route, routes
+from .base_handlers import ApiHandler, Route, bad_query, routes
 from .body import read_body, read_object, read_reason
 from .listing import ListHandler, stored
 from .operations import (
@@ -52,6 +53,11 @@ _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
 _LISTED = {200: Answer("The jobs.", list[JobSummary], headers=NEXT_PAGE)}
+_STATE = query(
+    "state",
+    Annotated[str, Meta(pattern="^({0})(,({0}))*$".format("|".join(State)), examples=["WAITING,RUNNING"])],
+    "Only those in one of these states",
+)
 _DONE = {202: Answer("It is durable.", Done)}
 #: what a call has that submits
 _SUBMISSION: Mapping[str, Any] = {
@@ -97,9 +103,12 @@ def _in_header(text: str) -> str:
 class _ListingHandler(_SubmitHandler, ListHandler):
     async def list_jobs(self, owner: str | None) -> None:
         """List, newest first."""
+        states = _states(self.query_text("state"))
 
         async def read(after: JobPosition | None, count: int) -> list[Job]:
-            return await self.service.jobs.page(self.principal, owner, after=after, limit=count)
+            return await self.service.jobs.page(
+                self.principal, owner, states=states, after=after, limit=count
+            )
 
         def present(job: Job) -> tuple[JobPosition, JobSummary]:
             position = JobPosition(job.created, job.id)
@@ -120,7 +129,7 @@ class JobsHandler(_ListingHandler):
         "List jobs, newest first",
         _LISTED,
         description="One's own; an administrator's list holds everybody's.",
-        parameters=[query("username", str, "Only those of this user"), LIMIT, AFTER],
+        parameters=[query("username", str, "Only those of this user"), _STATE, LIMIT, AFTER],
     )
     async def get(self) -> None:
         """List."""
@@ -143,7 +152,7 @@ class UserJobsHandler(_ListingHandler):
         "jobs",
         "List a user's jobs, newest first",
         _LISTED,
-        parameters=[LIMIT, AFTER],
+        parameters=[_STATE, LIMIT, AFTER],
         refusals=[NO_API],
     )
     async def get(self, user: str) -> None:
@@ -315,6 +324,20 @@ class ValidateHandler(ApiHandler):
         user = await self.asked_user(name, msg("Only an administrator may act for user {user}.", user=name))
         forecast = await self.service.admission.validate(user, read_body(self.request))
         self.answer(self.presenter.validation(forecast))
+
+
+def _states(text: str | None) -> frozenset[State] | None:
+    """Read states with commas between; None: any."""
+    if not text:
+        return None
+    known, names = [state.value for state in State], text.split(",")
+    for name in names:
+        if name not in known:
+            raise bad_query(
+                "state",
+                msg("there is no state {state}; there are: {states}.", state=name, states=", ".join(known)),
+            )
+    return frozenset(map(State, names))
 
 
 def _position(cursor: Any) -> JobPosition:

@@ -127,9 +127,12 @@ class Client:
             self.warned(warning)
         return str(config["jobName"])
 
-    async def jobs(self, user: str | None = None, *, limit: int | None = None) -> list[JobSummary]:
-        """List jobs, newest first; those of `user` only, the first `limit` (1 to 10,000), where given."""
-        params = _present(username=user or None, limit=limit)
+    async def jobs(
+        self, user: str | None = None, *, states: Sequence[str] = (), limit: int | None = None
+    ) -> list[JobSummary]:
+        """List jobs, newest first; those of `user`, or in one of `states`, only, the first `limit` (1 to
+        10,000), where given."""
+        params = _present(username=user or None, state=",".join(states) or None, limit=limit)
         return await self._read(list[JobSummary], "GET", "jobs", params=params)
 
     async def job(self, user: str, name: str) -> JobDetail:

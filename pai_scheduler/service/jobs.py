@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pai_scheduler.core.events import Reordered, StopRequested
-from pai_scheduler.core.model import Attempt, Job
+from pai_scheduler.core.model import Attempt, Job, State
 from pai_scheduler.core.queries import latest_end
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.execution.writer import Writer
@@ -31,17 +31,19 @@ class Jobs:
         principal: Principal,
         owner: str | None = None,
         *,
+        states: Collection[State] | None = None,
         after: JobPosition | None = None,
         limit: int | None = None,
     ) -> list[Job]:
         """List jobs, newest first: the caller's own, or (admins) everybody's or `owner`'s.
 
-        `limit` of them (None: all), those that come after a position in that order.
+        Those in one of `states` (None: in any); `limit` of them (None: all), those that come after a position
+        in that order.
         """
         if owner is not None and not principal.may_read(owner):
             raise forbidden(msg("Only an administrator may list the jobs of user {user}.", user=owner))
         user = owner if principal.reads_all else principal.name
-        return await self._reader.read(self._store.jobs, user, after=after, limit=limit)
+        return await self._reader.read(self._store.jobs, user, states=states, after=after, limit=limit)
 
     async def get(self, principal: Principal, owner: str, name: str) -> Job:
         """Return a job with its last attempt."""

@@ -14,7 +14,7 @@ from pai_scheduler.clock.clock import ClockMark
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import Attempt, Job, SubState
+from pai_scheduler.core.model import Attempt, Job, State, SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 
@@ -172,11 +172,17 @@ class Store(Database):
             return connection.execute(sa.select(sa.func.max(jobs.c.ord))).scalar() or 0
 
     def jobs(
-        self, user: str | None = None, *, after: JobPosition | None = None, limit: int | None = None
+        self,
+        user: str | None = None,
+        *,
+        states: Collection[State] | None = None,
+        after: JobPosition | None = None,
+        limit: int | None = None,
     ) -> list[Job]:
         """List jobs that nobody has deleted, newest first, without their tasks.
 
-        `limit` of them (None: all), those that come after a position in that order.
+        Those in one of `states` (None: in any); `limit` of them (None: all), those that come after a position
+        in that order.
         """
         if user is not None and not _can_be(user):
             return []
@@ -185,6 +191,8 @@ class Store(Database):
         query = query.limit(limit)
         if user is not None:
             query = query.where(jobs.c.user_name == user)
+        if states is not None:
+            query = query.where(jobs.c.state.in_([state.value for state in states]))
         if after is not None:
             query = query.where(sa.tuple_(jobs.c.created, jobs.c.id) < sa.tuple_(*after))
         with self._reading() as connection:

@@ -81,6 +81,12 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     jobs = command("jobs", msg("list jobs, newest first"))
     jobs.add_argument("--user", metavar="U", default=None, help=words(msg("only those of this user")))
     jobs.add_argument(
+        "--state",
+        metavar="S",
+        default="",
+        help=words(msg("only those in this state, or in these: waiting,running")),
+    )
+    jobs.add_argument(
         "--limit", type=int, metavar="N", help=words(msg("only the newest, so many (10,000 at most)"))
     )
     command("show", msg("show a job and its tasks"), named, whose)

@@ -16,9 +16,10 @@ from .tables import printable_lines
 from .usage import show_usage
 
 
-async def jobs(session: CliSession, *, user: str | None, limit: int | None) -> int:
+async def jobs(session: CliSession, *, user: str | None, state: str, limit: int | None) -> int:
     """List jobs."""
-    listed = await session.client.jobs(user, limit=limit)
+    states = state.upper().split(",") if state else ()
+    listed = await session.client.jobs(user, states=states, limit=limit)
     if session.as_json:
         session.print_json(listed)
     elif listed:

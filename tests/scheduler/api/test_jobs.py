@@ -98,6 +98,32 @@ async def test_every_attempt_is_listed_with_its_node(alice: Client) -> None:
     assert status["retries"] == sum(status["retryDetails"].values())
 
 
+async def test_the_list_may_be_of_some_states_only(alice: Client) -> None:
+    await alice.submit(hello_job("of-states-over"))
+    async for _ in alice.events("alice", "of-states-over"):
+        pass
+    await alice.submit(
+        hello_job("of-states-waits", taskRoles=[{"name": "a", "command": "true", "gpuNumber": 99}])
+    )
+
+    async def listed(*states: str) -> set[str]:
+        jobs = await alice.jobs(states=states)
+        assert {job["state"] for job in jobs} <= set(states)
+        return {job["name"] for job in jobs}
+
+    assert "of-states-waits" in await listed("WAITING", "RUNNING")
+    assert "of-states-over" not in await listed("WAITING", "RUNNING")
+    assert {"of-states-over", "of-states-waits"} <= await listed("SUCCEEDED", "WAITING")
+    with pytest.raises(ApiError) as refusal:
+        await alice.jobs(states=["WAITING", "SLEEPING"])
+    assert (refusal.value.status, refusal.value.code) == (400, "InvalidParametersError")
+    assert refusal.value.message == (
+        "The query parameter state is wrong: there is no state SLEEPING; "
+        "there are: WAITING, RUNNING, SUCCEEDED, FAILED, STOPPED."
+    )
+    await alice.delete("alice", "of-states-waits")
+
+
 async def test_the_list_has_the_newest_first(alice: Client) -> None:
     for name in ("list-1", "list-2"):
         await alice.submit(hello_job(name))

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
-from pai_scheduler.core.model import SubState
+from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.records import JobPosition
@@ -65,6 +65,8 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "last order": lambda store: store.last_order(),
     "all jobs": lambda store: store.jobs(),
     "a user's jobs": lambda store: store.jobs("alice"),
+    "a user's jobs in some states": lambda store: store.jobs("alice", states={State.RUNNING}),
+    "a page of all jobs in some states": lambda store: store.jobs(states={State.WAITING}, limit=5),
     "a page of all jobs": lambda store: store.jobs(after=JobPosition(9, "j9"), limit=5),
     "a page of a user's jobs": lambda store: store.jobs("alice", after=JobPosition(9, "j9"), limit=5),
     "a job": lambda store: store.job("alice", "j2"),

@@ -37,6 +37,10 @@ def test_a_job_goes_from_a_file_to_its_log(pai: Pai, tmp_path: Path) -> None:
     assert re.search(r" \d\d:\d\d:\d\d\+09:00 ", pai("jobs", "--zone", TZ="Asia/Tokyo").stdout)
     assert [job["name"] for job in json.loads(pai("jobs", "--limit", "1", "--json").stdout)] == ["cli-hello"]
     assert "at most 10000 a page" in pai("jobs", "--limit", "20000").stderr
+    found = json.loads(pai("jobs", "--state", "running,succeeded", "--json").stdout)
+    assert "cli-hello" in {job["name"] for job in found}
+    assert "cli-hello" not in pai("jobs", "--state", "waiting,failed").stdout
+    assert "there is no state SLEEPING" in pai("jobs", "--state", "waiting,sleeping").stderr
 
 
 def test_submit_and_watch_gives_the_outcome(pai: Pai, tmp_path: Path) -> None:
