@@ -44,6 +44,17 @@ async function refresh() {
   }
 }
 
+/** On a narrow screen the field that was opened comes into sight, ready to be written in. */
+document.addEventListener(
+  'toggle',
+  (event) => {
+    if (event.target.matches('details.action[open]')) {
+      event.target.querySelector('input[name=text]').focus();
+    }
+  },
+  true,
+);
+
 showTimes();
 if (document.querySelector('.filter')) {
   document.querySelector('.filter input').addEventListener('input', filter);
