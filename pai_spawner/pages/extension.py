@@ -11,6 +11,7 @@ from jinja2 import Environment, pass_context
 from jinja2.ext import Extension
 from jinja2.runtime import Context
 from jupyterhub._data import DATA_FILES_PATH
+from jupyterhub.app import JupyterHub
 
 from pai_scheduler.job.messages import choose_locale, translate, translate_counted
 
@@ -28,7 +29,8 @@ class HubPages(Extension):
     It translates JupyterHub's own templates when they are loaded, and gives all templates `t` and `counted`
     (sentences in the reader's language), `hub_locale` ("zh_CN"), `hub_lang` ("zh-CN"), `hub_words` (a message
     of JupyterHub's in the reader's language), `hub_dictionary` (all of its words), `hub_status` (what a
-    status code means), `iso` (a time in ms), and
+    status code means), `iso` (a time in ms), `has_jupyterhubs_logo` (whether the Hub shows JupyterHub's own
+    logo), `chosen_server` (the name of the server that the page for choosing is about), and
     `pai_servers` and `pai_server` (`ServerView`).
     """
 
@@ -43,6 +45,8 @@ class HubPages(Extension):
             hub_dictionary=_hub_dictionary,
             hub_status=_hub_status,
             iso=_iso,
+            has_jupyterhubs_logo=_has_jupyterhubs_logo,
+            chosen_server=_chosen_server,
             pai_servers=_pai_servers,
             pai_server=_pai_server,
         )
@@ -56,9 +60,13 @@ class HubPages(Extension):
 @pass_context
 def hub_locale(context: Context) -> str:
     """Return the locale that the reader's browser asks for."""
-    # JupyterHub gives templates no request, but a method of the handler that has it
-    handler = getattr(context.get("static_url"), "__self__", None)
+    handler = _handler(context)
     return choose_locale(handler.request.headers.get("Accept-Language", "")) if handler else "en"
+
+
+def _handler(context: Context) -> Any:
+    # JupyterHub gives templates no request, but a method of the handler that has it
+    return getattr(context.get("static_url"), "__self__", None)
 
 
 @pass_context
@@ -96,6 +104,20 @@ def _hub_status(context: Context, code: int) -> str:
 
 def _iso(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds")
+
+
+def _has_jupyterhubs_logo() -> bool:
+    # (a logo of somebody's own is shown as it is: nobody knows what it looks like with its colours turned)
+    return not JupyterHub.initialized() or Path(JupyterHub.instance().logo_file).is_relative_to(
+        DATA_FILES_PATH
+    )
+
+
+@pass_context
+def _chosen_server(context: Context) -> str:
+    # JupyterHub's page for choosing is given the default server, whichever it is for: /spawn/USER/SERVER
+    path = _handler(context).path_args
+    return path[1] if len(path) > 1 else ""
 
 
 @pass_context

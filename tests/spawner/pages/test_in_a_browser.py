@@ -2,48 +2,71 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from pai_scheduler.engine.cgroup import Cgroups
-from tests.hub import PASSWORD, REPOSITORY, Hub, open_hub, wait_for
+from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 60_000
 AXE = REPOSITORY / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 STARTS = re.compile("^It starts in about (5[0-9]|60) minutes.$")
+#: Where one is asked whether a program may know who one is.
+CONSENT = (
+    "api/oauth2/authorize?client_id=service-pai&response_type=code&state=x"
+    "&redirect_uri=%2Fservices%2Fpai%2Foauth_callback"
+)
 WAITING = {"gpus": 3, "gpu_type": "TITANX"}
 
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with open_hub(tmp_path_factory.mktemp("hub")) as hub:
+    with open_hub(tmp_path_factory.mktemp("hub"), "process", "--admin", "root") as hub:
         yield hub
 
 
 @pytest.fixture(scope="module")
-def page(hub: Hub, chromium: str) -> Iterator[Page]:
-    """Return carol's browser, logged in."""
+def browser(chromium: str) -> Iterator[Browser]:
+    """Return a browser that nobody is logged in with."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
-        page = browser.new_page(locale="en-GB")
-        page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
-        page.goto(f"{hub.url}/hub/login")
-        page.fill("#username_input", "carol")
-        page.fill("#password_input", PASSWORD)
-        page.click("#login_submit")
-        page.wait_for_url("**/hub/**")
-        yield page
+        yield browser
         browser.close()
+
+
+@pytest.fixture(scope="module")
+def page(hub: Hub, browser: Browser) -> Page:
+    """Return carol's browser, logged in."""
+    return log_in(hub, browser.new_page(locale="en-GB"), "carol", PASSWORD)
+
+
+@pytest.fixture(scope="module")
+def root(hub: Hub, browser: Browser) -> Page:
+    """Return the browser of an administrator who reads Chinese."""
+    return log_in(hub, browser.new_page(locale="zh-CN"), "root", ADMIN_PASSWORD)
+
+
+def log_in(hub: Hub, page: Page, name: str, password: str) -> Page:
+    """Log in with the form."""
+    page.set_default_timeout(PATIENCE)
+    page.goto(f"{hub.url}/hub/login")
+    page.fill("#username_input", name)
+    page.fill("#password_input", password)
+    page.click("#login_submit")
+    page.wait_for_url("**/hub/**")
+    return page
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +116,104 @@ def test_a_pull_is_one_line_of_what_has_happened(hub: Hub, page: Page) -> None:
 
 
 @pytest.mark.usefixtures("held")
-def test_no_page_of_the_hub_has_a_serious_fault_for_whoever_cannot_see_or_point(hub: Hub, page: Page) -> None:
+def test_no_page_of_the_hub_has_a_serious_fault_for_whoever_cannot_see_or_point(
+    hub: Hub, page: Page, browser: Browser
+) -> None:
+    stranger = browser.new_page(locale="zh-CN")
+    found = [_faults(stranger, f"{hub.url}/hub/login")]
+    stranger.close()
     assert hub.start_server("carol", WAITING).status_code == 202
-    page.emulate_media(reduced_motion="reduce")
-    found = [_faults(page, f"{hub.url}/hub/{place}") for place in ("home", "spawn-pending/carol", "nowhere")]
+    found += [
+        _faults(page, f"{hub.url}/hub/{place}")
+        for place in ("home", "spawn-pending/carol", "nowhere", "admin", CONSENT)
+    ]
     hub.stop_server("carol")
-    found += [_faults(page, f"{hub.url}{place}") for place in ("/hub/home", "/hub/token", "/user/carol/")]
-    page.set_viewport_size({"width": 1280, "height": 720})
-    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    found += [
+        _faults(page, f"{hub.url}{place}")
+        for place in ("/hub/home", "/hub/token", "/hub/spawn/carol", "/user/carol/")
+    ]
     assert not any(found), [fault for faults in found for fault in faults]
 
 
-def _faults(page: Page, url: str) -> list[str]:
+@pytest.mark.usefixtures("held")
+def test_no_page_for_administrators_has_a_serious_fault_for_whoever_cannot_see_or_point(
+    hub: Hub, root: Page
+) -> None:
+    # a word of JupyterHub's, and here somebody's name
+    assert hub.api("revoke", "GET", "user").is_success
+    root.goto(f"{hub.url}/services/pai-sessions/")
+    found = [_faults(root, f"{hub.url}/services/pai-sessions/")]
+    for place in ("", "#/add-users", "#/groups", "#/create-group"):
+        url = f"{hub.url}/hub/admin{place}"
+        found.append(_faults(root, url, ready="#react-admin-hook button"))
+        assert english(root.locator("#react-admin-hook").inner_text()) == set(), url
+    assert not any(found), [fault for faults in found for fault in faults]
+
+    root.goto(f"{hub.url}/hub/admin")
+    row = root.get_by_test_id("user-row-revoke")
+    expect(row.get_by_test_id("user-row-name")).to_have_text("revoke")
+    row.get_by_role("button", name="编辑用户").click()
+    expect(root.get_by_role("heading", name="编辑用户 revoke")).to_be_visible()
+
+
+def english(text: str) -> set[str]:
+    """Return the words of a page in Chinese that are neither Chinese nor a name."""
+    return set(re.findall("[A-Za-z]{2,}", text)) - {"Hub", "JupyterHub", "root", "carol", "holder", "revoke"}
+
+
+def test_a_server_that_is_being_stopped_says_so(hub: Hub, page: Page) -> None:
+    have_server(hub)
+    place = "/hub/spawn-pending/carol"
+    shown: list[str] = []
+
+    def is_stopping() -> bool:
+        shown.append(reader.get(place).text)
+        return "<h1" in shown[-1] and "Stopping the server" in shown[-1]
+
+    with hub.browser("carol") as reader:
+        held_up = pids_of("carol")
+        assert held_up
+        for pid in held_up:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            page.goto(f"{hub.url}/hub/home")
+            page.locator("[data-server='']").get_by_role("button", name="Stop").click()
+            wait_for(is_stopping, "the page of a server that is stopped")
+        finally:
+            for pid in held_up:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+    # it is looked at for longer than a stop takes
+    page.route(f"**{place}", lambda route: route.fulfill(content_type="text/html", body=shown[-1]))
+    assert not _faults(page, f"{hub.url}{place}")
+    page.unroute(f"**{place}")
+    page.goto(f"{hub.url}/hub/home")
+    expect(page.locator("[data-server='']").get_by_role("heading", name="It was stopped.")).to_be_visible()
+
+
+def pids_of(name: str) -> list[int]:
+    """Return the processes of somebody's server."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if f"JUPYTERHUB_USER={name}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def _faults(page: Page, url: str, *, ready: str = "main") -> list[str]:
     """Return what axe finds serious on a page: light on a telephone, dark in a narrow window."""
     faults = []
+    page.emulate_media(reduced_motion="reduce")
+    page.goto("about:blank")  # another place on the same page is no other page
+    page.goto(url)
+    page.locator(ready).first.wait_for()
+    # a page that loads itself again would take axe with it
+    page.evaluate("for (let timer = setTimeout(() => {}); timer; timer--) clearTimeout(timer)")
+    page.add_script_tag(path=AXE)
     for scheme, width in (("light", 360), ("dark", 600)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        page.goto(url)
-        page.add_script_tag(path=AXE)
         page.set_viewport_size({"width": width, "height": 800})
         wide = page.evaluate("document.documentElement.scrollWidth")
         if wide > width:
@@ -119,8 +222,10 @@ def _faults(page: Page, url: str) -> list[str]:
         faults += [
             f"{url} {scheme} {width}: {fault['id']} {[node['html'] for node in fault['nodes']]}"
             for fault in found["violations"]
-            if fault["impact"] in ("serious", "critical")
+            if fault["impact"] in ("serious", "critical") or fault["id"] == "landmark-one-main"
         ]
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
     return faults
 
 
