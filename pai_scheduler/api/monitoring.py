@@ -78,12 +78,14 @@ class TaskMetricsHandler(ApiHandler):
         """Show; `after` (ms since the epoch) leaves out what was asked for before."""
         attempt, after = self.query_int("attempt", least=0), self.query_int("after", 0, least=0)
         task = await self.service.tasks.find(self.principal, user, name, role, int(index), attempt)
-        self.answer(_usage(await self.service.tasks.usage(task, after or 0)))
+        recording = await self.service.tasks.usage(task, after or 0)
+        self.answer(_usage(recording, self.service.tasks.gpu_memory_mb(task)))
 
 
-def _usage(recording: Recording) -> Mapping[str, Any]:
+def _usage(recording: Recording, gpu_memory_mb: int | None) -> Mapping[str, Any]:
     return {
         "interval": recording.interval,
+        "gpuMemoryTotalMB": gpu_memory_mb,
         "series": {
             name: [[time, int(value) if name in _WHOLE else round(value, 2)] for time, value in points]
             for name, points in recording.series.items()

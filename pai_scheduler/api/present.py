@@ -161,6 +161,7 @@ class Presenter:
                     "type": gpu.type,
                     "uuid": gpu.uuid,
                     "simulated": gpu.simulated,
+                    "memoryMB": gpu.memory_mb,
                     "job": holders.get(gpu.index),
                 }
                 for gpu in node.gpus

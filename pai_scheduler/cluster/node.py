@@ -20,12 +20,16 @@ class NodeState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU. `index` is its number on the node; `simulated`: declared, not found."""
+    """One GPU. `index` is its number on the node; `simulated`: declared, not found.
+
+    `memory_mb`: how much memory it has; None: it is not known.
+    """
 
     index: int
     type: str
     uuid: str = ""
     simulated: bool = False
+    memory_mb: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

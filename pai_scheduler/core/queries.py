@@ -17,6 +17,7 @@ from pai_scheduler.cluster.queue import QueuePosition, Rank
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
+from pai_scheduler.job.task import TaskRef
 from pai_scheduler.job.validate import SpecError
 
 from .machine import Core
@@ -309,6 +310,21 @@ def _lacks(core: Core, job: Job, now: int) -> Message:
         **values,
         minutes=minutes,
     )
+
+
+def gpu_memory_mb(core: Core, ref: TaskRef) -> int | None:
+    """Return how much memory the GPUs have that a task holds; None: it holds none, or that is not known."""
+    job = core.jobs.get(ref.job_id)
+    if job is None or job.attempt is None or job.attempt.number != ref.attempt:
+        return None
+    task = job.attempt.tasks[ref.role, ref.index]
+    use = core.cluster.uses.get(task.assignment.node)
+    if use is None or task.state.ended or not task.assignment.gpus:
+        return None
+    sizes = {gpu.index: gpu.memory_mb for gpu in use.node.gpus}
+    held = [sizes.get(index) for index in task.assignment.gpus]
+    known = [size for size in held if size is not None]
+    return sum(known) if len(known) == len(held) else None
 
 
 def node_uses(core: Core) -> list[NodeUse]:

@@ -97,7 +97,9 @@ def _ask(question: Callable[[], T]) -> T | None:
 def _gpu(index: int) -> Gpu:
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     name, uuid = pynvml.nvmlDeviceGetName(handle), pynvml.nvmlDeviceGetUUID(handle)
-    return Gpu(index, gpu_type(_text(name)), _text(uuid))
+    size = _ask(partial(_size, handle))
+    memory_mb = None if size is None else size // 2**20
+    return Gpu(index, gpu_type(_text(name)), _text(uuid), memory_mb=memory_mb)
 
 
 def _text(value: str | bytes) -> str:
@@ -106,6 +108,10 @@ def _text(value: str | bytes) -> str:
 
 def _percent(handle: Any) -> float:
     return float(pynvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+
+
+def _size(handle: Any) -> int:
+    return int(pynvml.nvmlDeviceGetMemoryInfo(handle).total)
 
 
 def _used(handle: Any) -> int:

@@ -371,6 +371,9 @@ class TaskMetrics(TypedDict):
     """What a task has used."""
 
     interval: Annotated[float, about("Seconds between the newest points", gt=0)]
+    gpuMemoryTotalMB: Annotated[
+        Count | None, about("What the task's GPUs have together; null: none, not known, or no longer its own")
+    ]
     series: Annotated[
         dict[str, Points],
         Meta(
@@ -483,6 +486,7 @@ class GpuInfo(TypedDict):
     type: str
     uuid: str
     simulated: Annotated[bool, about("Declared in the cluster file but not there")]
+    memoryMB: Annotated[Count | None, about("Its memory; null: not known, or simulated")]
     job: Annotated[str | None, about("Who has it: user~job; the word `busy` for another user's")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from pai_scheduler.cluster.definition import LogKeeping
+from pai_scheduler.core.queries import gpu_memory_mb
 from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import Engine
 from pai_scheduler.execution.reader import Reader
@@ -73,6 +74,10 @@ class Tasks:
             if attempt.number == task.attempt and ran is not None:
                 return ran.started is not None and ran.state.ended
         return False
+
+    def gpu_memory_mb(self, task: TaskRef) -> int | None:
+        """Return how much memory a task's GPUs have together; None: it holds none, or that is not known."""
+        return gpu_memory_mb(self._writer.core, task)
 
     async def usage(self, task: TaskRef, after: int = 0) -> Recording:
         """Return what a task has used, later than `after` (ms since the epoch)."""

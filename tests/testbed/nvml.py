@@ -12,12 +12,16 @@ import pytest
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU, or a slice of one (MIG), which has no utilization (`percent`) of its own. `used`: bytes."""
+    """One GPU, or a slice of one (MIG), which has no utilization (`percent`) of its own.
+
+    `used`, `total`: bytes of its memory.
+    """
 
     uuid: str
     percent: int | None
     used: int
     product: str = "NVIDIA H100 80GB HBM3"
+    total: int = 80 * 2**30
 
 
 class StandInNvml:
@@ -36,7 +40,7 @@ class StandInNvml:
             "DeviceGetName": lambda device: device.product,
             "DeviceGetUUID": lambda device: device.uuid,
             "DeviceGetUtilizationRates": _utilization,
-            "DeviceGetMemoryInfo": lambda device: SimpleNamespace(used=device.used),
+            "DeviceGetMemoryInfo": lambda device: SimpleNamespace(used=device.used, total=device.total),
         }.items():
             monkeypatch.setattr(f"pynvml.nvml{name}", answer)
 

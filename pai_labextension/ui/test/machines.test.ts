@@ -6,7 +6,7 @@ import { diskOf, gpusOf, jobsOn, select, share, sum } from '../src/machines';
 type Gpu = INode['gpus'][number];
 
 function gpu(type: string, job: string | null = null): Gpu {
-  return { index: 0, type, uuid: '', simulated: false, job };
+  return { index: 0, type, uuid: '', simulated: false, memoryMB: null, job };
 }
 
 /** Make a machine with the given differences. */

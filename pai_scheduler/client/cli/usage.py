@@ -100,12 +100,13 @@ def sparkline(points: Points, columns: int = COLUMNS) -> str:
 
 
 def _shown(metrics: TaskMetrics) -> list[tuple[Message, Points]]:
-    series = metrics["series"]
+    series, total = metrics["series"], metrics["gpuMemoryTotalMB"]
+    gpu_memory = msg("GPU memory, MB") if total is None else msg("GPU memory, MB of {total}", total=total)
     return [
         (msg("CPU, per cent of one core"), series["cpuPercent"]),
         (msg("Memory, MB"), series["memoryMB"]),
         (msg("GPU, per cent"), series["gpuPercent"]),
-        (msg("GPU memory, MB"), series["gpuMemoryMB"]),
+        (gpu_memory, series["gpuMemoryMB"]),
         (msg("Disk, MB"), series["diskMB"]),
         (msg("Received, MB/s"), _per_second(series["netRxBytes"])),
         (msg("Sent, MB/s"), _per_second(series["netTxBytes"])),

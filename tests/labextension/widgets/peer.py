@@ -38,9 +38,9 @@ NODE: NodeInfo = {
     "total": {"cpus": 32, "memoryMB": 100_000, "storageGB": 100, "gpus": {"P100": 1, "TITANX": 2}},
     "used": {"cpus": 2, "memoryMB": 8000, "storageGB": 0, "gpus": {"P100": 0, "TITANX": 1}},
     "gpus": [
-        {"index": 0, "type": "TITANX", "uuid": "", "simulated": True, "job": "busy"},
-        {"index": 1, "type": "TITANX", "uuid": "", "simulated": True, "job": None},
-        {"index": 2, "type": "P100", "uuid": "x", "simulated": False, "job": None},
+        {"index": 0, "type": "TITANX", "uuid": "", "simulated": True, "memoryMB": None, "job": "busy"},
+        {"index": 1, "type": "TITANX", "uuid": "", "simulated": True, "memoryMB": None, "job": None},
+        {"index": 2, "type": "P100", "uuid": "x", "simulated": False, "memoryMB": 16_384, "job": None},
     ],
     "rack": "",
     "disk": None,
@@ -447,7 +447,7 @@ class _Usage(_Handler):
             self.refuse(404, "NoTaskError", "There is no such task.")
             return
         later = {key: [point for point in points if point[0] > after] for key, points in series.items()}
-        used: TaskMetrics = {"interval": 1.0, "series": later}
+        used: TaskMetrics = {"interval": 1.0, "gpuMemoryTotalMB": None, "series": later}
         self.answer(used)
 
 

@@ -227,6 +227,7 @@ async def test_a_task_that_works_is_seen_to_work(alice: Client) -> None:
     assert metrics["series"]["memoryMB"][0][1] > 0
     # no GPU, so none is measured
     assert metrics["series"]["gpuPercent"] == []
+    assert metrics["gpuMemoryTotalMB"] is None
     later = await alice.task_metrics("alice", "works", "main", 0, after=time)
     assert [moment for moment, _ in later["series"]["cpuPercent"] if moment <= time] == []
     await alice.stop("alice", "works")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.core.queries import (
     Limits,
     QueuedJob,
+    gpu_memory_mb,
     latest_end,
     limit_errors,
     node_uses,
@@ -258,6 +261,23 @@ def test_the_time_limit_of_a_running_job_says_when_it_ends_at_the_latest() -> No
     assert latest_end(world.core, world.job("shared")) == world.now + 500_000
     world.stop("own")
     assert latest_end(world.core, world.job("own")) is None
+
+
+def test_the_gpus_that_a_task_holds_have_so_much_memory_together() -> None:
+    node = make_node(gpus={"P100": 4})
+    sizes = (16_384, 16_384, 32_768, None)
+    gpus = tuple(replace(gpu, memory_mb=size) for gpu, size in zip(node.gpus, sizes, strict=True))
+    world = World(replace(node, gpus=gpus))
+    (two,) = world.run(make_role(gpus=2), id="two")
+    (others,) = world.run(make_role(gpus=2), id="others")
+    (none,) = world.run(make_role(), id="none")
+    assert gpu_memory_mb(world.core, two) == 32_768
+    assert gpu_memory_mb(world.core, others) is None, "of one it is not known"
+    assert gpu_memory_mb(world.core, none) is None
+    assert gpu_memory_mb(world.core, two._replace(attempt=1)) is None
+    assert gpu_memory_mb(world.core, two._replace(job_id="gone")) is None
+    world.exited(two)
+    assert gpu_memory_mb(world.core, two) is None
 
 
 def test_a_forecast_names_the_other_virtual_clusters_in_which_a_job_would_start_now() -> None:

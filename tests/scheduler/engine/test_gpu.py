@@ -66,9 +66,12 @@ def test_the_gpus_of_this_machine_are_numbered_and_have_a_type_and_an_identity()
 
 def test_gpus_are_listed_with_their_types_and_identities(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = StandInNvml(
-        monkeypatch, [Device("GPU-a", 0, 0), Device("GPU-b", 0, 0, product="Tesla P100-PCIE-16GB")]
+        monkeypatch, [Device("GPU-a", 0, 0), Device("GPU-b", 0, 0, "Tesla P100-PCIE-16GB", 16 * 2**30)]
     )
-    assert find_gpus() == (Gpu(0, "H100", "GPU-a"), Gpu(1, "P100", "GPU-b"))
+    assert find_gpus() == (
+        Gpu(0, "H100", "GPU-a", memory_mb=81_920),
+        Gpu(1, "P100", "GPU-b", memory_mb=16_384),
+    )
     assert (nvml.opened, nvml.closed) == (1, 1)
 
 

@@ -86,7 +86,11 @@ class World:
 
     async def task_metrics(self, *_of: object, after: int = 0) -> Any:
         points = [(ms(START + timedelta(minutes=minute)), value) for minute, value in self.gpu_percent]
-        return {"interval": 10.0, "series": {"gpuPercent": [point for point in points if point[0] > after]}}
+        return {
+            "interval": 10.0,
+            "gpuMemoryTotalMB": None,
+            "series": {"gpuPercent": [point for point in points if point[0] > after]},
+        }
 
     async def stop(self, user: str, name: str, *, reason: str) -> None:
         self._answer()

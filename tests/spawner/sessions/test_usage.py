@@ -13,7 +13,7 @@ from pai_spawner.sessions.usage import Usage, UsageReader
 
 
 def metrics(**series: list[tuple[int, float]]) -> TaskMetrics:
-    return {"interval": 10.0, "series": series}
+    return {"interval": 10.0, "gpuMemoryTotalMB": None, "series": series}
 
 
 def at(ms: int) -> datetime:

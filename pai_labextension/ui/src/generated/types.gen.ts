@@ -567,6 +567,10 @@ export type GpuInfo = {
      */
     simulated: boolean;
     /**
+     * Its memory; null: not known, or simulated
+     */
+    memoryMB: number | null;
+    /**
      * Who has it: user~job; the word `busy` for another user's
      */
     job: string | null;

@@ -358,6 +358,7 @@ export const vGpuInfo = v.object({
     type: v.string(),
     uuid: v.string(),
     simulated: v.boolean(),
+    memoryMB: v.nullable(v.pipe(v.number(), v.integer())),
     job: v.nullable(v.string())
 });
 

@@ -20,7 +20,11 @@ PAI = Path(sys.executable).parent / "pai"
 
 
 def make_metrics(**series: list[tuple[int, float]]) -> Any:
-    return {"interval": 10.0, "series": {name: series.get(name, []) for name in SERIES}}
+    return {
+        "interval": 10.0,
+        "gpuMemoryTotalMB": None,
+        "series": {name: series.get(name, []) for name in SERIES},
+    }
 
 
 def test_a_line_per_series_that_is_known() -> None:
@@ -35,6 +39,12 @@ def test_a_line_per_series_that_is_known() -> None:
     assert cpu.split()[-4:] == ["100", "50.0", "100", "▁▅█"]
     assert gpu.split()[-4:] == ["12346", "12346", "12346", "█"]
     assert received.split()[-4:] == ["0.50", "2.8", "5.0", "█▂"]
+
+
+def test_gpu_memory_stands_beside_what_there_is_of_it() -> None:
+    metrics = make_metrics(gpuMemoryMB=[(1000, 12_345.6)])
+    metrics["gpuMemoryTotalMB"] = 81_920
+    assert "GPU memory, MB of 81920" in usage_table(metrics, "en")
 
 
 def test_before_the_first_measurement_it_says_so() -> None:

@@ -87,7 +87,9 @@ async def test_an_agent_tells_its_gpus_and_docker_there_is_asked_for_those_of_th
     lab: Lab, docker_with_gpus: str
 ) -> None:
     (node,) = await lab.engine.nodes()
-    assert node.gpus == tuple(Gpu(number, "H100", device.uuid) for number, device in enumerate(DEVICES))
+    assert node.gpus == tuple(
+        Gpu(number, "H100", device.uuid, memory_mb=81_920) for number, device in enumerate(DEVICES)
+    )
     task = await lab.start("echo $NVIDIA_VISIBLE_DEVICES; exec sleep 100000", gpus=node.gpus[1:])
     await lab.printed(task, "GPU-bbbb,GPU-cccc\n")
     async with aiodocker.Docker(url=docker_with_gpus) as docker:
