@@ -21,9 +21,24 @@ _COMMAND = (
     'export JUPYTERHUB_SERVICE_URL="http://{address}:$PAI_CONTAINER_HOST_http_PORT_LIST$JUPYTERHUB_SERVICE_PREFIX"\n'
     "exec {server}"
 )
+#: Lets in who has filled the home, to make room: the few small files without which Jupyter does not start are
+#: elsewhere then.
+_ROOM = """\
+PAI_HOME_IS_FULL=
+if ! {{ printf '%{bytes}s' '' > ".pai-room-$$"; }} 2>/dev/null; then
+  PAI_HOME_IS_FULL=yes
+  export JUPYTER_RUNTIME_DIR="$(mktemp -d)"
+  echo 'The home is full: nothing can be saved in it until files are removed.' >&2
+fi
+rm -f ".pai-room-$$"
+"""
+#: Bytes without which a home counts as full.
+_LEAST_ROOM = 262_144
 #: Gives a home that was made of another image what it lacks of this one's tutorials. Nothing that is there is
 #: touched, and a server starts without them too.
-_TUTORIALS = "[ ! -d {folder} ] || {{ mkdir -p tutorials && cp -Rn {folder}/. tutorials/; }}\n"
+_TUTORIALS = """\
+[ -n "$PAI_HOME_IS_FULL" ] || [ ! -d {folder} ] || {{ mkdir -p tutorials && cp -Rn {folder}/. tutorials/; }}
+"""
 #: Shows shared folders among a person's own files, as a server shows what is in the home: `shared/data/sets`
 #: is a link to `/data/sets`. A link to what is not open to its person any more goes.
 _LINKS = """\
@@ -65,7 +80,8 @@ def server_job(
     `home`: where its container has the person's persistent home, with what it lacks of the image's folder
     `tutorials`, and links to the `shared_folders`, which are those of the scheduler, by name.
     """
-    before = _TUTORIALS.format(folder=shlex.quote(tutorials)) if home and tutorials else ""
+    before = _ROOM.format(bytes=_LEAST_ROOM) if home else ""
+    before += _TUTORIALS.format(folder=shlex.quote(tutorials)) if home and tutorials else ""
     before += _LINKS if home and shared_folders else ""
     return {
         "jobName": name,

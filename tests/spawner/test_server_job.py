@@ -170,3 +170,15 @@ def test_a_server_without_shared_folders_makes_no_links(tmp_path: Path) -> None:
     assert "sharedFolders" not in job["extras"]
     run_command(job, {"HOME": str(tmp_path), "PAI_SHARED_FOLDERS": "/usr"}, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_server_in_a_home_with_room_keeps_its_files_there(tmp_path: Path) -> None:
+    job = server_job(
+        *("n", "", OPTIONS, {}),
+        command=["sh", "-c", 'echo "runtime: $JUPYTER_RUNTIME_DIR"'],
+        address="127.0.0.1",
+        home="/home/jovyan",
+    )
+    done = run_command(job, {"HOME": str(tmp_path)}, tmp_path)
+    assert (done.stdout, done.stderr) == ("runtime: \n", "")
+    assert list(tmp_path.iterdir()) == []
