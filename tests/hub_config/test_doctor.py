@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,13 +21,24 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     made.stop()
 
 
-def ask(hub: Hub) -> tuple[int, str]:
+@pytest.fixture
+def docker_hub(docker_host: str, notebook_image: str, tmp_path: Path) -> Iterator[Hub]:
+    """Run a Hub whose servers are containers."""
+    environment = {"DOCKER_HOST": docker_host, "PAI_NOTEBOOK_IMAGE": notebook_image}
+    made = Hub(tmp_path, "--engine", "docker", environment=environment)
+    made.start()
+    yield made
+    made.close()
+
+
+def ask(hub: Hub, engine: str = "process") -> tuple[int, str]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "hub_config.doctor"),
-            *("--folder", str(hub.folder), "--port", str(hub.port)),
+            *("--folder", str(hub.folder), "--port", str(hub.port), "--engine", engine),
         ],
         cwd=REPOSITORY,
+        env={**os.environ, **hub.environment},
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -86,3 +98,11 @@ def test_a_scheduler_that_does_not_answer_is_named(hub: Hub) -> None:
     assert code == 1
     assert "WRONG The scheduler does not answer at " in said
     assert "journalctl -u pai-scheduler" in said
+
+
+def test_a_container_of_the_hubs_image_reaches_the_hub_as_the_scheduler_forwards(docker_hub: Hub) -> None:
+    code, said = ask(docker_hub, "docker")
+    assert code == 0, said
+    image = docker_hub.environment["PAI_NOTEBOOK_IMAGE"]
+    assert f"  ok    The image of “PAI notebook” is here: {image}." in said
+    assert "  ok    A container reaches the Hub at http://" in said

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from playwright.sync_api import expect
 
 from tests.hub import ADMIN_PASSWORD, GPU_LAB, PATIENCE, REPOSITORY, Hub
+from tests.testbed.docker import client
 from tests.testbed.fixtures import provide
 from tests.testbed.web_server import WebServer
 
@@ -20,11 +22,24 @@ VARIANT = REPOSITORY / "hub_config" / "variants" / "subdomains.py"
 
 
 @pytest.fixture
-def hub_with_subdomains(tmp_path: Path) -> Iterator[tuple[Hub, WebServer]]:
+def hub_with_subdomains(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Hub, WebServer]]:
     """Run a Hub at hub.test, behind a web server that has its certificate and that of *.hub.test."""
-    hub = Hub(tmp_path / "run", "--config", str(VARIANT), "--cluster", str(GPU_LAB), "--admin", "root")
+    kind = getattr(request, "param", "process")
+    options = ["--engine", kind, "--config", str(VARIANT)]
+    if kind == "process":
+        options += ["--admin", "root"]
+    hub = Hub(tmp_path / "run", *options, "--cluster", str(GPU_LAB))
     web = provide(lambda: WebServer(tmp_path / "web", "hub.test", hub.port))
     hub.environment = {"PAI_PUBLIC_URL": web.url}
+    if kind == "docker":
+        docker_host = request.getfixturevalue("docker_host")
+        with client(docker_host) as engine:
+            bridge = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+        hub.environment |= {
+            "DOCKER_HOST": docker_host,
+            "PAI_NOTEBOOK_IMAGE": request.getfixturevalue("notebook_image"),
+            "PAI_INNER_HOSTS": f"127.0.0.1 {bridge} pai-storage",
+        }
     try:
         provide(web.start)
         hub.start()
@@ -92,3 +107,23 @@ def test_a_user_works_on_a_host_name_of_their_own(
             extensions={"sni_hostname": "hub.test"},
         )
     assert job in [each["name"] for each in answer.json()]
+
+
+@pytest.mark.parametrize("hub_with_subdomains", ["docker"], indirect=True)
+def test_a_container_reaches_the_hub_and_the_scheduler_by_dockers_bridge(
+    hub_with_subdomains: tuple[Hub, WebServer], chromium: str, tmp_path: Path
+) -> None:
+    hub, web = hub_with_subdomains
+    with open_page(chromium, web, tmp_path) as page:
+        statuses: dict[str, set[int]] = {}
+        page.on(
+            "response",
+            lambda answer: statuses.setdefault(urlsplit(answer.url).path, set()).add(answer.status),
+        )
+        start_server(page, web.url)
+        compute(page)
+        # the Lab extension asks the scheduler from within the container, and passes on what that says
+        asked = {path: found for path, found in statuses.items() if path.startswith("/user/alice/pai/")}
+        assert asked
+        assert {status for found in asked.values() for status in found if status >= 400} == set()
+        hub.use_token("alice", make_token(page, web.url))
