@@ -30,7 +30,9 @@ from pai_scheduler.job.messages import msg
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.store.database import open_database
+from pai_scheduler.store.migrate import is_known, revision
 from pai_scheduler.store.store import DATABASE_FILE, StoreError
+from pai_scheduler.store.tables import HEAD
 
 from . import swarm_nodes
 from .configuration import make_storage, read_cluster
@@ -141,13 +143,23 @@ def _database(data_dir: Path, url: str | None) -> Iterator[Finding]:
                     file=data_dir / DATABASE_FILE,
                 )
             )
+            # read only, and not at all while a scheduler has it for itself
+            engine = sa.create_engine(f"sqlite:///file:{data_dir / DATABASE_FILE}?mode=ro&uri=true")
+            try:
+                yield from _version(revision(engine))
+            except SQLAlchemyError:
+                pass  # `check` says what is wrong with it
+            finally:
+                engine.dispose()
         return
     try:
         engine = open_database(url)
-        with engine.connect() as connection:
-            connection.execute(sa.text("SELECT 1"))
-        engine.dispose()
+        try:
+            found = revision(engine)
+        finally:
+            engine.dispose()
         yield good(msg("The database {url} answers.", url=without_password(url)))
+        yield from _version(found)
     except (SQLAlchemyError, StoreError) as error:
         yield wrong(
             msg(
@@ -156,6 +168,22 @@ def _database(data_dir: Path, url: str | None) -> Iterator[Finding]:
                 error=_first_line(error),
             ),
             msg("See that it runs, that this machine reaches it, and that the account may log in."),
+        )
+
+
+def _version(found: str | None) -> Iterator[Finding]:
+    """Judge by which migration the database was made; None: by none yet."""
+    if found is None or found == HEAD:
+        return
+    if is_known(found):
+        yield note(
+            msg("The database is of an older version: the scheduler brings it up to date when it starts."),
+            msg("Make a backup before: pai-scheduler backup"),
+        )
+    else:
+        yield wrong(
+            msg("The database was written by a newer scheduler ({version}).", version=found),
+            msg("Install that version, or restore a backup of this one."),
         )
 
 

@@ -54,6 +54,12 @@ def migrate(
             raise StoreError(msg("it was written by a newer scheduler; install that one")) from error
 
 
+def is_known(found: str) -> bool:
+    """Whether this version has a migration; one that it does not have is of a newer scheduler."""
+    # (there is one file for each, which begins with its name)
+    return any(Path(__file__).with_name("migrations").glob(f"versions/{found}_*.py")) or found == HEAD
+
+
 def revision(engine: sa.Engine) -> str | None:
     """Return the newest migration that a database has; None for an empty one."""
     with engine.connect() as connection:

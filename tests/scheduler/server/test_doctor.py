@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pai_scheduler.server.main import main
+from pai_scheduler.server.startup import open_store
+from pai_scheduler.store.store import DATABASE_FILE
+from pai_scheduler.store.tables import HEAD
 from tests.testbed.docker import client
 from tests.testbed.hdfs import Hdfs
 from tests.testbed.postgres import Postgres
@@ -61,6 +66,28 @@ def test_a_full_disk_is_wrong(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("pai_scheduler.doctor.judge._LITTLE_GB", 10**9)
     code, said = doctor()
     assert (code, "WRONG" in said, "Make room" in said) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "said"),
+    [
+        (HEAD, 0, "ok    The database is "),
+        ("0001", 0, "note  The database is of an older version"),
+        ("9999", 1, "WRONG The database was written by a newer scheduler (9999)."),
+    ],
+)
+def test_the_version_of_the_database_is_looked_at_and_left_as_it_is(
+    doctor: Doctor, tmp_path: Path, version: str, code: int, said: str
+) -> None:
+    (tmp_path / "data").mkdir()
+    open_store(tmp_path / "data", start_empty=False).close()
+    file = tmp_path / "data" / DATABASE_FILE
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE alembic_version SET version_num = ?", [version])
+    found = doctor()
+    assert (found[0], said in found[1]) == (code, True), found[1]
+    with contextlib.closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT version_num FROM alembic_version").fetchall() == [(version,)]
 
 
 def test_a_real_postgresql_and_a_real_hdfs_answer(
