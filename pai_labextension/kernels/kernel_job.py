@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -76,6 +77,8 @@ class KernelJob:
         self._memory_mb = memory_mb
         self._follower = JobFollower(connections, user, job)
         self._command = attach_command(kernel_id, python)
+        #: of notebooks that keep cells until there is a kernel: what they do when those are called off
+        self.keepers: set[Callable[[], None]] = set()
         self._shared = SharedConnection(partial(connections.open, TaskName(user, job, ROLE, 0)))
         self._link: RunnerLink | None = None
         self._wanted: KernelStart | None = None
@@ -141,9 +144,16 @@ class KernelJob:
 
     async def signal(self, number: int) -> None:
         """Send the kernel a signal; where there is none yet, nothing happens."""
+        if number == signal.SIGINT and not self.reachable.is_set():
+            return  # one that only just starts would die of it
         if self._link is not None:
             with suppress(ConnectionError, TimeoutError, RunnerError):
                 await self._link.ask("signal", number=number)
+
+    def call_off(self) -> None:
+        """Tell those who keep cells for the kernel that nobody wants them any more."""
+        for called_off in tuple(self.keepers):
+            called_off()
 
     async def keep(self) -> None:
         """Count its idleness from now."""

@@ -100,11 +100,23 @@ class JobKernelManager(ServerKernelManager):
         default_value=JobKernelRestarter, klass=AsyncIOLoopKernelRestarter, help="What watches the kernel."
     ).tag(config=True)
 
-    async def restart_kernel(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        """Start it anew; what the one before was busy with is over."""
+    async def interrupt_kernel(self) -> None:  # type: ignore[override]
+        """Interrupt what it runs, and what waits until it can."""
+        self._call_off()
+        await super().interrupt_kernel()
+
+    async def restart_kernel(self, now: bool = False, **kwargs: Any) -> None:  # type: ignore[override]
+        """Start it anew; what the one before was busy with is over. `now`: it has died."""
         if job_of(self) is not None:
             self.execution_state = "starting"
-        await super().restart_kernel(*args, **kwargs)
+        if not now:
+            self._call_off()
+        await super().restart_kernel(now=now, **kwargs)
+
+    def _call_off(self) -> None:
+        job = job_of(self)
+        if job is not None:
+            job.call_off()
 
 
 class JobKernelsManager(AsyncMappingKernelManager):

@@ -4,15 +4,22 @@ jupyter_server gives a kernel a minute to answer, and a browser less to connect.
 at once: what is run in it is kept until there is a kernel, in order, however long that takes. So it is when a
 kernel comes back, after its death or a connection that broke: its channels are connections of their own, and
 what it published before the one for output was there would be lost. A notebook that is closed meanwhile
-leaves its cells here, and they run.
+leaves its cells here, and they run. Interrupt and Restart call off what waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from jupyter_client.jsonutil import json_default
+from jupyter_server.services.kernels.connection.base import (
+    deserialize_binary_message,
+    deserialize_msg_from_ws_v1,
+    serialize_msg_to_ws_v1,
+)
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from tornado import web
 from tornado.websocket import WebSocketClosedError
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 _MOST = 10_000
 #: What a notebook that is closed wants done all the same; the rest are questions of its own.
 _WORK = b"execute_request"
+#: The protocol that JupyterLab chooses.
+_V1 = "v1.kernel.websocket.jupyter.org"
 #: Milliseconds for which ZeroMQ still hands over what a notebook left behind, on a machine that is busy.
 _HAND_OVER = 10_000
 
@@ -50,7 +59,7 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         if job is not None and not job.reachable.is_set():
             await self._register_session()
             self.session.key = self.kernel_manager.session.key
-            self._kept = []
+            self._keep_for(job)
         else:
             await super().prepare()
 
@@ -68,7 +77,7 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         """Pass on what the notebook says, or keep it."""
         job = job_of(self.kernel_manager)
         if self._kept is None and job is not None and job.ending is None and self._is_another(job):
-            self._kept = []
+            self._keep_for(job)
             self._waiting = asyncio.ensure_future(self._connect_again(job))
         if self._kept is None:
             super().handle_incoming_message(incoming_msg)
@@ -91,6 +100,7 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         self._leave()
 
     def _leave(self) -> None:
+        self._take_kept()
         if self._connected:
             super().disconnect()
         elif self._open_sessions.get(self.session_key) is self.websocket_handler:
@@ -107,7 +117,7 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         job = job_of(self.kernel_manager)
         there = job is None or await job.settled()
         if not there or self.kernel_id not in self.multi_kernel_manager:
-            self._kept = None
+            self._take_kept()
             self._send_dead()
             if self._left:
                 self._leave()
@@ -141,8 +151,46 @@ class JobKernelConnection(ZMQChannelsWebsocketConnection):
         """Return whether the kernel is away, or came back since it was heard here."""
         return not job.reachable.is_set() or job.times_reached != self._heard_in
 
-    def _pass_on_what_was_kept(self) -> None:
+    def _keep_for(self, job: KernelJob) -> None:
+        self._kept = []
+        job.keepers.add(self._call_off)
+
+    def _take_kept(self) -> list[Any]:
+        job = job_of(self.kernel_manager)
+        if job is not None:
+            job.keepers.discard(self._call_off)
         kept, self._kept = self._kept or [], None
+        return kept
+
+    def _call_off(self) -> None:
+        """Run none of the cells that wait, as a kernel does that is interrupted; their notebook hears it."""
+        kept = self._kept or []
+        self._kept = [message for message in kept if not _is_work(message)]
+        for message in filter(_is_work, kept):
+            with suppress(WebSocketClosedError):
+                cause = self._header_of(message)
+                self._send("shell", "execute_reply", cause, status="aborted")
+                self._send("iopub", "status", cause, execution_state="idle")
+
+    def _header_of(self, message: str | bytes) -> dict[str, Any]:
+        if self.subprotocol == _V1:
+            header: dict[str, Any] = self.session.unpack(deserialize_msg_from_ws_v1(message)[1][0])
+        elif isinstance(message, bytes):
+            header = deserialize_binary_message(message)["header"]
+        else:
+            header = json.loads(message)["header"]
+        return header
+
+    def _send(self, channel: str, kind: str, cause: dict[str, Any], **content: object) -> None:
+        said = self.session.msg(kind, content, parent={"header": cause})
+        if self.subprotocol == _V1:
+            packed = serialize_msg_to_ws_v1(said, channel, self.session.pack)
+            self.write_message(packed, binary=True)
+        else:
+            self.write_message(json.dumps({**said, "channel": channel}, default=json_default))
+
+    def _pass_on_what_was_kept(self) -> None:
+        kept = self._take_kept()
         for message in kept:
             super().handle_incoming_message(message)
         if self._left:

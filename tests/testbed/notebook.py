@@ -70,6 +70,15 @@ class Notebook:
         """Run a cell to its end."""
         return await self.printed(await self.begin(code))
 
+    async def reply(self, message: str) -> dict[str, Any]:
+        """Wait for the reply to a request."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                said = await self.hear()
+                if said["parent_header"].get("msg_id") == message and said["msg_type"] == "execute_reply":
+                    content: dict[str, Any] = said["content"]
+                    return content
+
     async def prints(self, message: str) -> None:
         """Wait until a cell prints something."""
         async with asyncio.timeout(PATIENCE):
