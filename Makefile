@@ -112,6 +112,7 @@ lint: build/tools $(if $(ui_built),build/ui-lint)
 	$(bin)/mypy
 	$(bin)/mypy hub_config --exclude 'jupyterhub_config\.py'
 	$(bin)/mypy --package docs.generate
+	$(bin)/mypy --package tests
 	$(bin)/lint-imports
 
 docs: build/tools

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,13 @@ class Hub:
                 for job in self.running_jobs(name):
                     path = f"user/{name}/jobs/{job['name']}/executionType"
                     self.scheduler(name, "PUT", path, json={"value": "STOP"})
-                wait_for(lambda name=name: not self.running_jobs(name), f"{name}'s jobs to end")
+                wait_for(partial(self._is_idle, name), f"{name}'s jobs to end")
             if host := self.environment.get("DOCKER_HOST"):
                 remove_homes(host, self.folder / "scheduler")
         self.stop()
+
+    def _is_idle(self, name: str) -> bool:
+        return not self.running_jobs(name)
 
     def _people(self) -> list[str]:
         with sqlite3.connect(self.folder / "hub" / "jupyterhub.sqlite") as database:

@@ -46,7 +46,8 @@ def asked_for() -> Iterator[Requirement]:
 
 def locked(python: str) -> dict[NormalizedName, str]:
     """The version of each package in the lock that counts on a Python."""
-    environment = default_environment() | {
+    environment: dict[str, Any] = {
+        **default_environment(),
         "python_version": python,
         "python_full_version": f"{python}.9",
     }

@@ -42,7 +42,7 @@ def templates(package: str) -> dict[Forms, str]:
     for page in sorted((ROOT / package).rglob("templates/*.html")):
         with page.open("rb") as stream:
             for line, function, message, _ in babel_extract(stream, list(MARKERS), [], {"encoding": "utf-8"}):
-                texts = [message] if isinstance(message, str) else message
+                texts = [message] if isinstance(message, str) else message or ()
                 forms = tuple(str(texts[position]) for position in MARKERS[str(function)])
                 found.setdefault(forms, f"{page.relative_to(ROOT)}:{line}")
     if package == "pai_scheduler":
@@ -112,7 +112,7 @@ def catalog(package: str, locale: str) -> Catalog:
 
 def entries(package: str, locale: str) -> dict[Forms, Forms]:
     """Return what is translated, and into what: a sentence with a number has the forms of the language."""
-    return {forms(entry.id): forms(entry.string) for entry in catalog(package, locale) if entry.id}
+    return {forms(entry.id): forms(entry.string or "") for entry in catalog(package, locale) if entry.id}
 
 
 def forms(text: str | list[str] | tuple[str, ...]) -> Forms:

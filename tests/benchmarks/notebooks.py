@@ -149,7 +149,7 @@ def _theirs(folder: Path, host: str, image: str) -> Iterator[Side]:
         process.terminate()
         process.wait(60)
         for container in engine.containers.list(all=True, filters={"ancestor": image}):
-            if container.name.startswith("jupyter-bench"):
+            if str(container.name).startswith("jupyter-bench"):
                 container.remove(force=True)
         for volume in engine.volumes.list():
             if volume.name.startswith("bench-home-"):

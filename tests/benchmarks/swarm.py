@@ -104,7 +104,7 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
     def service(name: str, *places: str) -> None:
         network = manager.networks.create(name, driver="overlay", attachable=True)
         services = [
-            manager.services.create(  # type: ignore[no-untyped-call]
+            manager.services.create(
                 image,
                 _now(),
                 name=f"{name}-{place}",
@@ -129,7 +129,7 @@ async def _measure(nodes: Swarm, folder: Path, image: str, runtime: str, rounds:
         deploy = [*run, "deploy", "--resolve-image=never", "--detach=true", f"--compose-file={definition}"]
         subprocess.run([*deploy, name], check=True, capture_output=True)
         for number in range(len(places)):
-            made = manager.services.get(f"{name}_worker-{number}")  # type: ignore[no-untyped-call]
+            made = manager.services.get(f"{name}_worker-{number}")
             _note(marks, _heard(made))
         subprocess.run([*run, "rm", name], check=True, capture_output=True)
         _remove_network(manager, f"{name}_default")

@@ -121,7 +121,7 @@ def _measure(
 ) -> None:
     counts = _PROCESSES.Queue()
     clients = [
-        _PROCESSES.Process(target=_transfer, args=(*way, options.seconds, lab.cores, counts))
+        _PROCESSES.Process(target=_transfer, args=(*(way or ()), options.seconds, lab.cores, counts))
         for _ in range(options.clients if way is not None else 0)
     ]
     before = lab.seconds()

@@ -211,7 +211,7 @@ class House:
 
     def docker(self) -> AbstractContextManager[DockerClient]:
         """Talk to Docker."""
-        return client(self._docker, PATIENCE)
+        return client(self._docker, int(PATIENCE))
 
     # the gateway
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
+from typing import Any
 
 import asyncssh
 import paramiko
@@ -97,7 +98,8 @@ def test_paramiko_sends_them_too(house: House, login: str) -> None:
         request.add_string("signal")
         request.add_boolean(False)
         request.add_string("TERM")
-        stdout.channel.transport._send_user_message(request)
+        transport: Any = stdout.channel.transport
+        transport._send_user_message(request)
         assert stdout.read() == b"got TERM\n"
         assert stdout.channel.recv_exit_status() == 7
     finally:

@@ -163,9 +163,9 @@ class _Points:
                 for name in self._group:
                     self.pass_by(f"before COMMIT of {name}")
 
-        Core.handle = handled  # type: ignore[method-assign]
-        Store.commit = committed  # type: ignore[method-assign]
-        Store.__init__ = opened_with_point  # type: ignore[method-assign]
+        Core.handle = handled  # type: ignore[method-assign, assignment]
+        Store.commit = committed  # type: ignore[method-assign, assignment]
+        Store.__init__ = opened_with_point  # type: ignore[method-assign, assignment]
 
     def _learn(self, inner: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         if inner.__qualname__ == "Core.restore":

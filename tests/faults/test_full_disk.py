@@ -216,6 +216,7 @@ async def test_the_task_whose_log_fills_the_disk_is_ended_and_no_other(
         await alice.submit(job(outside, "culprit", f"while echo {'x' * 4000}; do :; done"))
         assert await outcome(alice, "culprit") == ("FAILED", 137)
         status = (await alice.job("alice", "culprit"))["jobStatus"]
+        assert status["appExitSpec"] is not None
         assert status["appExitSpec"]["code"] == 198
         assert "was filling it fastest" in status["appExitDiagnostics"]
         # its log is there until it is deleted

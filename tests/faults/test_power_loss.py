@@ -63,10 +63,9 @@ class Disk:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
-    made: list[Disk] = []
-    provide(lambda: str(made.append(Disk(tmp_path))))
-    yield made[0]
-    made[0].unmount()
+    disk = provide(lambda: Disk(tmp_path))
+    yield disk
+    disk.unmount()
 
 
 def job(name: str, command: str, **fields: object) -> dict[str, object]:

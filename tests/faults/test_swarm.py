@@ -257,7 +257,7 @@ def test_agents_and_schedulers_that_are_killed_at_any_moment_lose_nothing_and_ru
         api.submit(workers(name, "echo begin; sleep 3; echo end"))
     for _ in range(12):
         time.sleep(chance.uniform(0, 1.5))
-        victim = chance.choice((*three_nodes.nodes, patient))
+        victim: Any = chance.choice([*three_nodes.nodes, patient])
         if isinstance(victim, RunningScheduler):
             victim.kill()
             victim.start()

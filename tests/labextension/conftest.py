@@ -153,7 +153,7 @@ async def make_jupyter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Async
         app = ServerApp(
             config=config, base_url=base_url, root_dir=str(tmp_path), allow_root=True, open_browser=False
         )
-        app.init_signal = lambda: None
+        app.init_signal = lambda: None  # type: ignore[method-assign]
         app.initialize(argv=[], find_extensions=False, new_httpserver=False)
         server = HTTPServer(app.web_app)
         sockets = bind_sockets(0, "127.0.0.1")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import asyncssh
 import pytest
-from playwright.async_api import Locator, Page, WebSocketRoute, expect
+from playwright.async_api import Locator, Page, Position, WebSocketRoute, expect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS
@@ -161,7 +161,7 @@ async def test_the_menu_of_a_terminal_copies_and_pastes(page: Page, alice: Clien
     await page.keyboard.press("Enter")
     await says(page, "pasted")
 
-    first_word = {"x": 20, "y": 16}
+    first_word: Position = {"x": 20, "y": 16}
     await shell(page).dblclick(position=first_word)
     await shell(page).click(button="right", position=first_word)
     await menu.get_by_text("Copy", exact=True).click()

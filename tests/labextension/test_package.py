@@ -75,6 +75,8 @@ def test_an_sdist_carries_the_front_end_built_and_as_source(tmp_path):
 def hook(tmp_path, monkeypatch):
     """The build hook, on a source tree that is not built, on a machine without npm."""
     spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module.shutil, "which", lambda *_arguments, **_options: None)
@@ -87,7 +89,7 @@ def test_a_wheel_without_a_front_end_is_refused_with_what_to_do(hook):
 
 
 def test_an_editable_install_takes_what_is_there_and_builds_nothing(hook, tmp_path):
-    build_data = {"shared_data": {}}
+    build_data: dict[str, dict[str, str]] = {"shared_data": {}}
     hook.initialize("editable", build_data)
     assert build_data == {"shared_data": {}}
     (tmp_path / "pai_labextension" / "labextension").mkdir(parents=True)

@@ -193,7 +193,7 @@ async def test_a_websocket_passes_text_bytes_its_subprotocol_and_how_it_is_close
         await line.write_message(message, binary=isinstance(message, bytes))
         assert await line.read_message() == message
     await line.write_message("headers")
-    headers = dict(json.loads(await line.read_message()))
+    headers = dict(json.loads(await line.read_message() or ""))
     assert (headers["Host"], headers["Origin"]) == (f"localhost:{port}", f"http://localhost:{port}")
     assert "Authorization" not in headers
     await line.write_message("bye")
@@ -295,11 +295,15 @@ async def test_pages_of_other_sites_and_strangers_reach_nothing(browser):
         inside = {"Referer": f"{own}{BASE_URL}{PORT}/page"}
         assert (await person.get(f"{PORT}/tell", headers=inside)).status_code == 200
         assert (await person.get(f"{PORT}/tell", headers={"Sec-Fetch-Site": "none"})).status_code == 200
-    as_browser = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
+    as_browser: dict[str, Any] = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
     line = await socket(browser, f"{PORT}/echo", **as_browser, Authorization="", Origin=own)
     line.close()
-    unsaid = {**as_browser, "Origin": None}
-    for refused in ({**as_browser, "Origin": "http://evil.example"}, {"Origin": own}, unsaid):
+    refusals: list[dict[str, Any]] = [
+        {**as_browser, "Origin": "http://evil.example"},
+        {"Origin": own},
+        {**as_browser, "Origin": None},
+    ]
+    for refused in refusals:
         with pytest.raises(HTTPClientError) as error:
             await socket(browser, f"{PORT}/echo", **{"Authorization": "", **refused})
         assert error.value.code == 403

@@ -40,7 +40,7 @@ def virtual_cluster(**changes: Any) -> VirtualClusterInfo:
         "nodeList": [],
         "status": "RUNNING",
     }
-    return {**info, **changes}  # type: ignore[return-value]
+    return {**info, **changes}  # type: ignore[typeddict-item]
 
 
 NODES = [

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -238,12 +238,12 @@ def empty(host: str) -> None:
     """Remove all containers, networks and volumes of a daemon."""
     with client(host) as docker:
         for container in docker.containers.list(all=True, ignore_removed=True):
-            _gone(lambda container=container: container.remove(force=True, v=True))
+            _gone(partial(container.remove, force=True, v=True))
         for network in docker.networks.list():
             if network.name not in ("bridge", "host", "none"):
                 _gone(network.remove)
         for volume in docker.volumes.list():
-            _gone(lambda volume=volume: volume.remove(force=True))
+            _gone(partial(volume.remove, force=True))
 
 
 def _gone(remove: Callable[[], object]) -> None:

@@ -61,7 +61,7 @@ class NotebookServer:
             }
         )
         self.app = ServerApp(config=config, root_dir=str(folder), allow_root=True, open_browser=False)
-        self.app.init_signal = lambda: None
+        self.app.init_signal = lambda: None  # type: ignore[method-assign]
         self.app.initialize(argv=[], find_extensions=False, new_httpserver=False)
         self._server = HTTPServer(self.app.web_app)
         sockets = bind_sockets(0, "127.0.0.1")

@@ -22,7 +22,7 @@ PATIENCE = 60.0
 
 def frames(kind: str, cause: str | None, **content: object) -> list[bytes]:
     parent = {} if cause is None else {"msg_type": cause}
-    parts = ({"msg_type": kind}, parent, {}, content)
+    parts: tuple[object, ...] = ({"msg_type": kind}, parent, {}, content)
     return [b"topic", DELIMITER, b"signature", *(json.dumps(part).encode() for part in parts)]
 
 

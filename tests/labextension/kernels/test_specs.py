@@ -51,7 +51,7 @@ def specs(tmp_path: Path) -> MakeSpecs:
     def make(**kernels: Any) -> JobKernelSpecs:
         config = Config({"PAIExtension": {"token": "mine"}, "PAIKernels": kernels})
         app = ServerApp(config=config, root_dir=str(tmp_path))
-        app.kernel_manager = _Kernels()
+        app.kernel_manager = _Kernels()  # type: ignore[assignment]
         return JobKernelSpecs(parent=app)
 
     return make

@@ -101,7 +101,8 @@ async def test_a_cell_that_waits_in_the_queue_runs_though_its_notebook_is_closed
     # the notebook is opened again, and has what was made without it
     async with server.notebook(kernel) as notebook:
         assert await notebook.run("print(x.name)") == f"{proof}\n"
-    assert server.kernels.get_kernel(kernel).execution_state == "idle"
+    again: Any = server.kernels.get_kernel(kernel)
+    assert again.execution_state == "idle"
 
 
 @pytest.mark.usefixtures("holder")

@@ -27,7 +27,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_only_series_that_have_values_are_drawn() -> None:
-    series = {"cpuPercent": [(0, 5.0)], "memoryMB": [], "netRxBytes": [(0, 1), (1000, 2)], "netTxBytes": []}
+    received = [(0, 1.0), (1000, 2.0)]
+    series = {"cpuPercent": [(0, 5.0)], "memoryMB": [], "netRxBytes": received, "netTxBytes": []}
     charts = charts_of(EN, series)
     assert [chart.title for chart in charts] == ["CPU (100 % is one core)", "Network"]
     assert [line.name for line in charts[1].lines] == ["received"]

@@ -179,7 +179,7 @@ async def test_a_fault_of_ours_is_shown_and_wakes_who_waits(
     peer: Peer, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     peer.add("demo")
-    monkeypatch.setattr(attempts_view, "history", lambda *_: {}["fault"])
+    monkeypatch.setattr(attempts_view, "history", lambda *_: dict[str, str]()["fault"])
     monitor = watch("demo")
     with pytest.raises(KeyError):
         await asyncio.wait_for(monitor.wait(), 10)

@@ -65,8 +65,8 @@ def test_the_ports_of_running_tasks_are_links() -> None:
     job = job_of("demo", "worker")
     roles = job.attempts()[-1]["taskRoles"]
     first, second = roles["worker"]["taskStatuses"][:2]
-    first |= {"taskState": "RUNNING", "containerPorts": {"web<": "8080", "ssh": "22"}}  # type: ignore[typeddict-item]
-    second |= {"taskState": "FAILED", "containerPorts": {"web": "8080"}}  # type: ignore[typeddict-item]
+    first |= {"taskState": "RUNNING", "containerPorts": {"web<": "8080", "ssh": "22"}}
+    second |= {"taskState": "FAILED", "containerPorts": {"web": "8080"}}
     markup = job_view.tasks(EN, roles, lambda role, index, label: f"/at?{role}&{index}&{label}")
     link = '<a href="/at?worker&amp;0&amp;web&lt;" target="_blank" rel="noopener">web&lt;: 8080</a>'
     assert f"<td>{link}; ssh: 22</td>" in markup

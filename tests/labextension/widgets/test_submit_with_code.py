@@ -49,7 +49,8 @@ async def test_the_code_goes_along_and_the_second_time_only_what_changed(
         first = monitor.name
         assert first.startswith("coded_")
         assert await asyncio.wait_for(monitor.wait(), 60) == "SUCCEEDED"
-        await until(lambda: monitor.logs.view.text == "one\nlib\n")
+        logs = monitor.logs
+        await until(lambda: logs.view.text == "one\nlib\n")
         assert await files.find(f"/alice/{first}/data.bin") is None
 
         (tmp_path / "main.sh").write_text("echo two; . ./lib/say.sh")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,12 +124,12 @@ async def test_a_debugged_failure_says_until_when_its_container_is_kept(client: 
 
 async def test_a_preempted_attempt_is_told_in_words_while_the_job_waits_again(client: Client) -> None:
     role = {"name": "main", "command": "sleep 3600", "gpuNumber": 4}
-    borrower = {"virtualCluster": "vision", "gpuType": "P100", "taskRoles": [role]}
+    borrower: dict[str, Any] = {"virtualCluster": "vision", "gpuType": "P100", "taskRoles": [role]}
     await client.submit(hello_job("borrower", **borrower))
     monitor = JobMonitor("borrower", client=client, locale="en", pace=PACE)
     try:
         await until(lambda: monitor.state == "RUNNING")
-        owner = {"gpuType": "P100", "taskRoles": [{**role, "gpuNumber": 2}]}
+        owner: dict[str, Any] = {"gpuType": "P100", "taskRoles": [{**role, "gpuNumber": 2}]}
         await client.submit(hello_job("owner", **owner))
         await until(lambda: "-7120" in monitor.history.value)
         assert "Preempted: virtual cluster vision had borrowed" in monitor.history.value

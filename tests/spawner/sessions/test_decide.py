@@ -46,7 +46,8 @@ def test_an_unused_session_is_warned_and_then_ended() -> None:
 
 @pytest.mark.parametrize("sign", ["kernel_used", "terminal_used", "service_used", "gpu_used", "cpu_used"])
 def test_use_of_any_kind_counts_from_its_last_moment(sign: str) -> None:
-    facts = replace(UNUSED, **{sign: START + minutes(30)})
+    used: dict[str, Any] = {sign: START + minutes(30)}
+    facts = replace(UNUSED, **used)
     assert at(89, facts, warned=START + minutes(80)).action is Action.WARN
     assert at(90, facts, warned=START + minutes(80)).action is Action.END
 

@@ -44,7 +44,7 @@ def test_a_link_cannot_be_broken_out_of() -> None:
     assert 'onclick="' not in browser_link(Language("en"), "/base/", entry.path)
 
 
-def test_paths_of_this_machine_are_suggested(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_paths_of_this_machine_are_suggested(tmp_path, monkeypatch) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "dates.txt").touch()
     (tmp_path / ".hidden").touch()
