@@ -334,6 +334,8 @@ class KernelJob:
     def _note_exit(self, state: RunnerState) -> None:
         self.reachable.clear()
         self.channels.shut()
+        if self._idle_end:
+            return  # its whole job ends, which says why: nothing is started again
         code = state.code or 0
         self.progress = Progress(Phase.STARTING, msg("The task runs; the kernel starts."))
         if self._end_expected:

@@ -33,11 +33,13 @@ def token() -> str:
         ("en", "Nobody used this kernel for 1 minute: it has ended", "Start again"),
         ("zh_CN", "此内核已有 1 分钟无人使用：它已结束", "重新启动"),
     ],
+    ids=["English", "Chinese"],
 )
 async def test_an_idle_kernel_says_that_it_has_ended_and_one_click_brings_it_back(
     page: Page, alice: Client, ended: str, again: str
 ) -> None:
-    await page.locator(".jp-LauncherCard[data-category='Notebook']", has_text="P100").click()
+    # (of two; the other one is a console's)
+    await page.locator(".jp-LauncherCard", has_text="P100").first.click()
     gone = page.get_by_role("status").filter(has_text=ended)
     await expect(gone).to_be_visible()
     assert not [job for job in await alice.jobs("alice") if job["state"] == "RUNNING"]

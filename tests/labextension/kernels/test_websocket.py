@@ -105,6 +105,20 @@ async def test_a_cell_that_waits_in_the_queue_runs_though_its_notebook_is_closed
     assert again.execution_state == "idle"
 
 
+async def test_a_notebook_whose_kernel_was_idle_for_too_long_hears_of_no_restart(
+    start_server: StartServer,
+) -> None:
+    server = start_server(idle_minutes=0.05)
+    kernel = await server.start()
+    states = []
+    async with server.notebook(kernel) as notebook, asyncio.timeout(PATIENCE):
+        while "dead" not in states:
+            said = await notebook.hear()
+            if said["msg_type"] == "status":
+                states.append(said["content"]["execution_state"])
+    assert "restarting" not in states
+
+
 @pytest.mark.usefixtures("holder")
 async def test_nothing_is_left_of_a_closed_notebook_whose_kernel_was_cancelled(
     start_server: StartServer,

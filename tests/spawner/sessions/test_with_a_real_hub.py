@@ -187,6 +187,12 @@ def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: H
         expect(page.locator(".pai-SessionStatus")).to_contain_text("10 minutes left")
         expect(page.locator(".pai-SessionStatus")).to_contain_text("of 2 GB")
         page.screenshot(path=ARTEFACTS / "warned.png")
+        # in a narrow window, too
+        size = page.viewport_size
+        page.set_viewport_size({"width": 600, "height": 700})
+        expect(page.locator(".pai-SessionStatus-text")).to_be_in_viewport(ratio=1)
+        if size is not None:
+            page.set_viewport_size(size)
         warning.get_by_role("button", name="Keep").click()
         expect(shown.filter(has_text="This session is kept.")).to_be_visible()
 

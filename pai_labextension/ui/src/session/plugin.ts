@@ -41,7 +41,9 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     statusBar?.registerStatusItem('pai-labextension:session', {
       item: new SessionStatus(use, session, limits, trans),
       align: 'right',
-      rank: 110
+      rank: 110,
+      // in a narrow window JupyterLab hides items of the usual priority
+      priority: 1
     });
     void app.restored.then(() => {
       session?.start();
