@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hub_config.leftovers import end_leftovers
-from hub_config.run import _settings, _welcome, main
+from hub_config.run import _welcome, main, parse_settings
 from hub_config.settings import Settings, port_is_free
 from tests.hub import use_own_ports
 from tests.testbed.ports import free_port
@@ -103,12 +103,12 @@ def test_an_administrator_has_a_password_of_their_own(
     assert main(["--folder", str(tmp_path), "--admin", "root"]) == 1
     assert capsys.readouterr().err == "ADMIN_PASSWORD must have at least 32 characters.\n"
     monkeypatch.delenv("ADMIN_PASSWORD")
-    settings = _settings(["--folder", str(tmp_path), "--admin", "root eve"])
+    settings = parse_settings(["--folder", str(tmp_path), "--admin", "root eve"])
     environment = settings.environment()
     assert environment["PAI_ADMINISTRATORS"] == "root eve"
     assert len(environment["PAI_ADMIN_PASSWORD"]) >= 32
     assert environment["PAI_ADMIN_PASSWORD"] in _welcome(settings, "2222")
-    without = _settings(["--folder", str(tmp_path)])
+    without = parse_settings(["--folder", str(tmp_path)])
     assert without.environment()["PAI_ADMIN_PASSWORD"] == ""
     assert "administrators" not in _welcome(without, "2222")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hub_config.run import _settings
+from hub_config.run import parse_settings
 from hub_config.settings import (
     LEAST_PASSWORD,
     CannotStart,
@@ -79,5 +79,5 @@ def test_every_run_has_a_password_of_its_own_unless_one_is_given(monkeypatch: py
     ],
 )
 def test_a_storage_folder_is_where_it_was_said_to_be(given: list[str], where: str, tmp_path: Path) -> None:
-    environment = _settings([*given, "--folder", str(tmp_path)]).environment()
+    environment = parse_settings([*given, "--folder", str(tmp_path)]).environment()
     assert environment["PAI_STORAGE"] == where

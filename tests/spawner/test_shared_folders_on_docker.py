@@ -140,7 +140,7 @@ def test_a_job_has_what_is_open_to_its_user_and_can_name_nothing_else(hub: Hub, 
         {"mounts": [{"source": "/etc", "target": "/x", "readOnly": False}]},
     ):
         role = {"name": "main", "memoryMB": 128, "command": "true"}
-        job = {"jobName": "wrong", "image": TINY, "taskRoles": [role], "extras": wrong}
+        job: dict[str, Any] = {"jobName": "wrong", "image": TINY, "taskRoles": [role], "extras": wrong}
         answer = hub.scheduler("bob", "POST", "jobs", json=job)
         assert answer.status_code == 400, answer.text
     # nor for alice, whose folders they are
