@@ -23,11 +23,13 @@ from .messages import msg
 CHANGES_PATTERN = r"/api/pai/changes/([^/]+)"
 #: Pages of one person that may listen at once.
 MOST_STREAMS = 10
-#: Seconds between two signs of life, below the idle limits of common proxies; between two changes that are
-#: told; and after which a page has to come again, so that who was logged out hears nothing more.
+#: Seconds between two signs of life, below the idle limits of common proxies; and after which a page has to
+#: come again, so that who was logged out hears nothing more.
 HEARTBEAT = 15.0
-_PAUSE = 2.0
 _LONGEST = 600.0
+#: Seconds between two changes that are told: the first is told at once, and where they do not cease, pages
+#: ask no more often than those do that are told of none.
+SHORTEST_PAUSE, LONGEST_PAUSE = 2.0, 8.0
 
 _open: Counter[str] = Counter()
 
@@ -69,12 +71,14 @@ class ChangesHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no typ
 
     async def _tell(self, news: asyncio.Event) -> None:
         await self._send("retry: 2000\n\n")
+        pause = SHORTEST_PAUSE
         while not self._gone.is_set():
             if await self._within(news, HEARTBEAT):
                 news.clear()
                 await self._send("data: changed\n\n")
                 # where much happens it is told together
-                await self._within(self._gone, _PAUSE)
+                await self._within(self._gone, pause)
+                pause = next_pause(pause, changed=news.is_set())
             else:
                 await self._send(": still here\n\n")
 
@@ -91,6 +95,11 @@ class ChangesHandler(APIHandler):  # type: ignore[misc]  # jupyterhub has no typ
     async def _send(self, text: str) -> None:
         self.write(text)
         await self.flush()
+
+
+def next_pause(pause: float, *, changed: bool) -> float:
+    """Return how long to wait after the next change, where something `changed`, or not, in the last pause."""
+    return min(2 * pause, LONGEST_PAUSE) if changed else SHORTEST_PAUSE
 
 
 @contextlib.contextmanager
