@@ -275,10 +275,13 @@ def free_ports() -> dict[str, int]:
             one.close()
 
 
-def oom_kills() -> int:
-    """Count what the kernel of the machine has ended in this task for want of memory; 0: that is not told."""
-    places = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"]
-    with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
+def oom_kills(groups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
+    """Count what the kernel of the machine has ended in this task for want of memory; 0: that is not told.
+
+    `groups`: where control groups are mounted, of version 2, or of version 1 in a folder for each controller.
+    """
+    places = [groups, f"{groups}/memory"]
+    with contextlib.suppress(OSError), open(own) as file:
         for line in file:
             _, controllers, path = line.rstrip("\n").split(":", 2)
             if controllers in ("", "memory"):

@@ -53,6 +53,34 @@ def test_each_channel_has_a_port_of_its_own():
     assert len(set(runner.free_ports().values())) == len(runner.PORTS)
 
 
+@pytest.mark.parametrize(
+    ("own", "file"),
+    [
+        ("0::/pai/task\n", "pai/task/memory.events"),
+        # in a container, which sees its own group as the root of all
+        ("0::/\n", "memory.events"),
+        ("4:memory:/pai/task\n0::/\n", "memory/pai/task/memory.oom_control"),
+        ("4:memory:/docker/8d2f\n", "memory/memory.oom_control"),
+    ],
+    ids=["version 2", "version 2 in a container", "version 1", "version 1 in a container"],
+)
+def test_what_was_killed_for_want_of_memory_is_counted_in_either_version_of_control_groups(
+    tmp_path: Path, own: str, file: str
+) -> None:
+    said = tmp_path / "cgroup"
+    said.write_text(own)
+    groups = tmp_path / "groups"
+    counter = groups / file
+    counter.parent.mkdir(parents=True)
+    assert runner.oom_kills(str(groups), str(said)) == 0
+    counter.write_text("low 0\noom 3\noom_kill 2\n")
+    assert runner.oom_kills(str(groups), str(said)) == 2
+
+
+def test_where_nothing_is_told_of_memory_nothing_was_killed_for_it(tmp_path: Path) -> None:
+    assert runner.oom_kills(str(tmp_path), str(tmp_path / "none")) == 0
+
+
 class Task:
     """A runner's process, and somebody who is attached to it."""
 
