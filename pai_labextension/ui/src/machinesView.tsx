@@ -7,6 +7,7 @@ import * as React from 'react';
 import { INode } from './api';
 import { diskOf, gpusOf, IGpus, IShare, jobsOn, Machines, select, share, sum, takesJobs } from './machines';
 import { ColumnTitles, PageError } from './page';
+import { machineLabel, shownState } from './states';
 
 interface IMachinesProps {
   machines: Machines;
@@ -79,7 +80,7 @@ function MachineRow({ node, trans }: { node: INode; trans: TranslationBundle }):
       </th>
       <td>
         <span className="pai-State" data-state={shownState(node)}>
-          {stateLabel(node, trans)}
+          {machineLabel(node, trans)}
         </span>
       </td>
       <td>{gpus.length ? gpus.map(each => <Gpus key={each.type} gpus={each} trans={trans} />) : '–'}</td>
@@ -142,29 +143,6 @@ function Free({ of: { free, total }, label }: { of: IShare; label: string }): Re
 
 function inGb(mb: number): number {
   return Math.floor(mb / 1024);
-}
-
-/** Return what colours a machine: that it is closed counts where it could take jobs otherwise. */
-function shownState(node: INode): string {
-  return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
-}
-
-function stateLabel(node: INode, trans: TranslationBundle): string {
-  if (node.closed && node.state === 'READY') {
-    return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);
-  }
-  switch (node.state) {
-    case 'READY':
-      return trans.__('ready');
-    case 'PAUSED':
-      return trans.__('paused: nothing new starts there');
-    case 'DRAINED':
-      return trans.__('drained: nothing new starts there');
-    case 'FULL':
-      return trans.__('its disk is almost full: nothing new starts there');
-    case 'LOST':
-      return trans.__('lost: it does not answer');
-  }
 }
 
 function summary(nodes: readonly INode[], trans: TranslationBundle): string {

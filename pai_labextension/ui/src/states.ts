@@ -1,8 +1,8 @@
-// The states of jobs in words.
+// The states of jobs and of machines in words.
 
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IJob, JobState } from './api';
+import { IJob, INode, JobState } from './api';
 
 /** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: TranslationBundle): string {
@@ -38,5 +38,29 @@ function subStateLabel(subState: string, trans: TranslationBundle): string {
       return trans.__('failed, container kept for debugging');
     default:
       return '';
+  }
+}
+
+/** Return what colours a machine: that it is closed counts where it could take jobs otherwise. */
+export function shownState(node: Pick<INode, 'state' | 'closed'>): string {
+  return node.closed && node.state === 'READY' ? 'CLOSED' : node.state;
+}
+
+/** Return how a machine is, in words; of one that is closed, by whom and why. */
+export function machineLabel(node: Pick<INode, 'state' | 'closed'>, trans: TranslationBundle): string {
+  if (node.closed && node.state === 'READY') {
+    return trans.__('closed by %1: %2', node.closed.by, node.closed.reason);
+  }
+  switch (node.state) {
+    case 'READY':
+      return trans.__('ready');
+    case 'PAUSED':
+      return trans.__('paused: nothing new starts there');
+    case 'DRAINED':
+      return trans.__('drained: nothing new starts there');
+    case 'FULL':
+      return trans.__('its disk is almost full: nothing new starts there');
+    case 'LOST':
+      return trans.__('lost: it does not answer');
   }
 }

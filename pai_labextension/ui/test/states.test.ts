@@ -1,7 +1,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
 
-import { stateLabel } from '../src/states';
+import { INode } from '../src/api';
+import { machineLabel, shownState, stateLabel } from '../src/states';
 import { job } from './notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
@@ -16,5 +17,26 @@ describe('the state of a job', () => {
     const held = job({ subState: 'DEBUG_HELD' });
     expect(stateLabel(held, trans)).toBe('Running: failed, container kept for debugging');
     expect(stateLabel(job({ state: 'WAITING', subState: 'RETRY_WAIT' }), trans)).toBe('Waiting: to be tried again');
+  });
+});
+
+describe('the state of a machine', () => {
+  const closed = { by: 'root', reason: 'new disk', since: 0 };
+
+  it('says what it means for what starts next', () => {
+    const said = (state: INode['state']) => machineLabel({ state, closed: null }, trans);
+    expect(said('READY')).toBe('ready');
+    expect(said('PAUSED')).toBe('paused: nothing new starts there');
+    expect(said('DRAINED')).toBe('drained: nothing new starts there');
+    expect(said('FULL')).toBe('its disk is almost full: nothing new starts there');
+    expect(said('LOST')).toBe('lost: it does not answer');
+  });
+
+  it('is that it was closed, by whom and why, where it could take jobs otherwise', () => {
+    expect(machineLabel({ state: 'READY', closed }, trans)).toBe('closed by root: new disk');
+    expect(shownState({ state: 'READY', closed })).toBe('CLOSED');
+    expect(machineLabel({ state: 'LOST', closed }, trans)).toBe('lost: it does not answer');
+    expect(shownState({ state: 'LOST', closed })).toBe('LOST');
+    expect(shownState({ state: 'READY', closed: null })).toBe('READY');
   });
 });
