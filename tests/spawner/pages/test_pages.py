@@ -174,3 +174,18 @@ def test_named_servers_have_a_place_and_a_name_of_their_own(hub: Hub, reader: ht
     assert 'data-server="big"' in home
     assert "大模型 &lt;b&gt;" in home
     assert "大模型" in said(reader.get("/hub/user/carol/big/").text)
+
+
+def test_a_form_tells_how_its_own_server_ended_and_not_another(hub: Hub, reader: httpx.Client) -> None:
+    assert hub.start_server("carol", {"gpus": 3, "gpu_type": "P100"}).status_code == 400
+    assert hub.api("carol", "PUT", "users/carol/servers/other").status_code == 201
+    assert "服务器没有启动。" in said(reader.get("/hub/spawn/carol").text)
+    assert "服务器没有启动。" not in said(reader.get("/hub/spawn/carol/other").text)
+
+
+def test_a_page_that_is_not_open_to_somebody_says_so_without_the_hubs_terms(reader: httpx.Client) -> None:
+    refused = reader.get("/hub/admin")
+    assert refused.status_code == 403
+    assert "您的账户不能打开这个页面" in said(refused.text)
+    assert "我的服务器" in said(refused.text)
+    assert "admin-ui" not in refused.text
