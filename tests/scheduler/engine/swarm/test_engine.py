@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pai_scheduler.cluster.shared_folders import SharedMount
 from pai_scheduler.engine.protocol import EndCause
 from pai_scheduler.engine.swarm.engine import SwarmEngine
 from tests.scheduler.engine.conformance import EngineConformance, Reopen
@@ -84,6 +85,30 @@ async def test_a_home_in_a_shared_folder_is_the_same_on_every_node(
     other, ended = await lab.run("ls -A /home/me", home="/home/me", node="node-b", user="bob")
     assert (ended.exit_code, lab.output(other)) == (0, "")
     await lab.clean()
+
+
+async def test_shared_folders_are_those_of_each_node_and_a_missing_one_is_said(
+    swarm_lab: Lab, tmp_path: Path
+) -> None:
+    # (the nodes of the tests have one file system)
+    for name in ("sets", "vision"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "sets" / "mnist").write_text("numbers\n")
+    shared = (
+        SharedMount("sets", str(tmp_path / "sets"), "/data/sets"),
+        SharedMount("groups", str(tmp_path / "vision"), "/data/vision", read_only=False, optional=True),
+        SharedMount("groups", str(tmp_path / "speech"), "/data/speech", read_only=False, optional=True),
+    )
+    command = "echo x > /data/vision/$PAI_NODE; cat /data/sets/mnist; touch /data/sets/x || ls /data"
+    for node in ("node-a", "node-b"):
+        task, ended = await swarm_lab.run(command, node=node, shared=shared, env={"PAI_NODE": node})
+        assert (ended.exit_code, swarm_lab.output(task, "stdout")) == (0, "numbers\nsets\nvision\n")
+    assert sorted(file.name for file in (tmp_path / "vision").iterdir()) == ["node-a", "node-b"]
+
+    missing = SharedMount("sets", str(tmp_path / "nowhere"), "/data/sets")
+    _, ended = await swarm_lab.run("true", node="node-b", shared=(missing,))
+    assert ended.cause is EndCause.LAUNCH_FAILED
+    assert "The shared folder sets is not on the machine node-b" in str(ended.reason)
 
 
 async def test_a_home_that_is_on_another_node_is_refused_and_not_begun_anew(swarm_lab: Lab) -> None:
