@@ -37,6 +37,7 @@ from .shortages import (
     TotalTooSmall,
     UnknownGpuType,
     amounts_in,
+    named,
 )
 
 
@@ -80,7 +81,19 @@ class _View:
 def never_fits(cluster: Cluster, gang: Sequence[Demand]) -> Message | None:
     """Return why a gang does not fit even on the empty cluster; None where it does, or might."""
     finding = find_never(cluster, gang)
-    return None if finding is None else msg("Never fits at present: {reason}", reason=finding.message)
+    if finding is None:
+        return None
+    others = [node for node in cluster.nodes if not node.ready]
+    if others and not isinstance(finding, NoReadyNode | OnlyOnOtherNodes):
+        all_ready = [replace(node, state=NodeState.READY, closing=None) for node in cluster.nodes]
+        if find_never(Cluster(all_ready, shares_host_ports=cluster.shares_host_ports), gang) is None:
+            # whoever reads it need not ask for less, but wait for these
+            return msg(
+                "Never fits at present: {reason} Not counted, as not ready: {nodes}.",
+                reason=finding.message,
+                nodes=named(_with_states(others)),
+            )
+    return msg("Never fits at present: {reason}", reason=finding.message)
 
 
 def missing(

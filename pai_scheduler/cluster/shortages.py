@@ -38,7 +38,7 @@ class NoReadyNode:
     @property
     def message(self) -> Message:
         """Return a sentence about it."""
-        return msg("no node is ready: {nodes}.", nodes=_named(self.nodes))
+        return msg("no node is ready: {nodes}.", nodes=named(self.nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OnlyOnOtherNodes:
         return msg(
             "only nodes that are not ready have {what}: {nodes}.",
             what=needs(self.demand),
-            nodes=_named(self.nodes),
+            nodes=named(self.nodes),
         )
 
 
@@ -290,7 +290,7 @@ class PortsInUse:
     @property
     def message(self) -> Message:
         """Return a sentence about it that names them."""
-        return msg("its fixed ports ({ports}) are taken.", ports=_named(self.ports))
+        return msg("its fixed ports ({ports}) are taken.", ports=named(self.ports))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class PortsNamedTwice:
         return msg(
             "several of its tasks name the same ports ({ports}), which one machine has only once. "
             "Let the ports be chosen (beginAt 0), or have one task only.",
-            ports=_named(self.ports),
+            ports=named(self.ports),
         )
 
 
@@ -381,7 +381,8 @@ def _gpus(demand: Demand) -> Message:
     return describe(gpu_key(demand.gpu_type) if demand.gpu_type else ANY_GPU, demand.gpus)
 
 
-def _named(names: Sequence[object]) -> Message | str:
+def named(names: Sequence[object]) -> Message | str:
+    """List names; of many the first ones, and how many more there are."""
     shown = _joined(names[:_MOST_NAMES])
     more = len(names) - _MOST_NAMES
     return msg("{shown} and {more} more", shown=shown, more=more) if more > 0 else shown
@@ -397,4 +398,4 @@ def _joined(names: Sequence[object]) -> Message | str:
 
 
 def _spread(where: Sequence[tuple[str, int]]) -> Message | str:
-    return _named([f"{name}: {count}" for name, count in where])
+    return named([f"{name}: {count}" for name, count in where])

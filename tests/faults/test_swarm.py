@@ -66,6 +66,13 @@ class Api:
         response.raise_for_status()
         return response.json() if "json" in response.headers["Content-Type"] else response.text
 
+    def set_schedulable(self, node: str, schedulable: bool) -> None:
+        """Close a node for new tasks, or open it again, as an administrator."""
+        headers = {"Authorization": "Bearer token-of-root"}
+        url = f"{self._scheduler.url}/api/v1/nodes/{node}"
+        body = {"schedulable": schedulable, **({} if schedulable else {"reason": "disk is replaced"})}
+        httpx.put(url, json=body, headers=headers, trust_env=False, timeout=30).raise_for_status()
+
     def submit(self, job: dict[str, object]) -> None:
         """Submit a job."""
         headers = {"Authorization": "Bearer token-of-alice"}
@@ -209,6 +216,31 @@ def test_nothing_new_comes_to_a_node_that_is_paused_or_drained_and_what_runs_goe
     api.wait_for(lambda: api.has_ended("stays"))
     assert api.job("stays")["jobStatus"]["state"] == "SUCCEEDED"
     assert api.job("stays")["jobStatus"]["retries"] == 0
+
+
+def test_nothing_new_comes_to_a_node_that_an_administrator_closed_and_what_runs_goes_on(
+    scheduler: RunningScheduler, api: Api
+) -> None:
+    api.submit(workers("stays", "echo here; sleep 15", 1))
+    api.wait_for(lambda: api.runs("stays"))
+    (place,) = api.places("stays")
+    api.set_schedulable(place, False)
+    api.submit(workers("elsewhere", "true", 2))
+    api.wait_for(lambda: api.has_ended("elsewhere"))
+    assert place not in api.places("elsewhere")
+    # all three at once: there is no room without it
+    api.submit(workers("everywhere", "true", 3))
+    scheduler.kill()
+    scheduler.start()
+    api.wait_until_all_are_ready()
+    api.wait_for(lambda: api.has_ended("stays"))
+    waits = api.job("everywhere")["jobStatus"]
+    assert waits["state"] == "WAITING"
+    assert f"{place} (closed by root: disk is replaced)" in str(waits)
+    assert api.job("stays")["jobStatus"]["retries"] == 0
+    api.set_schedulable(place, True)
+    api.wait_for(lambda: api.has_ended("everywhere"))
+    assert place in api.places("everywhere")
 
 
 def test_a_scheduler_that_was_killed_takes_up_the_tasks_of_every_node(

@@ -42,6 +42,8 @@ LAB = [
     make_node("b", cpus=4, memory_mb=5000, gpus={"K80": 1}),
     make_node("ill", cpus=99, gpus={"V100": 4}, state=NodeState.LOST),
 ]
+#: Said where the lost node would be enough.
+NOT_COUNTED = " Not counted, as not ready: ill (LOST)."
 WEB = PortRequest("web", 8080, 2)
 
 
@@ -87,7 +89,8 @@ WEB = PortRequest("web", 8080, 2)
         ),
         (
             [make_demand(gpus=2)] * 2,
-            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all.",
+            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all."
+            + NOT_COUNTED,
         ),
         (
             [make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=1, gpu_type="P100")],
@@ -95,24 +98,27 @@ WEB = PortRequest("web", 8080, 2)
         ),
         (
             [make_demand(gpus=2, gpu_type="P100"), make_demand(gpus=1, cpus=2), make_demand(gpus=1)],
-            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all.",
+            "the job asks for 4 × GPU, the nodes have 3 (a: 2, b: 1). Ask for at most 3 in all."
+            + NOT_COUNTED,
         ),
         (
             [make_demand(cpus=4)] * 4,
-            "the job asks for 16 CPUs, the nodes have 12. Ask for at most 12 in all.",
+            "the job asks for 16 CPUs, the nodes have 12. Ask for at most 12 in all." + NOT_COUNTED,
         ),
         (
             [make_demand(memory_mb=5000)] * 4,
-            "the job asks for 20000 MB of memory, the nodes have 15000. Ask for at most 15000 in all.",
+            "the job asks for 20000 MB of memory, the nodes have 15000. Ask for at most 15000 in all."
+            + NOT_COUNTED,
         ),
         (
             [make_demand(storage_gb=900)] * 3,
-            "the job asks for 2700 GB of storage, the nodes have 2000. Ask for at most 2000 in all.",
+            "the job asks for 2700 GB of storage, the nodes have 2000. Ask for at most 2000 in all."
+            + NOT_COUNTED,
         ),
         (
             [make_demand(cpus=5)] * 2,
             "of its 2 tasks that need 5 CPUs and 100 MB of memory each, the nodes hold 1 (a: 1). "
-            "Ask for at most 1 of them, or for less in each.",
+            "Ask for at most 1 of them, or for less in each." + NOT_COUNTED,
         ),
         (
             [
@@ -121,7 +127,7 @@ WEB = PortRequest("web", 8080, 2)
                 make_demand(cpus=3, memory_mb=200),
             ],
             "even the empty nodes cannot hold all of its tasks together. "
-            "Ask for fewer tasks, or for less in each.",
+            "Ask for fewer tasks, or for less in each." + NOT_COUNTED,
         ),
     ],
 )
@@ -430,3 +436,14 @@ def test_who_closed_a_node_and_why_is_said_where_a_task_needs_it() -> None:
         assert "n1 (closed by root: disk is replaced), n2 (LOST)" in str(reason)
         assert "n1（由 root 关闭：disk is replaced）" in reason.in_locale("zh_CN")
     assert never_fits(Cluster([replace(closed, closing=None)]), [make_demand(cpus=16)]) is None
+
+
+def test_what_would_fit_with_a_closed_node_is_told_which_node_is_not_counted() -> None:
+    closing = Closing("root", "disk is replaced", 1)
+    nodes = [replace(make_node("n1", cpus=4), closing=closing), make_node("n2", cpus=4)]
+    gang = [make_demand(cpus=4)] * 2
+    assert str(never_fits(Cluster(nodes), gang)) == (
+        "Never fits at present: the job asks for 8 CPUs, the nodes have 4. Ask for at most 4 in all. "
+        "Not counted, as not ready: n1 (closed by root: disk is replaced)."
+    )
+    assert "Not counted" not in str(never_fits(Cluster(nodes), gang * 2))
