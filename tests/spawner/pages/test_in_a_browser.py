@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pai_scheduler.engine.cgroup import Cgroups
 from tests.hub import ADMIN_PASSWORD, PASSWORD, REPOSITORY, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.ports import free_port
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
 PATIENCE = 60_000
@@ -281,6 +283,18 @@ def test_a_kernel_that_is_killed_for_memory_says_so_in_the_notebook(
     expect(output).to_contain_text("have 768 MB")
 
 
+@contextlib.contextmanager
+def proxy_without_servers(hub: Hub) -> Iterator[None]:
+    """Run a proxy at the Hub's address that was told nothing."""
+    program = REPOSITORY / "build/proxy/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+    ports = ("--ip", "127.0.0.1", "--port", str(hub.port), "--api-port", str(free_port()))
+    with subprocess.Popen(["node", str(program), *ports]) as proxy:
+        try:
+            yield
+        finally:
+            proxy.kill()
+
+
 def test_lab_says_that_the_server_runs_on_and_in_the_end_why_it_has_ended(hub: Hub, page: Page) -> None:
     have_server(hub)
     page.goto(f"{hub.url}/user/carol/lab/tree/tutorials")
@@ -291,8 +305,17 @@ def test_lab_says_that_the_server_runs_on_and_in_the_end_why_it_has_ended(hub: H
     said = page.locator(".pai-Banner")
     expect(said).to_contain_text("Your server runs on")
     expect(page.locator(".jp-Dialog")).to_have_count(0)
+    # as the proxy is until the Hub has told it which servers there are: JupyterLab is told 404
+    with proxy_without_servers(hub):
+        with page.expect_response(
+            lambda answer: "/api/contents/tutorials" in answer.url and answer.status == 404
+        ):
+            page.locator('[data-command="filebrowser:refresh"]').click()
+        expect(said).to_contain_text("Your server runs on")
     hub.start()
     expect(said).to_have_count(0)
+    expect(page.locator(".jp-Dialog")).to_have_count(0)
+    expect(page.locator("#filebrowser .jp-BreadCrumbs")).to_contain_text("tutorials")
 
     hub.scheduler("carol", "PUT", f"user/carol/jobs/{job['name']}/executionType", json={"value": "STOP"})
     wait_for(lambda: not hub.running_jobs("carol"), "carol's job to end")

@@ -17,6 +17,7 @@ import { Banner } from './banner';
 import { ConnectionLost } from './connectionLost';
 import { askHub, hubPlace, startAddress } from './hub';
 import { MemoryWatch, RunningCells, sentence } from './killed';
+import { reachingServer } from './reached';
 
 const DOMAIN = 'pai_labextension';
 
@@ -35,6 +36,8 @@ export const connectionLostPlugin: JupyterFrontEndPlugin<IConnectionLost> = {
     }
     const known = translator ?? nullTranslator;
     const { serverSettings } = app.serviceManager;
+    // (all of JupyterLab asks with this object, and offers no other way to come between)
+    Object.assign(serverSettings, { fetch: reachingServer(serverSettings.fetch) });
     const banner = new Banner();
     const lost = new ConnectionLost(
       {
