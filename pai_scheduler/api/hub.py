@@ -69,6 +69,10 @@ class HubTokens:
         until, known = self._users.get(name, (0.0, None))
         if known is not None and until > time.monotonic():
             return known
+        return await self.find_now(name)
+
+    async def find_now(self, name: str) -> Principal | None:
+        """Find a user as `find` does, with the groups that the Hub knows at this moment."""
         self._users.pop(name, None)
         found = await self._look_up(name)
         if found is not None:

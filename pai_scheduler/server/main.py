@@ -155,7 +155,7 @@ async def _run(options: argparse.Namespace) -> None:
                 data_dir=data_dir,
                 default_fs_uri=options.default_fs_uri or "",
                 address=address,
-                job_files=JobIdentities(storage, data_dir, authenticator.find),
+                job_files=JobIdentities(storage, data_dir, authenticator.find_now),
                 keys=keys,
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),

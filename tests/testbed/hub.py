@@ -93,6 +93,14 @@ class RunningHub:
         answer = self._ask("POST", f"/users/{user}/tokens", body)
         return str(answer.json()["token"])
 
+    def leave_group(self, user: str, group: str) -> None:
+        """Take a user out of a group."""
+        self._ask("DELETE", f"/groups/{group}/users", {"users": [user]})
+
+    def join_group(self, user: str, group: str) -> None:
+        """Put a user into a group."""
+        self._ask("POST", f"/groups/{group}/users", {"users": [user]})
+
     def close(self) -> None:
         """End it."""
         if self.process.poll() is None:

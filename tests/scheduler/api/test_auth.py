@@ -43,6 +43,7 @@ async def test_a_user_is_found_by_name(tmp_path: Path) -> None:
     tokens = TokensFile(_write(tmp_path / "t.json", {"one": {"name": "alice"}}))
     assert await tokens.find("alice") == Principal("alice")
     assert await tokens.find("one") is None
+    assert await tokens.find_now("alice") == Principal("alice")
 
 
 async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
+from pai_scheduler.api.hub import HubTokens
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.models import UserInfo
+from pai_scheduler.security.principal import Principal
 from tests.testbed.hub import RunningHub
 from tests.testbed.scheduler import RunningScheduler, hello_job
 from tests.testbed.warm import WarmScheduler
@@ -57,6 +59,25 @@ async def test_a_token_with_the_scope_is_its_users_with_the_groups(
         with pytest.raises(ApiError) as refusal:
             await bob.job("alice", "in-vision")
         assert refusal.value.status == 404
+
+
+async def test_who_has_just_left_a_group_starts_no_job_with_its_rights(
+    hub: RunningHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in hub.service_environ().items():
+        monkeypatch.setenv(name, value)
+    users = HubTokens.from_environment()
+    member, no_member = Principal("alice", groups=("vision",)), Principal("alice")
+    assert await users.find("alice") == member
+    hub.leave_group("alice", "vision")
+    try:
+        assert await users.find("alice") == member  # remembered for some seconds
+        assert await users.find_now("alice") == no_member
+        assert await users.find("alice") == no_member
+    finally:
+        hub.join_group("alice", "vision")
+    assert await users.find_now("alice") == member
+    assert await users.find_now("nobody") is None
 
 
 async def test_a_token_without_the_scope_is_refused_and_told_which(

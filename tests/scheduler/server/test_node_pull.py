@@ -74,7 +74,7 @@ def test_every_node_gets_the_image_with_the_administrators_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log_in(tmp_path / "login", image, monkeypatch)
-    pull = ["--agent-image", agent_image, "node", "pull", image, "--wait", "60"]
+    pull = ["--agent-image", agent_image, "node", "pull", image, "--wait", "300"]
     assert main([*pull, "--node", "node-b"]) == 0
     assert [has(three_nodes, name, image) for name in ("node-a", "node-b", "node-c")] == [False, True, False]
     assert capsys.readouterr().out.splitlines()[-1] == "node-b has it."
@@ -94,7 +94,7 @@ def test_an_image_that_is_not_given_is_said_for_each_node(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "nobody"))
-    assert main(["--agent-image", agent_image, "node", "pull", image, "--wait", "60"]) == 1
+    assert main(["--agent-image", agent_image, "node", "pull", image, "--wait", "300"]) == 1
     said = capsys.readouterr().out
     assert said.count("does not get it: ") == 3
     assert "no basic auth credentials" in said
