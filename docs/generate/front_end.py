@@ -51,7 +51,7 @@ _PARTS: Mapping[str, Collection[str]] = {
     "JobStatus": ("waitingReason",),
     "RemoteException": ("exception", "message"),
     "SessionInfo": ("now", "warned", "endTime", "why", "mayKeep", "messages"),
-    "TaskMetrics": ("series",),
+    "TaskMetrics": ("gpuMemoryTotalMB", "series"),
     "TaskRoleStatus": ("taskStatuses",),
     "TaskStatus": ("taskIndex", "taskState", "containerPorts"),
     "TerminalInfo": ("name",),

@@ -38,8 +38,11 @@ class Chart:
     whole: float = 0.0
 
 
-def charts_of(say: Language, series: Mapping[str, Points]) -> list[Chart]:
-    """Choose the charts for a task's metrics: those for which something was measured."""
+def charts_of(say: Language, series: Mapping[str, Points], gpu_memory_mb: int | None = None) -> list[Chart]:
+    """Choose the charts for a task's metrics: those for which something was measured.
+
+    `gpu_memory_mb`: what its GPUs have together, where that is known.
+    """
 
     def known(name: str) -> Points:
         return series.get(name, ())
@@ -52,7 +55,7 @@ def charts_of(say: Language, series: Mapping[str, Points]) -> list[Chart]:
         Chart(say("CPU (100 % is one core)"), "%", (ChartLine("", known("cpuPercent")),), 100),
         Chart(say("Memory"), "MB", (ChartLine("", known("memoryMB")),)),
         Chart(say("GPU"), "%", (ChartLine("", known("gpuPercent")),), 100),
-        Chart(say("GPU memory"), "MB", (ChartLine("", known("gpuMemoryMB")),)),
+        Chart(say("GPU memory"), "MB", (ChartLine("", known("gpuMemoryMB")),), gpu_memory_mb or 0),
         Chart(say("Disk"), "MB", (ChartLine("", known("diskMB")),)),
         Chart(say("Network"), "MB/s", network),
     ]

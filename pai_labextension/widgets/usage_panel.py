@@ -50,6 +50,7 @@ class UsagePanel(widgets.VBox):
         self._choice: UsageChoice | None = None
         self._asking: asyncio.Task[Any] | None = None
         self._series: dict[str, list[tuple[int, float]]] = {}
+        self._gpu_memory_mb: int | None = None
         self.charts = widgets.HTML()
         super().__init__([self.charts])
         show(self, False)
@@ -103,12 +104,13 @@ class UsagePanel(widgets.VBox):
         return max((points[-1][0] for points in self._series.values() if points), default=0)
 
     def _take(self, answer: TaskMetrics) -> None:
+        self._gpu_memory_mb = answer["gpuMemoryTotalMB"]
         for name, points in answer["series"].items():
             self._series.setdefault(name, []).extend((time, value) for time, value in points)
         self._paint()
 
     def _paint(self) -> None:
-        charts = charts_of(self._say, self._series)
+        charts = charts_of(self._say, self._series, self._gpu_memory_mb)
         choice = self._choice
         if charts and choice is not None:
             title = self._say("What {task} uses", task=f"{choice.role} {choice.index}")

@@ -111,6 +111,13 @@ def test_a_number_has_as_many_digits_as_say_something(value: float, text: str) -
     assert number(value) == text
 
 
+def test_the_scale_of_gpu_memory_ends_at_what_the_gpus_have_where_that_is_known() -> None:
+    series = {"gpuMemoryMB": [(0, 512.0)], "memoryMB": [(0, 512.0)]}
+    memory, of_gpus = charts_of(EN, series, 81920)
+    assert (memory.whole, of_gpus.whole) == (0, 81920)
+    assert [chart.whole for chart in charts_of(EN, series)] == [0, 0]
+
+
 def test_the_charts_speak_chinese() -> None:
     chinese = Language("zh_CN")
     markup = draw(chinese, charts_of(chinese, {"gpuMemoryMB": [(0, 5.0), (1, 6.0)]})[0])

@@ -140,6 +140,10 @@ export type SubmitLine = {
  * What a task has used.
  */
 export type TaskMetrics = {
+    /**
+     * What the task's GPUs have together; null: none, not known, or no longer its own
+     */
+    gpuMemoryTotalMB: number | null;
     series: {
         [key: string]: Array<Array<number>>;
     };

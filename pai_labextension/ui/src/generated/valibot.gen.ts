@@ -34,6 +34,7 @@ export const vCodeServerInfo = v.object({
  * What a task has used.
  */
 export const vTaskMetrics = v.object({
+    gpuMemoryTotalMB: v.nullable(v.pipe(v.number(), v.integer())),
     series: v.record(v.string(), v.array(v.array(v.number())))
 });
 

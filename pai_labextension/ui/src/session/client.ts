@@ -10,13 +10,14 @@ import { vSessionInfo } from '../generated/valibot.gen';
 
 export type { SessionInfo as ISession, SessionMessage as IMessage } from '../generated/types.gen';
 
+/** The series of measurements that are shown. */
+const SERIES = ['cpuPercent', 'memoryMB', 'gpuPercent', 'gpuMemoryMB'] as const;
+
 /** What is used now; `null`: not known. Per cent of one processor core, and of the GPUs. */
-export interface IUse {
-  cpuPercent: number | null;
-  memoryMB: number | null;
-  gpuPercent: number | null;
-  gpuMemoryMB: number | null;
-}
+export type IUse = Record<(typeof SERIES)[number], number | null> & {
+  /** What its GPUs have. */
+  gpuMemoryTotalMB: number | null;
+};
 
 /** What a server may use, as far as that is known. */
 export interface ILimits {
@@ -57,8 +58,9 @@ export class OwnUse {
   /** Return what is used now. */
   async read(): Promise<IUse> {
     this.user ??= (await this.api.whoami()).username;
-    const { series } = await this.api.metrics(this.user, this.job, ROLE, 0, this.seen);
-    for (const name of Object.keys(this.use) as (keyof IUse)[]) {
+    const { gpuMemoryTotalMB, series } = await this.api.metrics(this.user, this.job, ROLE, 0, this.seen);
+    this.use.gpuMemoryTotalMB = gpuMemoryTotalMB;
+    for (const name of SERIES) {
       const [time, value] = series[name]?.at(-1) ?? [];
       if (typeof time === 'number' && typeof value === 'number') {
         this.use[name] = value;
@@ -71,7 +73,13 @@ export class OwnUse {
   private user: string | null = null;
   /** Up to when it was read, in ms since the epoch as the scheduler has it. */
   private seen = 0;
-  private readonly use: IUse = { cpuPercent: null, memoryMB: null, gpuPercent: null, gpuMemoryMB: null };
+  private readonly use: IUse = {
+    cpuPercent: null,
+    memoryMB: null,
+    gpuPercent: null,
+    gpuMemoryMB: null,
+    gpuMemoryTotalMB: null
+  };
 }
 
 /** Read the limits that the server extension has written into the page. */

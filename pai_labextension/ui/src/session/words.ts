@@ -40,7 +40,11 @@ export function describeUse(use: IUse | null, limits: ILimits, trans: Translatio
   if (limits.gpus && use?.gpuPercent !== undefined && use.gpuPercent !== null) {
     parts.push(trans.__('GPU %1 %', Math.round(use.gpuPercent)));
     if (use.gpuMemoryMB !== null) {
-      parts.push(trans.__('%1 GB on the GPU', gigabytes(use.gpuMemoryMB)));
+      parts.push(
+        use.gpuMemoryTotalMB
+          ? trans.__('%1 of %2 GB on the GPU', gigabytes(use.gpuMemoryMB), gigabytes(use.gpuMemoryTotalMB))
+          : trans.__('%1 GB on the GPU', gigabytes(use.gpuMemoryMB))
+      );
     }
   }
   return parts.join(' · ');

@@ -27,10 +27,13 @@ describe('the use of this server', () => {
       [1000, 10],
       [2000, 20.5]
     ];
-    server.answers[METRICS] = [200, { interval: 10, series: { cpuPercent, memoryMB: [[2000, 512]], gpuPercent: [] } }];
-    expect(await own.read()).toEqual({ cpuPercent: 20.5, memoryMB: 512, gpuPercent: null, gpuMemoryMB: null });
-    server.answers[METRICS] = [200, { interval: 10, series: { gpuPercent: [[3000, 7]] } }];
-    expect(await own.read()).toEqual({ cpuPercent: 20.5, memoryMB: 512, gpuPercent: 7, gpuMemoryMB: null });
+    const first = { cpuPercent, memoryMB: [[2000, 512]], gpuPercent: [] };
+    server.answers[METRICS] = [200, { interval: 10, gpuMemoryTotalMB: null, series: first }];
+    const seen = { cpuPercent: 20.5, memoryMB: 512, gpuPercent: null, gpuMemoryMB: null, gpuMemoryTotalMB: null };
+    expect(await own.read()).toEqual(seen);
+    const second = { gpuPercent: [[3000, 7]] };
+    server.answers[METRICS] = [200, { interval: 10, gpuMemoryTotalMB: 81920, series: second }];
+    expect(await own.read()).toEqual({ ...seen, gpuPercent: 7, gpuMemoryTotalMB: 81920 });
     expect(server.requests.filter(asked => asked.includes('metrics')).map(asked => asked.split('after=')[1])).toEqual([
       expect.stringMatching(/^0/),
       expect.stringMatching(/^2000/)

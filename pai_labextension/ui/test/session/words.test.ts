@@ -5,16 +5,17 @@ import { ISession, IUse } from '../../src/session/client';
 import { duration, explanation, gigabytes, leftText, describeUse } from '../../src/session/words';
 
 const trans = nullTranslator.load('pai_labextension');
-const USE: IUse = { cpuPercent: 40, memoryMB: 1229, gpuPercent: 79.6, gpuMemoryMB: 10240 };
+const USE: IUse = { cpuPercent: 40, memoryMB: 1229, gpuPercent: 79.6, gpuMemoryMB: 10240, gpuMemoryTotalMB: 81920 };
 const LIMITS = { cpus: 2, memoryMB: 4096, gpus: 1 };
 
 describe('what the status bar says of this server', () => {
   it('is the use of what it may use', () => {
-    expect(describeUse(USE, LIMITS, trans)).toBe('CPU 20 % · 1.2 of 4 GB · GPU 80 % · 10 GB on the GPU');
+    expect(describeUse(USE, LIMITS, trans)).toBe('CPU 20 % · 1.2 of 4 GB · GPU 80 % · 10 of 80 GB on the GPU');
+    expect(describeUse({ ...USE, gpuMemoryTotalMB: null }, LIMITS, trans)).toContain(' · 10 GB on the GPU');
   });
 
   it('leaves out what is not known', () => {
-    const unknown = { cpuPercent: null, memoryMB: 512, gpuPercent: null, gpuMemoryMB: null };
+    const unknown = { cpuPercent: null, memoryMB: 512, gpuPercent: null, gpuMemoryMB: null, gpuMemoryTotalMB: null };
     expect(describeUse(unknown, {}, trans)).toBe('0.5 GB');
     expect(describeUse(null, LIMITS, trans)).toBe('');
     expect(describeUse(USE, { ...LIMITS, gpus: 0 }, trans)).toBe('CPU 20 % · 1.2 of 4 GB');
