@@ -225,7 +225,7 @@ if engine != "process" or os.geteuid() == 0:
 if engine == "process":
     # The image's name is shown only: every server runs in this Python environment.
     c.PAISpawner.images = {"This machine's Python": "local/python"}
-    c.PAISpawner.cmd = [str(programs / "jupyterhub-singleuser")]
+    c.PAISpawner.cmd = [str(programs / "pai-singleuser")]
     c.PAISpawner.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
     # Everybody has a folder that stays, with the tutorials in it.
     c.PAISpawner.homes = str(folder / "home")
@@ -235,7 +235,6 @@ else:
     c.PAISpawner.images = {"PAI notebook": os.environ.get("PAI_NOTEBOOK_IMAGE", "pai/notebook:latest")}
     # Any image may be typed; name those of your lab instead: ["registry\\.lab/.*"]
     c.PAISpawner.allowed_images = [".*"]
-    c.PAISpawner.cmd = ["jupyterhub-singleuser"]
     # Everybody has a volume that stays, with what it lacks of the image's tutorials.
     c.PAISpawner.home_in_container = "/home/jovyan"
     c.PAISpawner.tutorials = "/opt/jupyter/tutorials"

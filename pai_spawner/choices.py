@@ -12,7 +12,7 @@ from pai_scheduler.job.messages import Message
 from .messages import msg
 from .services import Service
 
-#: What jupyterhub-singleuser and a kernel need to start at all.
+#: What a single-user server and a kernel need to start at all.
 LEAST_MEMORY_MB = 256
 
 

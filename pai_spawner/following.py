@@ -46,8 +46,11 @@ _IN_QUEUE = ("QUEUED", "RETRY_WAIT")
 ENDED = ("SUCCEEDED", "FAILED", "STOPPED")
 #: Seconds between two looks at the job when no event comes in between.
 LOOK_EVERY = 2.0
-#: Seconds between two attempts to reach a server that does not listen yet, or a scheduler that is away.
-_KNOCK_EVERY = 0.2
+#: Seconds between two attempts to reach a server that does not listen yet: a share of the time that it has
+#: taken so far, from the least to the most. So a start is seen at once and many slow ones cost little.
+_KNOCK_LEAST, _KNOCK_SHARE, _KNOCK_MOST = 0.02, 0.04, 0.2
+#: Seconds between two attempts to reach a scheduler that is away, or looks at what is being ended.
+_ASK_EVERY = 0.2
 #: seconds within which a tunnel hangs up where nobody is at its other end
 _HANG_UP = 0.5
 _LOG_TAIL_BYTES = 4000
@@ -173,7 +176,7 @@ async def wait_until_listening(
                 "timeout",
                 await log_tail(client, user, job),
             )
-        await asyncio.sleep(_KNOCK_EVERY)
+        await asyncio.sleep(min(max(_KNOCK_LEAST, _KNOCK_SHARE * (clock() - started)), _KNOCK_MOST))
 
 
 async def wait_until_ended(client: Client, user: str, job: str, *, patience: float) -> None:
@@ -189,7 +192,7 @@ async def wait_until_ended(client: Client, user: str, job: str, *, patience: flo
                     raise
                 if detail["jobStatus"]["state"] in ENDED:
                     return
-            await asyncio.sleep(_KNOCK_EVERY)
+            await asyncio.sleep(_ASK_EVERY)
 
 
 async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
@@ -202,7 +205,7 @@ async def patiently(call: Callable[[], Awaitable[T]], *, patience: float) -> T:
         except UnreachableError:
             if clock() > deadline:
                 raise
-        await asyncio.sleep(_KNOCK_EVERY)
+        await asyncio.sleep(_ASK_EVERY)
 
 
 async def look(client: Client, user: str, detail: JobDetail) -> Address | None:

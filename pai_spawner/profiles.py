@@ -14,6 +14,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from pai_scheduler.job.late_grammar import put_off_grammar
+
 from .choices import FIELDS, Choice, Field, Offer, Options, Policy, Profile
 from .options import InvalidOptions, parse_options
 from .services import Service
@@ -189,6 +191,7 @@ def _expected(error: ValidationError) -> str:
 def _validator() -> Draft202012Validator:
     text = (resources.files("pai_spawner") / "profiles.schema.json").read_text(encoding="utf-8")
     schema = json.loads(text)
+    put_off_grammar()
     # it takes a moment to load
     from jsonschema import Draft202012Validator
 

@@ -1,4 +1,4 @@
-"""The job a notebook server is: one role, one task, a command that runs `jupyterhub-singleuser`."""
+"""The job a notebook server is: one role, one task, a command that runs a single-user server."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ _COMMAND = (
     'export JUPYTERHUB_SERVICE_URL="http://{address}:$PAI_CONTAINER_HOST_http_PORT_LIST$JUPYTERHUB_SERVICE_PREFIX"\n'
     "exec {server}"
 )
+#: What runs where nothing else is chosen, and what does in an image that lacks it.
+SINGLEUSER = "pai-singleuser"
+_PROGRAM = f'"$(command -v {SINGLEUSER} || echo jupyterhub-singleuser)"'
 #: Lets in who has filled the home, to make room: the few small files without which Jupyter does not start are
 #: elsewhere then.
 _ROOM = """\
@@ -97,7 +100,7 @@ def server_job(
                 "memoryMB": options.memory_mb,
                 "shmMB": min(options.shm_mb, options.memory_mb),
                 "gpuNumber": options.gpus,
-                "command": _COMMAND.format(address=address, before=before, server=shlex.join(command)),
+                "command": _COMMAND.format(address=address, before=before, server=_server(command)),
             }
         ],
         "jobEnvs": dict(env),
@@ -110,3 +113,9 @@ def server_job(
             **({"maxRunSeconds": options.run_minutes * 60} if options.run_minutes else {}),
         },
     }
+
+
+def _server(command: Sequence[str]) -> str:
+    program, *arguments = command
+    run = _PROGRAM if program == SINGLEUSER else shlex.quote(program)
+    return " ".join([run, *map(shlex.quote, arguments)])

@@ -53,7 +53,7 @@ class Service:
 
     @property
     def arguments(self) -> list[str]:
-        """Return the options of `jupyterhub-singleuser` with which it has the service."""
+        """Return the options of `pai-singleuser` with which it has the service."""
         told = {
             "title": self.title,
             "command": list(self.command),

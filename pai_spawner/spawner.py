@@ -38,7 +38,7 @@ from .messages import msg
 from .options import options_from_form
 from .resources import describe
 from .resuming import ResumableStarts
-from .server_job import new_job_name
+from .server_job import SINGLEUSER, new_job_name
 from .service_start import wait_until_serving
 from .session_limits import limit_refusal
 from .stopping import PendingStops
@@ -80,6 +80,10 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
     def _no_start_timeout(self) -> int:
         # the Hub counts from the click; `launch_patience` counts from the queue's end
         return _FOR_EVER
+
+    @default("cmd")
+    def _own_server(self) -> list[str]:
+        return [SINGLEUSER]
 
     @default("options_form")
     def _own_options_form(self) -> Any:

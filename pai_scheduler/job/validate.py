@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice
 
+from .late_grammar import put_off_grammar
 from .messages import Message, msg
 from .paths import Path, path_text
 from .rules import job_errors
@@ -36,6 +37,7 @@ def validate(config: object) -> list[SpecError]:
 
     Takes any JSON value and never raises.
     """
+    put_off_grammar()
     # loads a library that most programs which import this module never use
     from .schema_errors import schema_errors
 

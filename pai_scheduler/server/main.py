@@ -70,8 +70,6 @@ class HubPlace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the scheduler until SIGTERM or ^C, or see to its database; return the exit code."""
-    # jsonschema would take most of a second to load it, for a format that the job schema does not have
-    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         options = parse_options(make_parser(), argv)
         logging_setup.set_up(options.log_level, options.log_format)

@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import yaml
 
+from pai_scheduler.job.late_grammar import put_off_grammar
 from pai_scheduler.job.messages import Message
 
 from ..messages import msg
@@ -91,6 +92,7 @@ def read_policy(path: Path) -> PolicyFile:
 def parse_policy(document: object) -> PolicyFile:
     """Check what was read, and make a policy of it; PolicyError with a place and a sentence."""
     document = {} if document is None else document
+    put_off_grammar()
     # it takes a moment to load
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match

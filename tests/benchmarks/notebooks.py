@@ -1,10 +1,12 @@
 """How long until notebook servers are ready: ours on Docker, and DockerSpawner's, with the same image.
 
-    python -m tests.benchmarks.notebooks [--at-once 1 5 20] [--rounds 3]
+    python -m tests.benchmarks.notebooks [--at-once 1 5 20] [--rounds 3] [--their-command pai-singleuser]
 
 Two real Hubs on one Docker Engine, each with its proxy. A round asks one Hub for so many servers of different
 people at once and waits until it calls each of them ready; then the other Hub. Printed are the median of the
 seconds until the last one is ready, and the ratio of both. Nobody's home is new: each had a server before.
+Each side starts the server with the command that is its default; with `--their-command pai-singleuser` the
+containers do the same, so that what is compared is all that is around them.
 Needs `dockerspawner` (the extra `bench`).
 """
 
@@ -20,6 +22,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,7 +60,7 @@ c.JupyterHub.tornado_settings = {{"slow_spawn_timeout": 2}}
 c.JupyterHub.concurrent_spawn_limit = 0
 c.JupyterHub.spawner_class = "dockerspawner.DockerSpawner"
 c.DockerSpawner.image = "{image}"
-c.DockerSpawner.cmd = ["jupyterhub-singleuser"]
+c.DockerSpawner.cmd = ["{command}"]
 c.DockerSpawner.remove = True
 c.DockerSpawner.start_timeout = c.DockerSpawner.http_timeout = 300
 c.DockerSpawner.volumes = {{"bench-home-{{username}}": "/home/jovyan"}}
@@ -117,7 +120,7 @@ def _ours(folder: Path, host: str, image: str) -> Iterator[Side]:
 
 
 @contextmanager
-def _theirs(folder: Path, host: str, image: str) -> Iterator[Side]:
+def _theirs(folder: Path, host: str, image: str, command: str) -> Iterator[Side]:
     engine = docker.DockerClient(base_url=host)
     bridge = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
     port = free_port()
@@ -130,6 +133,7 @@ def _theirs(folder: Path, host: str, image: str) -> Iterator[Side]:
         proxy=proxy,
         folder=folder,
         image=image,
+        command=command,
     )
     (folder / "jupyterhub_config.py").write_text(text)
     with (folder / "hub.log").open("ab") as log:
@@ -207,13 +211,15 @@ def main() -> None:
     )
     parser.add_argument("--at-once", type=int, nargs="+", default=[1, 5, 20])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--their-command", default="jupyterhub-singleuser")
     given = parser.parse_args()
+    theirs = partial(_theirs, command=given.their_command)
     host = docker_host()
     image = build(Recipe(debian_image(host)), host)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         sides: dict[str, Side] = {}
-        for name, start in (("DockerSpawner", _theirs), ("PAI", _ours)):
+        for name, start in (("DockerSpawner", theirs), ("PAI", _ours)):
             (folder / name).mkdir()
             sides[name] = stack.enter_context(start(folder / name, host, image))
         people = [f"bench{number}" for number in range(max(given.at_once))]

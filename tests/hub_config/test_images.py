@@ -26,7 +26,7 @@ print(json.dumps({
     "writable": os.access(home, os.W_OK),
     "programs": [
         name
-        for name in ("curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai")
+        for name in ("curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai", "pai-singleuser")
         if shutil.which(name)
     ],
     "of the Hub's pages": os.listdir("/opt/jupyter/share/jupyterhub/static/components"),
@@ -110,7 +110,7 @@ async def test_the_image_has_what_a_notebook_needs_and_nothing_of_the_machine_th
         "user": 1000,
         "home": "/home/jovyan",
         "writable": True,
-        "programs": ["curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai"],
+        "programs": ["curl", "hdfscli", "jupyter-lab", "jupyterhub-singleuser", "pai", "pai-singleuser"],
         "of the Hub's pages": [],
         "of the build": [],
     }

@@ -17,7 +17,7 @@ from pai_spawner import PAISpawner, following
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.warm import WarmScheduler
 
-#: Stands in for jupyterhub-singleuser: listens where it is told, and starts at once.
+#: Stands in for a single-user server: listens where it is told, and starts at once.
 SERVER = """
 import http.server, os, urllib.parse
 url = urllib.parse.urlsplit(os.environ["JUPYTERHUB_SERVICE_URL"])

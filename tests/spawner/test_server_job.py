@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from pai_spawner.choices import Options
-from pai_spawner.server_job import new_job_name, server_job
+from pai_spawner.server_job import SINGLEUSER, new_job_name, server_job
 
 OPTIONS = Options("", "pai/notebook:1", "P100", 1, 2, 4096, 512, "vision", 0)
 
@@ -182,3 +183,14 @@ def test_a_server_in_a_home_with_room_keeps_its_files_there(tmp_path: Path) -> N
     done = run_command(job, {"HOME": str(tmp_path)}, tmp_path)
     assert (done.stdout, done.stderr) == ("runtime: \n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("programs", [["pai-singleuser", "jupyterhub-singleuser"], ["jupyterhub-singleuser"]])
+def test_an_image_without_our_server_runs_jupyterhubs(tmp_path: Path, programs: list[str]) -> None:
+    for name in programs:
+        program = tmp_path / name
+        program.write_text('#!/bin/sh\necho "$(basename "$0")" "$@"\n')
+        program.chmod(0o755)
+    job = server_job("n", "", OPTIONS, {}, command=[SINGLEUSER, "--a=$HOME b"], address="127.0.0.1")
+    done = run_command(job, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, tmp_path)
+    assert done.stdout == f"{programs[0]} --a=$HOME b\n"
