@@ -27,6 +27,7 @@ from pai_scheduler.engine.gpu import find_gpus
 from pai_scheduler.engine.protocol import EngineError
 from pai_scheduler.engine.swarm.membership import check_manager
 from pai_scheduler.job.messages import msg
+from pai_scheduler.storage.choosing import folder_of
 from pai_scheduler.storage.errors import StorageError
 from pai_scheduler.storage.path import StoragePath
 from pai_scheduler.store.database import open_database
@@ -36,6 +37,7 @@ from pai_scheduler.store.tables import HEAD
 
 from . import swarm_nodes
 from .configuration import make_storage, read_cluster
+from .shared_folders_doctor import of_shared_folders
 from .startup import database_url, without_password
 
 _STORAGE_SECONDS = 20.0
@@ -86,7 +88,7 @@ def _here(
     yield from _data_folder(data_dir)
     yield from _database(data_dir, database_url(options.database, environ))
     yield from _storage(options, data_dir)
-    yield from _cluster_file(options.cluster)
+    yield from _cluster_file(options, data_dir, host)
     if options.engine == "process":
         gpus = find_gpus()
         kinds = ", ".join(f"{gpu.index}: {gpu.type}" for gpu in gpus)
@@ -214,14 +216,18 @@ def _storage(options: argparse.Namespace, data_dir: Path) -> Iterator[Finding]:
         )
 
 
-def _cluster_file(path: Path | None) -> Iterator[Finding]:
-    if path is None:
+def _cluster_file(options: argparse.Namespace, data_dir: Path, host: str) -> Iterator[Finding]:
+    if options.cluster is None:
         return
     try:
-        read_cluster(path)
-        yield good(msg("The cluster file {file} can be read.", file=path))
+        definition = read_cluster(options.cluster)
     except StartError as error:
         yield wrong(error.message, msg("Correct it; the scheduler does not start with it."))
+        return
+    yield good(msg("The cluster file {file} can be read.", file=options.cluster))
+    own = [data_dir, options.homes, folder_of(options.storage, data_dir)]
+    here = options.engine == "docker" and host.startswith("unix:")
+    yield from of_shared_folders(definition.shared_folders, options.engine, own, tasks_here=here)
 
 
 def _manager(client: DockerClient, host: str) -> Iterator[Finding]:

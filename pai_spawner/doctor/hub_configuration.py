@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
 from jupyterhub.app import JupyterHub
 from traitlets import TraitError
 from traitlets.config import Config
@@ -60,10 +61,28 @@ class HubConfiguration:
     @property
     def engine(self) -> str:
         """The scheduler's engine: process, docker or swarm."""
-        command = [str(word) for word in self.service("pai").get("command", [])]
-        if "--engine" in command[:-1]:
-            return command[command.index("--engine") + 1]
-        return self.environ.get("PAI_ENGINE") or "process"
+        return self._of_scheduler("--engine") or self.environ.get("PAI_ENGINE") or "process"
+
+    @property
+    def starts_scheduler(self) -> bool:
+        """Whether the scheduler is started by the Hub, so that its command says what it is given."""
+        return bool(self.service("pai").get("command"))
+
+    @property
+    def cluster_file(self) -> Path | None:
+        """The scheduler's cluster file; None: there is none, or the Hub does not know it."""
+        name = self._of_scheduler("--cluster") or self.environ.get("PAI_CLUSTER")
+        return self.file(name) if name else None
+
+    @property
+    def cluster(self) -> Mapping[str, Any]:
+        """What stands in the cluster file; nothing where it cannot be read, which is said elsewhere."""
+        try:
+            text = self.cluster_file.read_text(encoding="utf-8") if self.cluster_file else ""
+            document = yaml.safe_load(text)
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            return {}
+        return document if isinstance(document, Mapping) else {}
 
     @property
     def proxy(self) -> Proxy | None:
@@ -82,6 +101,11 @@ class HubConfiguration:
     def file(self, name: str) -> Path:
         """A file that the configuration names."""
         return self.folder / name
+
+    def _of_scheduler(self, option: str) -> str:
+        """Return what an option of the scheduler's command is; empty: it has none."""
+        command = [str(word) for word in self.service("pai").get("command", [])]
+        return command[command.index(option) + 1] if option in command[:-1] else ""
 
 
 def read_configuration(file: Path, folder: Path, environ: Mapping[str, str]) -> HubConfiguration:

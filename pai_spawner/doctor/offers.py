@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-import yaml
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets import TraitError
 from traitlets.config import Config
@@ -28,11 +26,14 @@ from .hub_configuration import HubConfiguration
 def of_offers(hub: HubConfiguration) -> Iterator[Finding]:
     """Judge the files by themselves, then whether the groups in them are there."""
     named: dict[str, set[str]] = {}
-    profiles = _profiles(hub)
-    if isinstance(profiles, Finding):
-        yield profiles
+    try:
+        profiles = offered_profiles(hub)
+    except (InvalidProfiles, TraitError) as error:
         profiles = ()
-    elif profiles:
+        yield wrong(
+            msg("The profiles cannot be used: {error}", error=error), msg("Correct them, and start the Hub.")
+        )
+    if profiles:
         yield good(msg("The profiles can be used: {count} of them.", count=len(profiles)))
     for profile in profiles:
         for group in profile.groups:
@@ -48,21 +49,22 @@ def of_offers(hub: HubConfiguration) -> Iterator[Finding]:
             yield from _limits(policy, profiles)
             for group in _session_groups(policy):
                 named.setdefault(group, set()).add(str(msg("the sessions file")))
-    for group, cluster in _cluster_groups(hub.environ.get("PAI_CLUSTER", "")):
+    for group, cluster in _cluster_groups(hub.cluster):
         named.setdefault(group, set()).add(str(msg("the virtual cluster {name}", name=cluster)))
     yield from _groups(hub, named)
 
 
-def _profiles(hub: HubConfiguration) -> tuple[Profile, ...] | Finding:
+def offered_profiles(hub: HubConfiguration) -> tuple[Profile, ...]:
+    """Return the profiles of a configuration; raises InvalidProfiles or TraitError where they are wrong."""
+    settings = spawner_settings(hub)
+    return read_profiles(settings.profiles, settings.policy)
+
+
+def spawner_settings(hub: HubConfiguration) -> SpawnerSettings:
+    """Return what is set of the spawner; raises TraitError where that is wrong."""
     said = hub.config.PAISpawner
     own = {name: said[name] for name in SpawnerSettings.class_trait_names() if name in said}
-    try:
-        settings = SpawnerSettings(config=Config(SpawnerSettings=own))
-        return read_profiles(settings.profiles, settings.policy)
-    except (InvalidProfiles, TraitError) as error:
-        return wrong(
-            msg("The profiles cannot be used: {error}", error=error), msg("Correct them, and start the Hub.")
-        )
+    return SpawnerSettings(config=Config(SpawnerSettings=own))
 
 
 def _limits(policy: SessionPolicy, profiles: tuple[Profile, ...]) -> Iterator[Finding]:
@@ -127,13 +129,9 @@ def _session_groups(policy: SessionPolicy) -> Set[str]:
     return frozenset(policy.groups).union(*in_rules)
 
 
-def _cluster_groups(file: str) -> Iterator[tuple[str, str]]:
+def _cluster_groups(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Return each group that a virtual cluster is open to, with that cluster."""
-    try:
-        document = yaml.safe_load(Path(file).read_text(encoding="utf-8")) if file else None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return
-    clusters = document.get("virtualClusters") if isinstance(document, Mapping) else None
+    clusters = document.get("virtualClusters")
     for name, said in clusters.items() if isinstance(clusters, Mapping) else ():
         groups = said.get("groups") if isinstance(said, Mapping) else None
         for group in groups if isinstance(groups, list) else ():

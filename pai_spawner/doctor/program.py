@@ -82,6 +82,7 @@ def _findings(config: Path, folder: Path, environ: Mapping[str, str]) -> Iterato
     from .logins import of_logins
     from .offers import of_offers
     from .running_parts import of_running_parts
+    from .shared_folders import of_shared_folders
 
-    for judge in (of_logins, of_kept_files, of_offers, of_running_parts, of_images):
+    for judge in (of_logins, of_kept_files, of_offers, of_shared_folders, of_running_parts, of_images):
         yield from judge(hub)

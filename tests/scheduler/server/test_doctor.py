@@ -62,6 +62,13 @@ def test_each_wrong_thing_is_said_with_what_to_do_and_all_the_others_too(
     assert said.count("→") >= 3
 
 
+def test_shared_folders_that_the_engine_cannot_give_are_wrong(doctor: Doctor, tmp_path: Path) -> None:
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text("sharedFolders: [{name: sets, source: /data/sets, target: /data/sets}]\n")
+    code, said = doctor("--cluster", cluster)
+    assert (code, "WRONG The process engine has no shared folders" in said) == (1, True), said
+
+
 def test_a_full_disk_is_wrong(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pai_scheduler.doctor.judge._LITTLE_GB", 10**9)
     code, said = doctor()
