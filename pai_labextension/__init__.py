@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .extension import PAIExtension as PAIExtension
+    from .widgets import ClusterView as ClusterView
     from .widgets import FileExplorer as FileExplorer
     from .widgets import JobForm as JobForm
     from .widgets import JobMonitor as JobMonitor
+    from .widgets import JobTable as JobTable
 
 #: Public name → module. Loaded when first asked for: the server needs no widgets, a kernel needs no server.
 _LAZY = {
+    "ClusterView": ".widgets",
     "FileExplorer": ".widgets",
     "JobForm": ".widgets",
     "JobMonitor": ".widgets",
+    "JobTable": ".widgets",
     "PAIExtension": ".extension",
 }
 
-__all__ = ["FileExplorer", "JobForm", "JobMonitor", "PAIExtension"]
+__all__ = ["ClusterView", "FileExplorer", "JobForm", "JobMonitor", "JobTable", "PAIExtension"]
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,7 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
     """Return what nobody has of the machines, and how much a virtual cluster has of its share."""
     if cluster is None:
         return say("There is no virtual cluster {name}.", name=name)
-    cpus, memory = _free(nodes, "cpus"), _free(nodes, "memoryMB")
+    cpus, memory = free_amount(nodes, "cpus"), free_amount(nodes, "memoryMB")
     parts = [
         say.counted("{free} of {count} CPU", "{free} of {count} CPUs", free=cpus[0], count=cpus[1]),
         say("{free} of {total} GB memory", free=_gb(memory[0]), total=_gb(memory[1])),
@@ -65,7 +65,7 @@ def free_line(say: Language, name: str, cluster: VirtualClusterInfo | None, node
     )
 
 
-def _free(nodes: Sequence[NodeInfo], resource: Literal["cpus", "memoryMB"]) -> tuple[int, int]:
+def free_amount(nodes: Sequence[NodeInfo], resource: Literal["cpus", "memoryMB"]) -> tuple[int, int]:
     """Count what is free of a resource, and what there is."""
     total = sum(node["total"][resource] for node in nodes)
     free = sum(node["total"][resource] - node["used"][resource] for node in nodes if node["state"] == _READY)

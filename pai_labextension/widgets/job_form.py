@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import html
 from collections.abc import Mapping
 from pathlib import Path
@@ -135,12 +136,32 @@ class JobForm(TopWidget):
         self._background.spawn(self._help_with_image(), "pai-image-help")
 
     @property
-    def config(self) -> dict[str, Any]:
-        """Return the job as it is now; ValueError where the text is no job."""
+    def job(self) -> dict[str, Any]:
+        """The job as it is now, which may be set: form and text show it then.
+
+        Reading it raises ValueError where the text is no job. What is read is a copy: change it, and set it.
+        """
         obstacle = self.model.obstacle
         if obstacle is not None:
             raise ValueError(self.say.of(obstacle))
-        return dict(self.model.config)
+        return copy.deepcopy(dict(self.model.config))
+
+    @job.setter
+    def job(self, job: Mapping[str, Any]) -> None:
+        self.model.set_text(text_of(job), self)
+
+    def __repr__(self) -> str:
+        name = self.model.config.get("jobName") if isinstance(self.model.config, dict) else None
+        return f"JobForm(jobName={name!r})"
+
+    def as_text(self) -> str:
+        """Return the job, and whether something in it is to be put right."""
+        count = len(self.model.mistakes) + len(self.model.needed)
+        text = self.model.text.rstrip()
+        if not count:
+            return text
+        told = self.say("To put right before the job can be submitted: {count}", count=count)
+        return f"{text}\n{told}"
 
     async def submit(self) -> JobMonitor | None:
         """Submit as the button does, the code first: the job's monitor appears beneath, or what is wrong."""

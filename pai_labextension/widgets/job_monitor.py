@@ -6,6 +6,8 @@ import asyncio
 
 import ipywidgets as widgets
 
+from pai_scheduler.client.blocking import run_blocking
+from pai_scheduler.client.cli.show import show_job
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.job.environment import storage_uris
@@ -16,10 +18,11 @@ from . import attempts_view, job_view
 from .explorer.paths import VARIABLE
 from .explorer.view import ExplorerView
 from .explorer.words import reason
+from .job_end import JobEnd, end_of
 from .links import port_link, server_prefix
-from .log_follow import LogChoice
+from .log_follow import LogChoice, Stream
 from .log_panel import LogPanel
-from .log_text import LogText
+from .log_text import KEPT, LogText
 from .look import button, notice, show
 from .top import TopWidget
 from .usage_panel import UsageChoice, UsagePanel
@@ -62,7 +65,7 @@ class JobMonitor(TopWidget):
         #: When the first container goes that is kept for debugging, by attempt; ms since the epoch.
         self._held_until: dict[int, int] = {}
         self._watch: JobWatch | None = None
-        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._over: asyncio.Future[JobEnd] = asyncio.get_running_loop().create_future()
 
         self.head = widgets.HTML(notice(say("Looking for the job {name} …", name=name)))
         self.activity = widgets.HTML()
@@ -122,9 +125,28 @@ class JobMonitor(TopWidget):
         """Return the job's state as last seen; None before the first answer."""
         return self.detail["jobStatus"]["state"] if self.detail else None
 
-    async def wait(self) -> str:
-        """Wait until the job has ended; return its state. ApiError where there is no such job."""
+    async def wait(self) -> JobEnd:
+        """Wait until the job has ended; return how: its state, with `exit_code` and `reason`.
+
+        ApiError where there is no such job.
+        """
         return await asyncio.shield(self._over)
+
+    def log(self, role: str, index: int = 0, stream: Stream = "all", *, last: int = KEPT) -> str:
+        """Return what a task has written in its last attempt, `last` bytes of it at most.
+
+        Raises ApiError where there is no such task, UnreachableError where the scheduler does not answer.
+        """
+        return run_blocking(self._read_log(role, index, stream, last))
+
+    def __repr__(self) -> str:
+        return f"JobMonitor({self.name!r}, state={self.state!r})"
+
+    def as_text(self) -> str:
+        """Return the job as `pai show` prints it."""
+        if self.detail is None:
+            return self.say("Looking for the job {name} …", name=self.name)
+        return show_job(self.detail, self.say.locale)
 
     async def stop(self) -> None:
         """Stop the job, without asking again."""
@@ -160,6 +182,13 @@ class JobMonitor(TopWidget):
         if self._made:
             self._finish(error=MonitorClosedError(self.say("This monitor was closed before the job ended.")))
 
+    async def _read_log(self, role: str, index: int, stream: Stream, last: int) -> str:
+        # on another loop than the widget's own, which waits for it
+        async with Client(self.client.url, self.client.token, locale=self.say.locale) as client:
+            user = self.user or (await client.whoami())["username"]
+            data = await client.log(user, self.name, role, index, stream, offset=-last)
+        return data.decode(errors="replace")
+
     async def _run(self) -> None:
         try:
             user = await self._patient_owner()
@@ -192,7 +221,8 @@ class JobMonitor(TopWidget):
         if self._over.done():
             return
         if error is None:
-            self._over.set_result(str(self.state))
+            assert self.detail is not None  # noqa: S101 - the watch has shown it at least once
+            self._over.set_result(end_of(self.detail))
         else:
             self._over.set_exception(error)
             self._over.exception()  # it is shown: no warning where nobody waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import ipywidgets as widgets
 
@@ -15,7 +16,7 @@ from .look import notice, show, style_sheet
 
 
 class TopWidget(widgets.VBox):
-    """The common part of `JobForm`, `JobMonitor` and `FileExplorer`.
+    """The common part of `JobForm`, `JobMonitor`, `JobTable`, `ClusterView` and `FileExplorer`.
 
     `client`: how to reach the scheduler; None: as the notebook's environment says, closed with the widget.
     Raises `NoEventLoopError` where no asyncio loop runs.
@@ -52,6 +53,15 @@ class TopWidget(widgets.VBox):
                 last_work.append(self._storage.close())
             self._background.close(*last_work)
         super().close()
+
+    def as_text(self) -> str:
+        """Return what a plain terminal shows in the widget's place."""
+        return repr(self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        # ipywidgets has the state of all children there, cut off: it begins with our style sheet
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**options) or {}
+        return {**bundle, "text/plain": self.as_text()}
 
     def _fill(self, children: Sequence[widgets.Widget]) -> None:
         self.children = (style_sheet(), *children)

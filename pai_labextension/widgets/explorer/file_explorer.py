@@ -23,3 +23,10 @@ class FileExplorer(TopWidget):
         super().__init__(client, locale)
         self.view = ExplorerView(self.storage, self.say, self._background, path or "")
         self._fill([self.outcome, self.view])
+
+    def __repr__(self) -> str:
+        return f"FileExplorer({self.view.path!r})"
+
+    def as_text(self) -> str:
+        """Return the folder that is shown, and what is in it."""
+        return "\n".join([self.view.path or repr(self), *(f"  {name}" for name in self.view.names)])

@@ -246,6 +246,9 @@ class Peer:
         self.submit_gate.set()
         self.nodes: list[NodeInfo] = [NODE]
         self.engine = "docker"
+        #: of what is free and of the queues
+        self.version = 1
+        self.changed = asyncio.Event()
         self.port = 0
         self._server: HTTPServer | None = None
         self._streams: set[Any] = set()
@@ -260,6 +263,12 @@ class Peer:
     def add(self, name: str, *roles: str) -> Job:
         self.jobs[name] = job_of(name, *roles)
         return self.jobs[name]
+
+    def change(self) -> None:
+        """Tell that what is free, or a queue, is another one."""
+        self.version += 1
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     async def up(self) -> None:
         """Listen, on the port it had before."""
@@ -329,6 +338,13 @@ class _User(_Handler):
 class _Nodes(_Handler):
     def get(self) -> None:
         self.answer(self.peer.nodes)
+
+
+class _Changes(_Handler):
+    async def get(self) -> None:
+        while self.get_query_argument("after", None) == str(self.peer.version):
+            await self.peer.changed.wait()
+        self.answer({"version": str(self.peer.version)})
 
 
 class _VirtualClusters(_Handler):
@@ -484,6 +500,7 @@ def _application(peer: Peer) -> Application:
             (r"/api/v1", _About, options),
             (r"/api/v1/user", _User, options),
             (r"/api/v1/nodes", _Nodes, options),
+            (r"/api/v1/changes", _Changes, options),
             (r"/api/v1/virtual-clusters", _VirtualClusters, options),
             (r"/api/v1/validate", _Validate, options),
             (r"/api/v1/jobs", _Jobs, options),

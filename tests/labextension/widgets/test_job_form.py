@@ -43,7 +43,7 @@ async def test_form_and_text_are_two_views_of_one_job(make: Make) -> None:
     assert '"image": "c"' in form.text.entry.value
     form.text.entry.value = form.text.entry.value.replace('"c"', '"d"')
     assert form.form.field("image").entry.value == "d"
-    assert form.config == {**JOB, "image": "d"}
+    assert form.job == {**JOB, "image": "d"}
 
 
 async def test_an_empty_form_asks_for_an_image_and_a_command_without_calling_anything_wrong(
@@ -107,7 +107,7 @@ async def test_where_images_are_not_used_an_empty_form_says_so_and_has_one(peer:
     form = make(None)
     await until(lambda: form.form.image.hint)
     assert "Not used here" in form.form.image.hint
-    assert form.config["image"] == "local/python"
+    assert form.job["image"] == "local/python"
     assert form.needed.value == "Still needed: command of task role 1"
 
 
@@ -115,16 +115,16 @@ async def test_an_image_that_somebody_has_given_stays(peer: Peer, make: Make) ->
     peer.engine = "process"
     form = make()
     await until(lambda: form.form.image.hint)
-    assert form.config == JOB
+    assert form.job == JOB
 
 
 async def test_a_text_with_comments_is_a_job_too_and_one_that_does_not_parse_is_kept(make: Make) -> None:
-    assert make('{"jobName": "a" /* mine */}').config == {"jobName": "a"}
+    assert make('{"jobName": "a" /* mine */}').job == {"jobName": "a"}
     form = make("{")
     assert form.tabs.selected_index == 1
     assert form.text.entry.value == "{"
     with pytest.raises(ValueError, match="line 1"):
-        assert form.config
+        assert form.job
 
 
 async def test_it_says_what_is_free_and_whether_the_job_fits(peer: Peer, make: Make) -> None:
@@ -160,7 +160,7 @@ async def test_an_unreachable_scheduler_is_said_and_writing_goes_on(peer: Peer, 
     form = make()
     await until(lambda: "does not answer" in form.fit.value)
     form.form.field("image").entry.value = "c"
-    assert form.config["image"] == "c"
+    assert form.job["image"] == "c"
     await peer.up()
     form.form.field("image").entry.value = "d"
     await until(lambda: "fits now" in form.fit.value)
@@ -219,7 +219,7 @@ async def test_a_refusal_stands_beside_the_field_and_loses_nothing(peer: Peer, m
     assert await form.submit() is None
     assert "You have a job demo already." in form.form.field("jobName").problem
     assert "Not submitted" in form.outcome.value
-    assert form.config == JOB
+    assert form.job == JOB
     peer.refusal = None
     form.form.unique.click()
     assert form.form.field("jobName").problem == ""
@@ -289,3 +289,15 @@ async def test_it_speaks_chinese(make: Make) -> None:
 def test_without_a_loop_it_says_what_to_do() -> None:
     with pytest.raises(NoEventLoopError):
         JobForm()
+
+
+async def test_the_job_is_a_value_that_may_be_set(make: Make) -> None:
+    form = make()
+    job = form.job
+    job["taskRoles"][0]["gpuNumber"] = 2
+    assert form.job == JOB, "what was read is a copy"
+    form.job = job
+    assert form.job == job
+    assert json.loads(form.text.entry.value) == job
+    assert repr(form) == f"JobForm(jobName={JOB['jobName']!r})"
+    assert "style" not in form._repr_mimebundle_()["text/plain"]

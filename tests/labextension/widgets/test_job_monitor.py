@@ -278,3 +278,27 @@ async def test_what_the_chosen_task_uses_is_drawn_of_any_attempt(peer: Peer, wat
     await until(lambda: "12 MB now" in monitor.usage.charts.value)
     monitor.logs.attempt.value = 0
     await until(lambda: "13 MB now" in monitor.usage.charts.value)
+
+
+async def test_its_end_and_a_tasks_log_are_values(peer: Peer, watch: Watch) -> None:
+    job = peer.add("demo")
+    job.write("worker", 1, "grüß\n".encode())
+    monitor = watch("demo")
+    job.happen("done", state="FAILED", exit_code=3, diagnostics="It failed.")
+    end = await asyncio.wait_for(monitor.wait(), 10)
+    assert (end, end.exit_code, end.reason) == ("FAILED", 3, "It failed.")
+    # the peer is on the loop of this test, which a call in a notebook would hold up
+    assert await asyncio.to_thread(monitor.log, "worker", 1) == "grüß\n"
+    assert await asyncio.to_thread(lambda: monitor.log("worker", 1, last=1)) == "\n"
+
+
+async def test_a_plain_terminal_shows_the_job_and_no_style_sheet(peer: Peer, watch: Watch) -> None:
+    monitor = watch("demo")
+    assert repr(monitor) == "JobMonitor('demo', state=None)"
+    peer.add("demo")
+    again = watch("demo")
+    await until(lambda: again.state)
+    text = again._repr_mimebundle_()["text/plain"]
+    assert "worker-0" in text
+    assert "style" not in text
+    assert repr(again) == "JobMonitor('demo', state='WAITING')"

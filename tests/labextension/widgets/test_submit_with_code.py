@@ -137,7 +137,7 @@ async def test_an_upload_is_broken_off_and_the_same_name_is_used_again(
         form.submit_button.click()
         async with asyncio.timeout(20):
             await reached.wait()
-        name = form.config["jobName"]
+        name = form.job["jobName"]
         assert form.submit_button.disabled
         form.bar.cancel.click()
         await until(lambda: "Broken off" in form.outcome.value)

@@ -34,7 +34,7 @@ async def test_a_folder_is_chosen_by_going_into_it(form: JobForm) -> None:
     await shown(view, "train")
     assert form.picker.use.description == "Use /alice/data"
     form.picker.use.click()
-    assert form.config["dataDir"] == "$PAI_DEFAULT_FS_URI/alice/data"
+    assert form.job["dataDir"] == "$PAI_DEFAULT_FS_URI/alice/data"
     assert form.form.field("dataDir").entry.value == "$PAI_DEFAULT_FS_URI/alice/data"
     assert not visible(form.picker)
 
@@ -47,7 +47,7 @@ async def test_a_folder_in_the_list_is_chosen_and_the_field_says_where_to_begin(
     await shown(view, "train")
     view.choose("train")
     form.picker.use.click()
-    assert form.config["codeDir"] == "$PAI_DEFAULT_FS_URI/alice/data/train"
+    assert form.job["codeDir"] == "$PAI_DEFAULT_FS_URI/alice/data/train"
 
 
 async def test_where_a_file_is_wanted_no_folder_will_do(form: JobForm) -> None:
@@ -62,11 +62,11 @@ async def test_where_a_file_is_wanted_no_folder_will_do(form: JobForm) -> None:
     view.choose("login.json")
     await until(lambda: not form.picker.use.disabled)
     form.picker.use.click()
-    assert form.config["authFile"] == "$PAI_DEFAULT_FS_URI/alice/login.json"
+    assert form.job["authFile"] == "$PAI_DEFAULT_FS_URI/alice/login.json"
 
 
 async def test_closing_the_picker_changes_nothing(form: JobForm) -> None:
     form.form.browse["outputDir"].click()
     form.picker.cancel.click()
     assert not visible(form.picker)
-    assert form.config == JOB
+    assert form.job == JOB
