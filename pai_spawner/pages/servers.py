@@ -17,6 +17,7 @@ from ..ending import Ending, now_ms
 from ..messages import msg
 from ..resources import describe
 from ..server_job import ROLE
+from .service_health import service_trouble
 from .time_left import time_left
 
 #: Seconds that a page waits for the scheduler before it is shown without what that knows.
@@ -74,6 +75,8 @@ class ServerView:
     note: str = ""
     #: what opens in it instead of JupyterLab; empty: nothing does
     service: str = ""
+    #: what keeps the service from being used while the server runs; empty: nothing
+    trouble: str = ""
     ending: EndingView | None = None
 
     @property
@@ -151,7 +154,11 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         note = detail["jobStatus"]["waitingReason"]
     launched = detail["jobStatus"]["appLaunchedTime"] if detail else None
     starts = detail["jobStatus"]["startsWithin"] if detail and state == "waiting" else None
-    left = await time_left(spawner, detail, config) if detail and state == "running" else None
+    left, trouble = None, None
+    if detail and state == "running":
+        left, trouble = await asyncio.gather(
+            time_left(spawner, detail, config), service_trouble(spawner, config)
+        )
     return ServerView(
         spawner.name,
         title,
@@ -166,6 +173,7 @@ async def _active(spawner: Any, title: str, url: str, locale: str) -> ServerView
         starts="" if starts is None else starts_in(starts).in_locale(locale),
         note=note,
         service=spawner.service_title,
+        trouble=trouble.in_locale(locale) if trouble else "",
     )
 
 

@@ -62,9 +62,14 @@ async def time_left(spawner: Any, detail: JobDetail, config: Mapping[str, Any] |
     return TimeLeft(*min(ends)) if ends else None
 
 
+def own_token(config: Mapping[str, Any] | None) -> str:
+    """Return a server's own token, by the configuration of its job; empty: that is not known."""
+    return str(((config or {}).get("jobEnvs") or {}).get(_OWN_TOKEN, ""))
+
+
 async def _session(spawner: Any, config: Mapping[str, Any] | None) -> SessionInfo | None:
     """Ask the service that watches over sessions; None: it does not tell."""
-    address, token = _address(spawner), str(((config or {}).get("jobEnvs") or {}).get(_OWN_TOKEN, ""))
+    address, token = _address(spawner), own_token(config)
     if not address or not token:
         return None
     server = f"servers/{quote(spawner.name, safe='')}" if spawner.name else "server"

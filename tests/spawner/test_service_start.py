@@ -16,7 +16,8 @@ from tornado.web import Application, RequestHandler
 from pai_scheduler.client.rest import Client
 from pai_spawner import service_start
 from pai_spawner.following import Address, ServerFailed
-from pai_spawner.service_start import ServiceState, wait_until_serving
+from pai_spawner.service_start import wait_until_serving
+from pai_spawner.service_state import ServiceState
 
 ANSWERS = {"state": "answers", "exitCode": None, "startSeconds": 60, "reason": "", "log": ""}
 Say = Callable[[RequestHandler], None]

@@ -220,6 +220,9 @@ def test_a_program_that_dies_says_how_and_is_started_again_with_a_click(hub: Hub
         chinese = browser.get(MORTAL_PAGE, headers={**asks, "Accept-Language": "zh-CN"}).text
         assert "退出码为 7" in chinese
         assert browser.get("/user/dora/lab").status_code == 200
+        # what the home has heard of it holds for some seconds
+        told = "The server runs, but Curves &lt;b&gt; has ended (exit code 7): open it to read why."
+        wait_for(lambda: told in browser.get("/hub/home").text, "the home to say so", hub.log)
 
         # only its user's click starts it
         forged = browser.post("/user/dora/pai/service", headers={"Origin": "http://elsewhere.test"})
