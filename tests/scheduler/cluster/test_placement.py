@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -244,7 +245,7 @@ DEMANDS = st.builds(
 
 
 def make_named(node: Node, number: int) -> Node:
-    return Node(f"n{number}", node.cpus, node.memory_mb, node.storage_gb, node.gpus, node.ready)
+    return replace(node, name=f"n{number}")
 
 
 def could_be_placed(nodes: list[Node], gang: list[Demand], *, shares_host_ports: bool) -> bool:
