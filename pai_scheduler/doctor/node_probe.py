@@ -51,7 +51,7 @@ class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address, daemon_threads = True, True
 
 
-def serve(address: str = "0.0.0.0", port: int = PORT) -> socketserver.BaseServer:  # noqa: S104
+def serve(address: str = "0.0.0.0", port: int = PORT) -> socketserver.TCPServer:  # noqa: S104
     """Begin to answer other probes; in a network that only they are in."""
     server = _Server((address, port), _Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()

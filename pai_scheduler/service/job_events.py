@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.execution.reader import Reader
@@ -37,7 +37,7 @@ class JobEvents:
 
     async def follow(
         self, principal: Principal, owner: str | None, name: str | None, after: int = 0
-    ) -> AsyncIterator[StoredJobEvent]:
+    ) -> AsyncGenerator[StoredJobEvent, None]:
         """Return events later than `after`, and go on as they happen; of one job: until that has ended."""
         job_id = await self._job_id(principal, owner, name)
         news = asyncio.Event()

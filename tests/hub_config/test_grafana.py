@@ -99,7 +99,7 @@ def _until(condition: Any, what: str) -> None:
 
 def _run_jobs(scheduler: RunningScheduler) -> None:
     gpus = hello_job("holds-gpus", "sleep 600", gpuType="P100")
-    gpus["taskRoles"][0]["gpuNumber"] = 2  # type: ignore[index]
+    gpus["taskRoles"][0]["gpuNumber"] = 2
     headers = {"Authorization": "Bearer token-of-alice"}
     with httpx.Client(base_url=f"{scheduler.url}/api/v1", headers=headers, trust_env=False) as alice:
         for job in (hello_job("good"), hello_job("bad", "exit 3", retryCount=1), gpus):

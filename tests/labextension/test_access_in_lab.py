@@ -60,7 +60,7 @@ async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
 async def run_job(client: Client, name: str, command: str = "sleep 3600", *, tasks: int = 1) -> None:
     """Submit a job whose tasks have a port “web”; returns when they run."""
     job = hello_job(name, command)
-    role = job["taskRoles"][0]  # type: ignore[index]
+    role = job["taskRoles"][0]
     role |= {"taskNumber": tasks, "portList": [{"label": "web", "beginAt": 0, "portNumber": 1}]}
     await client.submit(job)
     async for event in client.events("alice", name):

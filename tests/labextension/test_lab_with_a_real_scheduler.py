@@ -42,7 +42,7 @@ def token() -> str:
 
 async def gpu_job(client: Client, name: str, command: str = "sleep 3600", **extras: object) -> None:
     job = hello_job(name, command, extras=extras)
-    job["taskRoles"][0]["gpuNumber"] = 1  # type: ignore[index]
+    job["taskRoles"][0]["gpuNumber"] = 1
     await client.submit(job)
 
 

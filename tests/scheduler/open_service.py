@@ -49,8 +49,10 @@ class OpenService(Service):
 
     def __init__(self, folder: Path, cluster: Definition) -> None:
         self.engine = ProcessEngine(folder, rescan_seconds=0.2)
-        self.disk = FullStore.in_folder(folder)
-        super().__init__(self.engine, self.disk, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5)
+        self.database = FullStore.in_folder(folder)
+        super().__init__(
+            self.engine, self.database, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5
+        )
 
     async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
         """Submit a job of alice's and wait for its end."""

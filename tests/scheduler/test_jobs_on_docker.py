@@ -242,6 +242,7 @@ async def test_a_job_that_writes_more_than_it_asked_for_fails_for_good_with_that
     await events_until(alice, "glutton", "ended")
     status = (await alice.job("alice", "glutton"))["jobStatus"]
     assert (status["state"], status["retries"]) == ("FAILED", 0)
+    assert status["appExitSpec"] is not None
     assert status["appExitSpec"]["code"] == 198
     assert "wrote more than its 0 GB" in status["appExitDiagnostics"]
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import httpx
@@ -39,6 +40,26 @@ virtualClusters:
 registries: ["*", 127.0.0.1]
 """
 _READY = re.compile(r"(?:ready|standby) at (http://127\.0\.0\.1:(\d+)/\S*?)[,\s]")
+
+
+class Process(Protocol):
+    """A scheduler's process: what tests use of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+
+    def poll(self) -> int | None:
+        """Return the exit code, -n for signal n; None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; return the exit code."""
+
+    def kill(self) -> None:
+        """End it as a power cut does."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal."""
 
 
 class RunningScheduler:
@@ -93,7 +114,7 @@ class RunningScheduler:
         file.chmod(0o755 if runs else 0o644)
         return file
 
-    def spawn(self) -> subprocess.Popen[bytes]:
+    def spawn(self) -> Process:
         """Begin a scheduler's process, which writes to our log."""
         with self.log.open("ab") as log:
             return subprocess.Popen(
@@ -174,7 +195,7 @@ def clean_environ(more: dict[str, str] | None = None) -> dict[str, str]:
     return {**kept, "HOME": _empty_home(), "LC_ALL": "C.UTF-8", **(more or {})}
 
 
-def hello_job(name: str, command: str = "echo hello", **fields: object) -> dict[str, object]:
+def hello_job(name: str, command: str = "echo hello", **fields: Any) -> dict[str, Any]:
     """Make a small job with one task, `main-0`."""
     return {
         "jobName": name,

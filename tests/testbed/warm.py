@@ -103,7 +103,7 @@ class WarmProcess:
 class WarmScheduler(RunningScheduler):
     """A `RunningScheduler` that starts quickly."""
 
-    def spawn(self) -> WarmProcess:  # type: ignore[override]
+    def spawn(self) -> WarmProcess:
         """Begin a scheduler's process."""
         environ = clean_environ(self._environ)
         return WarmProcess(run_scheduler, self.command()[1:], environ, self.log, self.preparation())

@@ -29,6 +29,7 @@ async def test_nothing_new_comes_to_a_node_whose_disk_is_almost_full(
     agent.host = EngineHost(agent.make, tmp_path / "agent", disks=[small_disk])
     opened = await agent.host.open(Open("0123456789abcdef", LogKeeping(), least_free_mb=8))
     assert [node.state for node in opened.nodes] == [NodeState.READY]
+    last = 0
 
     async def told() -> NodeState:
         """Return the state that is told next."""
@@ -40,7 +41,6 @@ async def test_nothing_new_comes_to_a_node_whose_disk_is_almost_full(
                 assert isinstance(event, NodesChanged)
                 return event.nodes[0].state
 
-    last = 0
     (small_disk / "data").write_bytes(bytes(39 * 2**20))
     assert await told() is NodeState.FULL
     # in a session that begins later, too, and whatever else changes

@@ -33,7 +33,7 @@ async def test_programs_are_told_how_to_log_in(http: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("form", [True, False])
 async def test_the_password_is_a_token_and_comes_back(http: httpx.AsyncClient, form: bool) -> None:
     login = {"username": "root", "password": "token-of-root", "expiration": "3600"}
-    answer = await http.post("/token", **({"data": login} if form else {"json": login}))
+    answer = await http.post("/token", data=login if form else None, json=None if form else login)
     assert answer.status_code == 200
     assert answer.json() == {"user": "root", "token": "token-of-root", "admin": True, "hasGitHubPAT": False}
 

@@ -37,7 +37,7 @@ async def test_who_has_a_gpu_is_told_to_its_owner_and_to_admins(
     alice: Client, bob: Client, root: Client
 ) -> None:
     job = hello_job("has-a-gpu", "sleep 600", gpuType="TITANX")
-    job["taskRoles"][0]["gpuNumber"] = 2  # type: ignore[index]
+    job["taskRoles"][0]["gpuNumber"] = 2
     await alice.submit(job)
     async for event in alice.events("alice", "has-a-gpu"):
         if event["type"] == "running":

@@ -85,7 +85,7 @@ async def test_a_log_can_be_followed_before_its_task_has_begun(alice: Client) ->
     holder = hello_job("holds-all-gpus", "sleep 600")
     waiter = hello_job("waits-for-gpus", "echo at last")
     for job in (holder, waiter):
-        job["taskRoles"][0]["gpuNumber"] = 4  # type: ignore[index]
+        job["taskRoles"][0]["gpuNumber"] = 4
         job["gpuType"] = "P100"
         await alice.submit(job)
     follower = asyncio.create_task(_read_all(alice, "waits-for-gpus"))
@@ -271,7 +271,7 @@ async def test_a_task_that_never_ran_has_an_empty_log_and_not_a_removed_one(
     strict_http: httpx.AsyncClient, long_log: Client
 ) -> None:
     never = hello_job("never")
-    never["taskRoles"][0]["gpuNumber"] = 4  # type: ignore[index]
+    never["taskRoles"][0]["gpuNumber"] = 4
     never["gpuType"] = "K80"
     await long_log.submit(never)
     await long_log.stop("alice", "never")

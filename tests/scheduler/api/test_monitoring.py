@@ -134,7 +134,7 @@ async def test_what_happens_is_counted(watched: RunningScheduler, alice: Client,
     before, fail = await samples(watched), tmp_path / "fail"
     command = f"{until_there(fail)}; exit 3"
     job = hello_job("counted", command, retryCount=1, jobEnvs={"PASSWORD": SECRET})
-    job["taskRoles"][0]["gpuNumber"] = 2  # type: ignore[index]
+    job["taskRoles"][0]["gpuNumber"] = 2
     await alice.submit({**job, "gpuType": "P100"})
     await until_measured(alice, "counted")
     during = await samples(watched)
@@ -193,7 +193,7 @@ async def test_no_job_and_no_user_is_named_by_a_metric(watched: RunningScheduler
 
 async def test_what_runs_is_counted_again_after_a_kill(watched: RunningScheduler, alice: Client) -> None:
     job = hello_job("outlives", "sleep 600")
-    job["taskRoles"][0]["gpuNumber"] = 3  # type: ignore[index]
+    job["taskRoles"][0]["gpuNumber"] = 3
     await alice.submit({**job, "gpuType": "TITANX"})
     before = (await until_measured(alice, "outlives"))["series"]["cpuPercent"]
     watched.kill()

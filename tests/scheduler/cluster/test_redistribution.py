@@ -91,7 +91,8 @@ def test_what_was_changed_comes_back_over_the_same_file(
     file: dict[str, float], steps: list[tuple[str, float | None]]
 ) -> None:
     written = clusters_of(default=80, **file)
-    now, rows = written, {}
+    now = written
+    rows: dict[str, VirtualCluster | None] = {}
     for name, capacity in steps:
         try:
             if capacity is not None:

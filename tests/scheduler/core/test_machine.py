@@ -233,7 +233,7 @@ def test_a_job_between_attempts_is_stopped_at_once() -> None:
     world.run(retryCount=-1)
     for _ in range(4):
         world.started(*world.refs())
-        world.exited(*world.refs(), 1)
+        world.exited(world.refs()[0], 1)
     assert world.job().sub_state is SubState.RETRY_WAIT
     assert world.stop() == []
     assert (world.job().state, world.job().sub_state) == (State.STOPPED, SubState.ENDED)

@@ -42,7 +42,7 @@ def roles(draw: st.DrawFn) -> list[dict[str, Any]]:
     drawn = []
     for name in draw(st.sampled_from([["main"], ["ps", "worker"]])):
         tasks = draw(st.integers(1, 3))
-        limits = {
+        limits: dict[str, Any] = {
             key: draw(st.none() | st.integers(1, tasks))
             for key in ("min_failed", "min_succeeded")
             if draw(st.booleans())
@@ -324,9 +324,9 @@ class RandomLife(RuleBasedStateMachine):
             if job.state is State.RUNNING:
                 assert job.attempt is not None
                 assert all(task.started is not None for task in job.attempt.tasks.values())
-            if job.state is State.RUNNING and job.sub_state is not SubState.ENDING:
-                held = any(t.held and not t.state.ended for t in job.attempt.tasks.values())
-                assert (job.sub_state is SubState.DEBUG_HELD) == held
+                if job.sub_state is not SubState.ENDING:
+                    held = any(t.held and not t.state.ended for t in job.attempt.tasks.values())
+                    assert (job.sub_state is SubState.DEBUG_HELD) == held
         assert len(core.queue) == sum(job.sub_state is SubState.QUEUED for job in core.jobs.values())
         assert sleeping(core).keys() <= core.jobs.keys()
 

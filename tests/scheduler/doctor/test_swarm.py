@@ -51,7 +51,7 @@ def doctor(
         assert [service.name for service in manager.services.list() if "everywhere" in service.name] == []
         # (a node lets go of a network some time after the Swarm)
         give_up = time.monotonic() + 30
-        while left := [network.name for network in manager.networks.list() if "everywhere" in network.name]:
+        while left := [network for network in manager.networks.list() if "everywhere" in str(network.name)]:
             assert time.monotonic() < give_up, left
             time.sleep(0.2)
 

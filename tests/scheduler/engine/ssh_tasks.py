@@ -61,4 +61,5 @@ async def run_in(
     """Run a command in a running task over SSH."""
     way = await engine.ssh_endpoint(launch.task)
     async with await log_in(way, launch.task.job_id) as connection:
-        return await connection.run(command, timeout=30, **options)
+        ran = await connection.run(command, timeout=30, **options)
+    return ran

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from pai_scheduler.engine import disk_watch
 from pai_scheduler.engine.disk_watch import DiskWatch
 from pai_scheduler.engine.protocol import EndCause, Ended
 from pai_scheduler.job.task import TaskRef
@@ -72,7 +72,7 @@ async def test_the_next_one_is_ended_only_where_there_is_still_no_room_after_a_w
     await disk.look()
     await disk.look()
     assert SLOW in await engine.disk_use()
-    monkeypatch.setattr(disk_watch.time, "monotonic", lambda: float("inf"))
+    monkeypatch.setattr(time, "monotonic", lambda: float("inf"))
     engine.sizes[SLOW] += 2 * MB
     await disk.look()
     assert await ended(engine) == [FAST, SLOW]

@@ -21,7 +21,7 @@ async def test_nothing_is_changed_before_it_is_certain_that_we_lead(tmp_path: Pa
     steps = [
         asyncio.create_task(step)
         for step in (
-            leased.adopt([]),
+            leased.adopt({}),
             leased.prepare(gang),
             leased.kill(launch.task, 0),
             leased.release(gang),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -553,8 +554,13 @@ async def test_calls_that_failed_are_counted_and_logged_with_what_they_were_abou
     pad: Pad, caplog: pytest.LogCaptureFixture
 ) -> None:
     noted: list[dict[str, Any]] = []
+
     # what a handler of the log sees, which is called where the line is written
-    caplog.handler.addFilter(lambda record: noted.append(logging_setup.fields_of(record)) or True)
+    def note(record: logging.LogRecord) -> bool:
+        noted.append(logging_setup.fields_of(record))
+        return True
+
+    caplog.handler.addFilter(note)
     pad.engine.faults = {
         "launch": [OSError("no")],
         "kill": [OSError("no")],

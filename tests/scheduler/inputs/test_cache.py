@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from pai_scheduler.storage.files import Files
 from pai_scheduler.storage.folder.storage import FolderStorage
 from pai_scheduler.storage.names import StorageNames
 from pai_scheduler.storage.path import StoragePath
-from pai_scheduler.storage.protocol import Listing
+from pai_scheduler.storage.protocol import Listing, OpenFile
 from tests.scheduler.open_service import ALICE
 
 CODE = StoragePath.parse("/alice/my code")
@@ -40,7 +41,9 @@ class WaitingFiles(Files):
         self.asked = asyncio.Event()
         self.fetched = 0
 
-    def open(self, principal: Principal, path: StoragePath, offset: int = 0, length: int | None = None):  # type: ignore[no-untyped-def]
+    def open(
+        self, principal: Principal, path: StoragePath, offset: int = 0, length: int | None = None
+    ) -> AbstractAsyncContextManager[OpenFile]:
         self.fetched += 1
         return super().open(principal, path, offset, length)
 

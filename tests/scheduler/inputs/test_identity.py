@@ -57,7 +57,7 @@ async def test_a_token_speaks_for_the_user_with_groups_and_never_as_an_administr
 ) -> None:
     assert await holder(files, job()) == Principal("alice", groups=("vision",), is_job=True)
     assert await holder(files, job("gone")) == Principal("gone", is_job=True)
-    assert await files.holder("paijob-x-y", {}.get) is None
+    assert await files.holder("paijob-x-y", lambda _: None) is None
 
 
 async def test_it_is_dead_with_the_job_at_once(files: JobIdentities) -> None:
@@ -65,7 +65,7 @@ async def test_it_is_dead_with_the_job_at_once(files: JobIdentities) -> None:
     assert await holder(files, one) is not None
     one.sub_state = SubState.ENDED
     assert await holder(files, one) is None
-    assert await files.holder(files.token(one), {}.get) is None
+    assert await files.holder(files.token(one), lambda _: None) is None
 
 
 async def test_the_hub_is_not_asked_at_every_request_and_again_after_a_while(

@@ -171,8 +171,8 @@ def test_what_cannot_be_a_backup_is_refused(do: Do, data: Path, tmp_path: Path) 
         code, said = do(*words)
         assert (code, len(said.splitlines())) == (2, 1), words
     assert names(data) == ["kept"]
-    for words in (("check",), ("backup", tmp_path / "b")):
-        assert do(*words, folder="nothing")[0] == 2
+    assert do("check", folder="nothing")[0] == 2
+    assert do("backup", tmp_path / "b", folder="nothing")[0] == 2
 
 
 def test_a_backup_of_an_earlier_scheduler_is_restored(do: Do, data: Path, tmp_path: Path) -> None:

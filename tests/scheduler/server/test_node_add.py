@@ -23,6 +23,7 @@ def test_the_line_makes_a_machine_join_and_it_is_told(
         engine.swarm.leave()
         for known in manager.nodes.list():
             if known.attrs["Description"]["Hostname"] == "node-c":
+                assert known.id is not None
                 manager.api.remove_node(known.id, force=True)
         said = ""
         watching = threading.Thread(target=main, args=(["node", "add", "--wait", "20"],), daemon=True)

@@ -21,7 +21,7 @@ def cluster(tmp_path: Path) -> CurrentCluster:
 
 
 def test_declared_nodes_are_filled_in_from_what_the_engine_has(cluster: CurrentCluster) -> None:
-    assert cluster.nodes == ()
+    assert list(cluster.nodes) == []
     cluster.set_nodes([make_node("another", cpus=64)])
     (node,) = cluster.nodes
     assert (node.name, node.cpus, [gpu.simulated for gpu in node.gpus]) == ("a", 8, [True, True])

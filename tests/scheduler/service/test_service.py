@@ -118,14 +118,14 @@ async def test_on_a_full_disk_nothing_is_accepted_nothing_is_lost_and_all_goes_o
     monkeypatch.setattr("pai_scheduler.execution.writer._RETRY_SECONDS", 0.02)
     gate = tmp_path / "gate"
     await service.begin("before", f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 4")
-    service.disk.full = True
+    service.database.full = True
     gate.touch()
     with refused(507, "InsufficientStorageError"):
         await service.admission.submit(ALICE, "alice", make_config(name="refused"))
     with refused(507, "InsufficientStorageError"):
         await service.jobs.stop(ALICE, "alice", "before")
     assert [job.name for job in await service.jobs.page(ALICE)] == ["before"]
-    service.disk.full = False
+    service.database.full = False
     job = await service.until("before")
     assert (job.state, job.verdict and job.verdict.exit_code) == (State.FAILED, 4)
     assert (await service.run("refused")).state is State.SUCCEEDED

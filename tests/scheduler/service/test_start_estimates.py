@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.core.machine import Core
+from pai_scheduler.core.queries import start_of_waiting
 from pai_scheduler.service import start_estimates
 from pai_scheduler.service.start_estimates import FRESH_MS, KEPT_MS, SAVED_SECONDS, SHARE, StartEstimates
 from tests.scheduler.core.world import World, make_node, make_role
@@ -21,12 +22,11 @@ class Reader:
         for name in ("first", "second"):
             self.world.submit(make_role(gpus=2), id=name, extras={"maxRunSeconds": 300})
         self.begin, self.seconds, self.made = self.world.now, 0.0, 0
-        really = start_estimates.start_of_waiting
 
         def estimate(core: Core, job_id: str, now: int) -> int | None:
             self.made += 1
             self.seconds += cost
-            return really(core, job_id, now)
+            return start_of_waiting(core, job_id, now)
 
         monkeypatch.setattr(start_estimates, "start_of_waiting", estimate)
         self.estimates = StartEstimates(lambda: self.world.core, self.now, lambda: self.seconds)

@@ -137,7 +137,7 @@ def test_readers_see_one_state_in_all_their_queries(store: Store) -> None:
 def test_a_commit_waits_for_the_disk_whatever_the_server_is_told(postgres_url: str) -> None:
     name = postgres_url.rpartition("/")[2]
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")  # type: ignore[call-overload]
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
     store = Store(postgres_url)
     with store.engine.connect() as connection:
         assert connection.execute(sa.text("SHOW synchronous_commit")).scalar() == "on"

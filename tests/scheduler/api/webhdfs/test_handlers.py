@@ -77,7 +77,7 @@ async def test_what_is_appended_may_say_where_it_belongs(any_gateway: Gateway) -
         for step in ({"data": "true"}, {}):
             sent = []
             for offset in (4, 4):
-                query = {"op": "APPEND", "offset": offset, **step}
+                query: dict[str, str | int] = {"op": "APPEND", "offset": offset, **step}
                 sent.append(await alice.post("/alice/f", params=query, content=b"two", follow_redirects=True))
             assert [answer.status_code for answer in sent] == ([200, 503] if step else [503, 503])
             assert "has 7 bytes" in sent[-1].json()["RemoteException"]["message"]
@@ -176,7 +176,8 @@ async def test_a_long_folder_is_listed_in_parts(any_gateway: Gateway) -> None:
     for name in "abcde":
         await any_gateway.put(f"/alice/d/{name}", b"")
     async with any_gateway.client() as alice:
-        seen, after, remaining = [], "", [5]
+        seen: list[str] = []
+        after, remaining = "", [5]
         while remaining[-1]:
             part = await ask(alice, "GET", "/alice/d", "LISTSTATUS_BATCH", startAfter=after, limit=2)
             listing = part["DirectoryListing"]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.testbed.scheduler import RunningScheduler, hello_job
 Pai = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _file(folder: Path, name: str, command: str = "echo hello", **fields: object) -> Path:
+def _file(folder: Path, name: str, command: str = "echo hello", **fields: Any) -> Path:
     path = folder / f"{name}.json"
     path.write_text("// a comment\n" + json.dumps(hello_job(name, command, **fields)) + "/* and another */")
     return path
@@ -100,7 +101,8 @@ def test_every_wrong_field_has_a_line_with_its_path(pai: Pai, tmp_path: Path) ->
 
 def test_what_others_wrote_does_not_steer_the_terminal(pai: Pai, tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
-    file = _file(tmp_path, "evil", **{f"{evil}field": 1, "image": f"{evil}image "})
+    fields: dict[str, Any] = {f"{evil}field": 1, "image": f"{evil}image "}
+    file = _file(tmp_path, "evil", **fields)
     for words in (("validate", file), ("submit", file), ("show", f"{evil}job"), ("stop", f"{evil}job")):
         said = pai(*words)
         assert said.returncode == 1, words

@@ -196,7 +196,7 @@ def test_vs_code_installs_its_server_and_finds_it_again(alice: Person) -> None:
             assert process.stdout is not None
             process.stdin.write(script)
             process.stdin.flush()
-            lines = []
+            lines: list[str] = []
             while not lines or not lines[-1].startswith("listening"):
                 line = process.stdout.readline().decode()
                 assert line, "the session ended"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 import aiodocker
 import pytest
 
 from pai_scheduler.engine.docker import create
+from pai_scheduler.engine.docker.archive import stream
 from pai_scheduler.engine.docker.engine import DockerEngine
 from pai_scheduler.engine.protocol import EndCause, Mount
 from tests.scheduler.engine.docker.test_engine import inspect, make_image
@@ -102,10 +103,9 @@ async def test_a_large_folder_is_sent_piece_by_piece(
     (tmp_path / "large").mkdir()
     (tmp_path / "large" / "file").write_bytes(b"x" * 30_000_000)
     sizes: list[int] = []
-    whole = create.stream
 
-    async def watched(entries: object) -> AsyncIterator[bytes]:
-        async for piece in whole(entries):  # type: ignore[arg-type]
+    async def watched(entries: Iterator[bytes]) -> AsyncIterator[bytes]:
+        async for piece in stream(entries):
             sizes.append(len(piece))
             yield piece
 

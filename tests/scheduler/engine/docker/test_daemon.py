@@ -217,8 +217,9 @@ async def test_what_a_call_made_that_was_given_up_is_removed_after_the_break(
     late = make_task()
     async with aiodocker.Docker(url=daemon.host) as docker:
         label = {"pai.instance": instance}
-        config = {"Image": "local/tiny", "Cmd": ["sleep", "100000"], "Labels": label}
-        await docker.containers.create(config, name=late.name)
+        await docker.containers.create(
+            {"Image": "local/tiny", "Cmd": ["sleep", "100000"], "Labels": label}, name=late.name
+        )
         await docker.networks.create({"Name": f"pai-{late.job_id}-0", "Labels": label})
         daemon.signal(signal.SIGSTOP)
         await asyncio.sleep(2)

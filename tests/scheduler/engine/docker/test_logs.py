@@ -279,7 +279,7 @@ async def test_the_age_of_a_log_counts_from_the_release(
     for task in (running, ended, left):
         os.utime(lab.engine.log(task).folder, (1, 1))
     await lab.engine.release(lab.gangs.pop())
-    await lab.engine.adopt([running])
+    await lab.adopt([running])
     await eventually(lambda: not lab.engine.log(ended).exists, "the old log is removed")
     assert lab.output(left) == "just ended\n"
     assert lab.output(running) == "ready\n"

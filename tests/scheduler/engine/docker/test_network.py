@@ -265,10 +265,8 @@ async def test_a_network_in_which_somebody_elses_container_is_goes_to_no_other_g
     (launch,) = await ahead.prepare(ahead.make("true"))
     gang = ahead.gangs.pop()
     network = await spares.of(launch.address)
-    config = {"Image": debian_image, "HostConfig": {"NetworkMode": network}}
-    stranger = await docker.containers.create(
-        config
-    )  # (was never started, and has to do with it all the same)
+    # (was never started, and has to do with it all the same)
+    stranger = await docker.containers.create({"Image": debian_image, "HostConfig": {"NetworkMode": network}})
     try:
         await ahead.engine.release(gang)
         assert network not in await spares.names()

@@ -47,7 +47,7 @@ def daemon(docker_host: str, runtime_image: str) -> Iterator[Daemon]:
         provide(start)
         try:
             with client(docker_host) as ours, client(own.host) as theirs:
-                theirs.images.load(ours.images.get(runtime_image).save(named=runtime_image))
+                theirs.images.load(b"".join(ours.images.get(runtime_image).save(named=runtime_image)))
             yield own
         finally:
             own.remove()

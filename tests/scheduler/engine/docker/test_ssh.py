@@ -126,12 +126,15 @@ async def test_the_commands_exit_code_and_output_are_its_own(lab: Lab, hold: boo
     plain = await lab.start(command, hold_on_failure=hold)
     (task,) = with_ssh(*await lab.prepare(lab.make(command, hold_on_failure=hold)))
     await lab.engine.launch(task)
-    ends = [await (lab.held(each) if hold else lab.ended(each)) for each in (plain, task.task)]
+    both = (plain, task.task)
+    ends = [await (lab.held(each) if hold else lab.ended(each)) for each in both]
     assert [end.exit_code for end in ends] == [139, 139]
-    for each in (plain, task.task):
-        # (a held task's log is still being read)
-        await eventually(lambda each=each: "err\n" in lab.output(each, "stderr"), "its errors are there")
-        await eventually(lambda each=each: lab.output(each, "stdout") == "out\n4\n", "its output is there")
+
+    def written() -> list[tuple[bool, str]]:
+        return [("err\n" in lab.output(each, "stderr"), lab.output(each, "stdout")) for each in both]
+
+    # (a held task's log is still being read)
+    await eventually(lambda: written() == [(True, "out\n4\n")] * 2, "errors and output are there")
 
 
 async def test_a_task_that_is_told_to_end_ends_by_its_own_code_with_ssh_and_sessions(lab: Lab) -> None:

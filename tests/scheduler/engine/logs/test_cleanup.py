@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def test_a_removal_that_was_interrupted_is_finished_by_the_next_pass(
 ) -> None:
     log = log_of(tmp_path, "a", 8)
     with monkeypatch.context() as patch:
-        patch.setattr(cleanup.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
         list(sweep(tmp_path, time.time() - 7 * DAY, lambda _: False))
     # killed in the middle, it is gone as a whole for every reader
     assert not log.exists

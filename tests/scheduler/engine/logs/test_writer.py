@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -95,9 +96,14 @@ def test_pieces_that_are_added_together_are_kept_as_if_each_were_added_by_itself
 def test_many_lines_cost_one_write_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = TaskLog(tmp_path / "log")
     writer = TaskLogWriter(log.folder)
-    writes = []
-    write = sys.modules["os"].write
-    monkeypatch.setattr("os.write", lambda *args: writes.append(args) or write(*args))
+    writes: list[bytes] = []
+    write = os.write
+
+    def counted(descriptor: int, data: bytes) -> int:
+        writes.append(data)
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", counted)
     writer.append_all([(number % 2, b"a line\n", number) for number in range(1000)])
     assert len(writes) == 3
     assert log.read("all") == b"a line\n" * 1000
@@ -181,9 +187,14 @@ def test_a_stream_that_was_silent_for_long_costs_a_new_writer_nothing(
     for number in range(20_000):
         writer.append(0, b"x", number)
     writer.close()
-    looks = []
-    pread = sys.modules["os"].pread
-    monkeypatch.setattr("os.pread", lambda *args: looks.append(args) or pread(*args))
+    looks: list[int] = []
+    pread = os.pread
+
+    def counted(descriptor: int, length: int, offset: int) -> bytes:
+        looks.append(offset)
+        return pread(descriptor, length, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
     TaskLogWriter(log.folder).close()
     assert log.last_piece("stderr") is not None
     assert log.read("stderr", -1) == b"e"

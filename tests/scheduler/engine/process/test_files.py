@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -98,14 +99,14 @@ def test_what_an_owner_took_rights_from_is_removed_all_the_same(
     (deep / "file").write_text("")
     deep.chmod(0)
     files.kill(folder, 0)
-    rmtree = files.shutil.rmtree
+    rmtree = shutil.rmtree
 
     def as_anybody(path: Path) -> None:  # root's rights need none
         if deep.exists() and deep.stat().st_mode & 0o700 == 0:
             raise PermissionError(path)
         rmtree(path)
 
-    monkeypatch.setattr(files.shutil, "rmtree", as_anybody)
+    monkeypatch.setattr(shutil, "rmtree", as_anybody)
     assert files.release(folder, ended)
     assert not folder.work.exists()
 

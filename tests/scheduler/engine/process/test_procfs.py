@@ -68,14 +68,14 @@ def test_children_and_descendants_are_found(family: tuple[int, int]) -> None:
 def test_children_are_found_on_a_kernel_that_does_not_list_them(
     family: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_text = procfs.Path.read_text
+    read_text = Path.read_text
 
-    def without_lists(path: procfs.Path) -> str:
+    def without_lists(path: Path) -> str:
         if path.name == "children":
             raise FileNotFoundError(path)
         return read_text(path)
 
-    monkeypatch.setattr(procfs.Path, "read_text", without_lists)
+    monkeypatch.setattr(Path, "read_text", without_lists)
     assert procfs.children(family[0]) == [family[1]]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.engine.process import procfs
-from pai_scheduler.engine.process.task_folder import TaskFolder
+from pai_scheduler.engine.process.task_folder import Phase, Record, TaskFolder
 from pai_scheduler.engine.protocol import EndCause, Ended, Started
 from tests.scheduler.engine.conformance import FOREVER, Reopen
 from tests.scheduler.engine.lab import (
@@ -223,7 +223,12 @@ async def test_a_start_looks_at_no_task_that_was_released(
     lab.gangs.clear()
     looked: list[str] = []
     read = TaskFolder.read
-    monkeypatch.setattr(TaskFolder, "read", lambda folder: looked.append(folder.path.name) or read(folder))
+
+    def counted(folder: TaskFolder) -> tuple[Phase, Record]:
+        looked.append(folder.path.name)
+        return read(folder)
+
+    monkeypatch.setattr(TaskFolder, "read", counted)
     later = await Lab.over(await reopen(), image)
     await later.adopt([])
     assert set(looked) == {unreleased.task.name}

@@ -37,7 +37,7 @@ class Manager:
 
     def runs_everywhere(self, network: str) -> bool:
         """Return whether a network is set up on all three machines."""
-        tasks = self._client.services.get(network).tasks(filters={"desired-state": "running"})  # type: ignore[no-untyped-call]
+        tasks = self._client.services.get(network).tasks(filters={"desired-state": "running"})
         return [task["Status"]["State"] for task in tasks] == ["running"] * 3
 
     async def until_there_are(self, held: list[str], networks: list[str]) -> None:

@@ -17,6 +17,7 @@ from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
+from pai_scheduler.ssh.gateway.messages import TaskTarget
 from pai_scheduler.ssh.keys.job_keys import JobKeys, KeyPair
 from tests.testbed.machine import apt_install, as_root
 from tests.testbed.ports import free_port
@@ -99,7 +100,7 @@ class TaskServer:
         """The processes that it has now."""
         return _descendants(self._process.pid) if self._process else []
 
-    def target(self, **more: Any) -> dict[str, Any]:
+    def target(self) -> TaskTarget:
         """What the service says of it."""
         return {
             "user": "alice",
@@ -111,7 +112,6 @@ class TaskServer:
             "hostKey": self.host_key.public,
             "forward": ["localhost", "127.0.0.1", "::1", "worker-0"],
             "isolated": True,
-            **more,
         }
 
 
@@ -134,7 +134,7 @@ def _descendants(pid: int) -> list[int]:
 class StandIn:
     """A service that knows some users' keys and tokens, and remembers what it was asked."""
 
-    def __init__(self, target: dict[str, Any]) -> None:
+    def __init__(self, target: TaskTarget) -> None:
         self.token = KEYS.gateway_token()
         #: whom a credential proves, for which login names
         self.users: dict[str, str] = {"token-of-alice": "alice", "token-of-bob": "bob"}
@@ -213,7 +213,7 @@ class _Handler(RequestHandler):
                 self.set_status(service.refusal[0])
                 self.finish({"code": "x", "message": service.refusal[1]})
             else:
-                self.finish(service.target)
+                self.finish(json.dumps(service.target))
         elif what == "still":
             users = [service.users.get(held["credential"]) for held in body["held"]]
             self.finish({"gone": [place for place, user in enumerate(users) if user is None]})

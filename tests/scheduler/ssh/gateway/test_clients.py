@@ -135,7 +135,7 @@ async def test_signals_and_breaks_are_passed_on(gate: Gate, service: StandIn, ta
     async with asyncssh.listen(
         "127.0.0.1", 0, server_host_keys=[host_key], authorized_client_keys=keys, process_factory=tell
     ) as server:
-        service.target = task.target(port=server.get_port())
+        service.target = {**task.target(), "port": server.get_port()}
         async with gate.connect() as connection, connection.create_process() as process:
             process.send_signal("TERM")
             assert await process.stdout.readline() == "TERM\n"

@@ -73,7 +73,7 @@ async def test_a_server_that_is_not_there_is_said_to_be_gone(gate: Gate, service
 async def test_another_server_than_the_tasks_is_not_let_in_on_anything(
     gate: Gate, service: StandIn, task: TaskServer
 ) -> None:
-    service.target = task.target(hostKey=task.identity.public)
+    service.target = {**task.target(), "hostKey": task.identity.public}
     ran = await run(*gate.ssh("echo secret"))
     assert (ran.code, ran.out) == (255, b"")
     assert "cannot be reached" in ran.error
@@ -82,7 +82,7 @@ async def test_another_server_than_the_tasks_is_not_let_in_on_anything(
 async def test_a_terminal_begins_with_what_is_to_be_known_of_its_task(
     gate: Gate, service: StandIn, task: TaskServer
 ) -> None:
-    service.target = task.target(isolated=False, notice="This task is not isolated.")
+    service.target = {**task.target(), "isolated": False, "notice": "This task is not isolated."}
     shell = await run(*_with(gate, "-tt"), send=b"exit\n")
     assert shell.out.startswith(b"This task is not isolated.\r\n")
     # programs read what commands and shells without a terminal say
@@ -94,7 +94,7 @@ async def test_a_terminal_begins_with_what_is_to_be_known_of_its_task(
 async def test_nothing_is_lost_of_a_terminals_stream_beside_our_words(
     gate: Gate, service: StandIn, task: TaskServer
 ) -> None:
-    service.target = task.target(notice="x" * 3000)
+    service.target = {**task.target(), "notice": "x" * 3000}
     async with gate.connect() as connection:
         # more than the client's window, several times
         command = "head -c 9000000 /dev/zero | tr '\\0' a; echo end"

@@ -47,7 +47,7 @@ class Program:
 @pytest.fixture
 def program(service: StandIn, task: TaskServer, tmp_path: Path) -> Program:
     program = Program(tmp_path)
-    service.target = task.target(signals=str(program.path))
+    service.target = {**task.target(), "signals": str(program.path)}
     return program
 
 

@@ -9,6 +9,7 @@ import pytest
 from asyncssh.packet import String, UInt32
 
 from pai_scheduler.ssh.gateway import upstream
+from pai_scheduler.ssh.gateway.messages import TaskTarget
 from pai_scheduler.ssh.gateway.upstream import TaskServerUnreachableError, reach
 from tests.scheduler.ssh.gateway.conftest import Gate, run
 from tests.scheduler.ssh.gateway.stand_in import StandIn, TaskServer
@@ -53,7 +54,7 @@ async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(
         authorized_client_keys=asyncssh.import_authorized_keys(task.identity.public),
         process_factory=attack,
     ) as server:
-        service.target = task.target(port=server.get_port())
+        service.target = {**task.target(), "port": server.get_port()}
         ran = await run(*gate.ssh("attack"))
     lines = ran.out.decode().splitlines()
     assert len(lines) == 9, ran
@@ -64,7 +65,7 @@ async def test_a_task_gets_neither_agent_nor_ports_nor_screens_that_nobody_lent(
 
 async def test_a_server_that_begins_a_little_later_is_waited_for(task: TaskServer) -> None:
     port = free_port()
-    connecting = asyncio.create_task(reach(task.target(port=port), lambda: None))
+    connecting = asyncio.create_task(reach({**task.target(), "port": port}, lambda: None))
     await asyncio.sleep(0)
     async with asyncssh.listen(
         "127.0.0.1",
@@ -81,12 +82,13 @@ async def test_a_server_that_begins_a_little_later_is_waited_for(task: TaskServe
 
 async def test_neither_another_key_nor_another_servers_key_will_do(task: TaskServer) -> None:
     wrong = asyncssh.generate_private_key("ssh-ed25519")
-    for change in (
-        {"privateKey": wrong.export_private_key().decode()},
-        {"hostKey": wrong.export_public_key().decode()},
-    ):
+    targets: list[TaskTarget] = [
+        {**task.target(), "privateKey": wrong.export_private_key().decode()},
+        {**task.target(), "hostKey": wrong.export_public_key().decode()},
+    ]
+    for target in targets:
         with pytest.raises(TaskServerUnreachableError):
-            await reach(task.target(**change), lambda: None)
+            await reach(target, lambda: None)
 
 
 async def test_a_server_that_is_no_ssh_server_is_given_up(task: TaskServer) -> None:
@@ -97,7 +99,7 @@ async def test_a_server_that_is_no_ssh_server_is_given_up(task: TaskServer) -> N
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(TaskServerUnreachableError):
-        await reach(task.target(port=port), lambda: None)
+        await reach({**task.target(), "port": port}, lambda: None)
     server.close()
 
 
@@ -113,7 +115,7 @@ async def test_a_server_that_says_no_more_is_given_up_and_left(
         writer.close()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
-    target = task.target(port=server.sockets[0].getsockname()[1])
+    target: TaskTarget = {**task.target(), "port": server.sockets[0].getsockname()[1]}
     monkeypatch.setattr(upstream, "_CONNECT_SECONDS", 0.2)
     with pytest.raises(TaskServerUnreachableError):
         await reach(target, lambda: None)

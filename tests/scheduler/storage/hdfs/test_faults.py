@@ -141,7 +141,7 @@ async def test_a_data_node_that_dies_in_an_upload_leaves_nothing_new(
 async def test_a_download_goes_on_after_its_data_node_came_back(pair: Hdfs, home: Home) -> None:
     size = 64
     await home.write("file", *[number.to_bytes(1, "big") * MB for number in range(size)])
-    read = []
+    read: list[bytes] = []
     async with home.storage.open(home.at("file"), home.user) as file:
         async for piece in file.pieces:
             if not read:

@@ -131,7 +131,9 @@ def run(*command: str, input: str = "") -> subprocess.CompletedProcess[str]:
 def docker_exec(box: Box, *command: str) -> str:
     """Run a command in a container past SSH; return what it wrote."""
     with client(box.docker_host) as docker:
-        return bytes(docker.containers.get(box.id).exec_run(list(command), tty=True).output).decode()
+        output = docker.containers.get(box.id).exec_run(list(command), tty=True).output
+    assert isinstance(output, bytes)
+    return output.decode()
 
 
 def output(box: Box) -> tuple[bytes, bytes]:

@@ -54,8 +54,9 @@ def test_the_image_is_one_folder_that_needs_nothing_beside_it(docker_host: str, 
     with client(docker_host) as docker:
         assert docker.images.get(runtime_image).labels[LABEL]
         made = docker.containers.create(runtime_image)
+        assert made.id is not None
         try:
-            raw = b"".join(made.export())
+            raw = b"".join(docker.api.export(made.id))
         finally:
             made.remove()
     with tarfile.open(fileobj=io.BytesIO(raw)) as tar:

@@ -80,10 +80,10 @@ class Entered:
 
     async def run(self, *argv: str, **run: Any) -> subprocess.CompletedProcess[bytes]:
         """Run a client to its end."""
-        given = {"capture_output": True, "timeout": PATIENCE, **run}
+        given: dict[str, Any] = {"capture_output": True, "timeout": PATIENCE, **run}
         if "input" not in given and "stdin" not in given:
             given["stdin"] = subprocess.DEVNULL
-        return await asyncio.to_thread(subprocess.run, argv, **given)
+        return await asyncio.to_thread(lambda: subprocess.run(argv, **given))
 
     async def connect(self, **options: Any) -> asyncssh.SSHClientConnection:
         """Log in with asyncssh, which tells apart what `ssh` does not."""
