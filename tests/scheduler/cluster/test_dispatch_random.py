@@ -73,9 +73,9 @@ class Rules:
                 total[self.nodes[assignment.node].gpus[index].type] += 1
         return total
 
-    def limits(self, share: float) -> dict[str, float]:
+    def limits(self, share: float) -> dict[str, int]:
         if share >= 100:
-            return Counter(dict.fromkeys(("cpus", "memory", *TYPES), 10**9))
+            return dict.fromkeys(("cpus", "memory", *TYPES), 10**9)
         total: Counter[str] = Counter()
         for node in self.nodes.values():
             total["cpus"] += node.cpus
@@ -123,7 +123,7 @@ class RandomDispatch(RuleBasedStateMachine):
             VirtualCluster("x", shares[0], shares[1], gpus_per_user=quota),
             VirtualCluster("y", shares[2], shares[3]),
         ]
-        self.rules = Rules(self.nodes, self.clusters)
+        self.contract = Rules(self.nodes, self.clusters)
         self.dispatcher = Dispatcher(Cluster(self.nodes), self.clusters, LIMIT)
         self.waiting: dict[str, Known] = {}
         self.holding: dict[str, Known] = {}
@@ -186,7 +186,7 @@ class RandomDispatch(RuleBasedStateMachine):
             VirtualCluster("x", shares[0], shares[1], gpus_per_user=self.clusters[0].gpus_per_user),
             VirtualCluster("y", shares[2], shares[3], stopped=shares[2] == 33),
         ]
-        self.rules = Rules(self.nodes, self.clusters)
+        self.contract = Rules(self.nodes, self.clusters)
         self.dispatcher.set_clusters(self.clusters)
         self.decide()
 
@@ -201,7 +201,7 @@ class RandomDispatch(RuleBasedStateMachine):
             )
             for number, node in enumerate(self.nodes)
         ]
-        self.rules = Rules(self.nodes, self.clusters)
+        self.contract = Rules(self.nodes, self.clusters)
         self.dispatcher.set_nodes(self.nodes)
         self.decide()
 
@@ -243,7 +243,7 @@ class RandomDispatch(RuleBasedStateMachine):
         job = self.waiting.pop(start.job_id)
         job.tasks, job.since = dict(enumerate(start.assignments)), self.now
         self.holding[job.id] = job
-        rules, cluster = self.rules, self.rules.clusters[job.cluster]
+        rules, cluster = self.contract, self.contract.clusters[job.cluster]
         assert not cluster.stopped
         for demand, place in zip(job.gang, start.assignments, strict=True):
             node = rules.nodes[place.node]
@@ -274,7 +274,7 @@ class RandomDispatch(RuleBasedStateMachine):
             assert job.cluster != wants.cluster, "a job does not preempt its own virtual cluster"
             assert job.preemptible
             assert not job.ending
-            assert victim in self.rules.borrowers(jobs, job.cluster)
+            assert victim in self.contract.borrowers(jobs, job.cluster)
         for victim in preempt.victims:
             self.holding[victim].ending = True
         # with all that ends gone it fits, and stays within its guarantee
@@ -285,8 +285,8 @@ class RandomDispatch(RuleBasedStateMachine):
 
     def would_fit(self, job: Known, jobs: list[Known]) -> bool:
         """Within the guarantee and on the nodes, beside these jobs only (and what is kept for others)."""
-        cluster = self.rules.clusters[job.cluster]
-        used, limits = self.rules.used(jobs, job.cluster), self.rules.limits(cluster.capacity)
+        cluster = self.contract.clusters[job.cluster]
+        used, limits = self.contract.used(jobs, job.cluster), self.contract.limits(cluster.capacity)
         free = {
             node.name: oracle.Free(node.cpus, 10_000, 1000, Counter(g.type for g in node.gpus))
             for node in self.nodes
@@ -296,7 +296,7 @@ class RandomDispatch(RuleBasedStateMachine):
             for place, assignment in other.tasks.items():
                 if assignment.node in free:
                     kind = (
-                        self.rules.nodes[assignment.node].gpus[assignment.gpus[0]].type
+                        self.contract.nodes[assignment.node].gpus[assignment.gpus[0]].type
                         if assignment.gpus
                         else None
                     )
@@ -315,7 +315,7 @@ class RandomDispatch(RuleBasedStateMachine):
         if any(used[key] + asked[key] > limits[key] for key in asked):
             return False
         if cluster.gpus_per_user is not None and any(demand.gpus for demand in job.gang):
-            mine = self.rules.used([other for other in jobs if other.user == job.user], job.cluster)
+            mine = self.contract.used([other for other in jobs if other.user == job.user], job.cluster)
             held = sum(mine[kind] for kind in TYPES)
             if held + sum(demand.gpus for demand in job.gang) > cluster.gpus_per_user:
                 return False
@@ -337,14 +337,14 @@ class RandomDispatch(RuleBasedStateMachine):
                 cpus[assignment.node] += job.gang[place].cpus
         assert set(taken.values()) <= {1}
         for name, use in self.dispatcher.cluster.uses.items():
-            assert use.cpus == self.rules.nodes[name].cpus - cpus[name]
+            assert use.cpus == self.contract.nodes[name].cpus - cpus[name]
             assert use.cpus >= 0
-            assert use.free_gpus == len(self.rules.nodes[name].gpus) - sum(n == name for n, _ in taken)
+            assert use.free_gpus == len(self.contract.nodes[name].gpus) - sum(n == name for n, _ in taken)
 
     @invariant()
     def the_accounts_are_right(self) -> None:
         for name in ("x", "y"):
-            expected = self.rules.used(list(self.holding.values()), name)
+            expected = self.contract.used(list(self.holding.values()), name)
             for reservation in self.dispatcher.reservations:
                 if reservation.virtual_cluster == name:
                     expected["cpus"] += reservation.amounts["cpus"]
@@ -364,7 +364,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 assert not found.behind
                 assert (
                     not self.would_fit(job, list(self.holding.values()))
-                    or self.rules.clusters[job.cluster].stopped
+                    or self.contract.clusters[job.cluster].stopped
                 )
             if found.fits is Fits.NEVER:
                 assert not job.preemptible or not self.would_fit(job, [])
@@ -375,7 +375,7 @@ class RandomDispatch(RuleBasedStateMachine):
             violation = obstacle(self.dispatcher, job.id).violation
             if violation is None or len(self.dispatcher.reservations):
                 continue
-            cluster = self.rules.clusters[job.cluster]
+            cluster = self.contract.clusters[job.cluster]
             mine = [other for other in self.holding.values() if other.cluster == job.cluster]
             never = obstacle(self.dispatcher, job.id).fits is Fits.NEVER
             if violation.user is not None:
@@ -383,7 +383,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 used, limit = self.gpus(mine), cluster.gpus_per_user
             else:
                 share = cluster.max_capacity if job.preemptible else cluster.capacity
-                limits, held = self.rules.limits(share), self.rules.used(mine, job.cluster)
+                limits, held = self.contract.limits(share), self.contract.used(mine, job.cluster)
                 key = {"cpus": "cpus", "memoryMB": "memory"}.get(violation.resource, violation.resource[4:])
                 if key:
                     used, limit = held[key], limits[key]
@@ -402,14 +402,14 @@ class RandomDispatch(RuleBasedStateMachine):
             assert violation.asked + violation.used > violation.limit
 
     def gpus(self, jobs: list[Known]) -> int:
-        return sum(self.rules.amounts(job)[kind] for job in jobs for kind in TYPES)
+        return sum(self.contract.amounts(job)[kind] for job in jobs for kind in TYPES)
 
     @invariant()
     def what_would_free_it_is_told_truly(self) -> None:
         for job_id, job in self.waiting.items():
             if (
                 job_id in self.dispatcher.reservations
-                or self.rules.clusters[job.cluster].stopped
+                or self.contract.clusters[job.cluster].stopped
                 or job.preemptible
             ):
                 continue
@@ -438,7 +438,7 @@ class RandomDispatch(RuleBasedStateMachine):
                 self.decide()
         for job_id in list(self.waiting):
             found = obstacle(self.dispatcher, job_id)
-            assert found.fits is Fits.NEVER or self.rules.clusters[self.waiting[job_id].cluster].stopped, (
+            assert found.fits is Fits.NEVER or self.contract.clusters[self.waiting[job_id].cluster].stopped, (
                 found
             )
         assert not list(self.dispatcher.reservations)

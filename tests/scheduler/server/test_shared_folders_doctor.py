@@ -19,8 +19,8 @@ def findings(*folders: SharedFolder, engine: str = "docker", own: tuple[Path, ..
     return [(finding.verdict, str(finding.text), str(finding.advice or "")) for finding in found]
 
 
-def folder(name: str, source: object, **fields: bool) -> SharedFolder:
-    return SharedFolder(name, str(source), "", f"/data/{name}", **fields)
+def folder(name: str, source: object, *, create: bool = False) -> SharedFolder:
+    return SharedFolder(name, str(source), "", f"/data/{name}", create=create)
 
 
 def test_folders_that_are_there_are_well_and_a_volume_is_dockers(tmp_path: Path) -> None:
