@@ -102,6 +102,7 @@ _RESOURCES = (
     _resource(f"{_TASK}/metrics", "GET", "attempt after"),
     _resource("validate", "POST", "user"),
     _resource("nodes"),
+    _resource("cluster/usage", "GET", "after"),
     _resource("virtual-clusters"),
     _resource("virtual-clusters/{name}", "GET PUT DELETE"),
     _resource("virtual-clusters/{name}/status", "PUT"),

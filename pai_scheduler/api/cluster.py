@@ -8,8 +8,11 @@ from typing import Any
 
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.validate import SpecError
+from pai_scheduler.monitoring.cluster_usage import INTERVAL_SECONDS
 from pai_scheduler.rest.errors import RequestError, invalid_parameters, no_virtual_cluster
 from pai_scheduler.rest.models import (
+    ClusterUsage,
+    Count,
     Done,
     NodeInfo,
     NodeSwitch,
@@ -21,7 +24,7 @@ from pai_scheduler.service.virtual_clusters import WantedShare
 
 from .base_handlers import ApiHandler, Route, routes
 from .body import read_object, read_reason
-from .operations import FULL, NO_API, NO_NODE, NO_VIRTUAL_CLUSTER, Answer, Body, Refusal, operation
+from .operations import FULL, NO_API, NO_NODE, NO_VIRTUAL_CLUSTER, Answer, Body, Refusal, operation, query
 
 _PER_CENT = re.compile(r"100(?:\.0{1,9})?|[0-9]{1,2}(?:\.[0-9]{1,9})?")
 #: what setting one answers
@@ -73,6 +76,23 @@ class NodeHandler(ApiHandler):
         else:
             raise _wrong("$.reason", msg("Say why the node is closed: those whose jobs wait read it."))
         self.answer({"message": f"{'open' if schedulable else 'close'} node {name} successfully"}, 201)
+
+
+class ClusterUsageHandler(ApiHandler):
+    """`/cluster/usage`."""
+
+    @operation(
+        "GET /cluster/usage",
+        "clusterUsage",
+        "cluster",
+        "How many GPUs were taken over the last day",
+        {200: Answer("A sample a minute.", ClusterUsage)},
+        parameters=[query("after", Count, "Only samples later than this (ms since the epoch)", 0)],
+    )
+    async def get(self) -> None:
+        """Show; `after` leaves out what was asked for before."""
+        after = self.query_int("after", 0, least=0)
+        self.answer({"interval": INTERVAL_SECONDS, "gpus": self.service.cluster_usage.last_day(after or 0)})
 
 
 class VirtualClustersHandler(ApiHandler):
@@ -231,5 +251,10 @@ def _wrong(path: str, message: Message) -> RequestError:
 
 
 ROUTES: list[Route] = routes(
-    NodesHandler, NodeHandler, VirtualClustersHandler, VirtualClusterHandler, VirtualClusterStatusHandler
+    NodesHandler,
+    NodeHandler,
+    ClusterUsageHandler,
+    VirtualClustersHandler,
+    VirtualClusterHandler,
+    VirtualClusterStatusHandler,
 )

@@ -18,6 +18,7 @@ from pai_scheduler.rest.log_position import LogPart, LogPosition
 from pai_scheduler.rest.models import (
     AttemptInfo,
     AvailableAmounts,
+    ClusterUsage,
     ClusterVersion,
     FieldError,
     JobDetail,
@@ -180,6 +181,10 @@ class Client:
     async def open_node(self, name: str) -> None:
         """Let tasks start on a closed machine again (administrators)."""
         await self._send("PUT", _node(name), json={"schedulable": True})
+
+    async def cluster_usage(self, *, after: int = 0) -> ClusterUsage:
+        """Return how many GPUs were taken over the last day, later than `after` (ms since the epoch)."""
+        return await self._read(ClusterUsage, "GET", "cluster/usage", params=_present(after=after or None))
 
     async def virtual_clusters(self) -> dict[str, VirtualClusterInfo]:
         """List the virtual clusters by name."""

@@ -70,6 +70,10 @@ class Meters:
         """Take the nodes as they are now."""
         self._nodes = {node.name: node for node in nodes}
 
+    def gpus(self) -> tuple[int, int]:
+        """Count the GPUs that tasks hold, and all there are."""
+        return sum(self._tally.gpus.values()), sum(len(node.gpus) for node in self._nodes.values())
+
     def committed(self, outcome: Outcome, events: Iterable[Event], find: Callable[[str], Job | None]) -> None:
         """Count what has just become durable; `find` finds a job that `outcome` does not have."""
         self.monitor.committed(outcome, events, find)

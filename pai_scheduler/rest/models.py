@@ -533,6 +533,19 @@ class NodeInfo(TypedDict):
     ]
 
 
+class ClusterUsage(TypedDict):
+    """How many of the cluster's GPUs were taken over the last day."""
+
+    interval: Annotated[int, about("Seconds between two samples", ge=1)]
+    gpus: Annotated[
+        list[tuple[int, int, int]],
+        about(
+            "The oldest first: ms since the epoch, GPUs that tasks held, GPUs of all machines. There is none "
+            "of a time at which the scheduler did not run"
+        ),
+    ]
+
+
 class VirtualClusterResources(TypedDict):
     """Totals as OpenPAI named them."""
 

@@ -20,6 +20,7 @@ from pai_scheduler.execution.writer import Committed, Writer
 from pai_scheduler.inputs.identity import JobIdentities, storage_uris
 from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.monitoring.cluster_usage import ClusterUsage
 from pai_scheduler.monitoring.meters import Meters
 from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
 from pai_scheduler.security.principal import Principal
@@ -108,6 +109,7 @@ class Service:
             store, self._reader, self._writer, self._cluster, self.admission, clock
         )
         self.nodes = Nodes(store, self._writer, self._cluster, self._meters, clock)
+        self.cluster_usage = ClusterUsage(self._meters.gpus, data_dir, clock)
         self.health = Health(self._writer.check, store, self._engine_events, self._cluster, self._room)
         #: counts requests, and has everything that Prometheus may see
         self.monitor = self._meters.monitor
@@ -133,6 +135,7 @@ class Service:
         core = self._writer.core
         jobs = core.jobs.values()
         self._meters.start(jobs, self._cluster.nodes)
+        await self.cluster_usage.start()
         if self._inputs is not None:
             await self._inputs.start({job.id for job in jobs})
         if self._key_files is not None:
@@ -160,6 +163,7 @@ class Service:
         await self._engine_events.close()
         if self._room is not None:
             await self._room.close()
+        await self.cluster_usage.close()
         await self._meters.close()
         await self._launcher.close()
         await self._timekeeper.close()

@@ -41,6 +41,7 @@ TASK = f"{JOB}/taskRoles/worker/tasks/12"
         ("POST", "validate"),
         ("GET", "events"),
         ("GET", "nodes"),
+        ("GET", "cluster/usage"),
         ("GET", "virtual-clusters"),
         ("PUT", "virtual-clusters/vision"),
         ("PUT", "virtual-clusters/vision/status"),

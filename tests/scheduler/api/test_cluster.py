@@ -64,3 +64,11 @@ async def test_virtual_clusters_are_shown_by_name(http: httpx.AsyncClient, alice
     assert (await http.get("/virtual-clusters/vision")).json() == vision
     answer = await http.get("/virtual-clusters/moon")
     assert (answer.status_code, answer.json()["code"]) == (404, "NoVirtualClusterError")
+
+
+async def test_the_use_of_the_gpus_over_the_day_is_open_to_everybody(bob: Client) -> None:
+    answer = await bob.cluster_usage()
+    assert answer["interval"] == 60
+    time, used, total = answer["gpus"][0]
+    assert (used <= total, total) == (True, 8)
+    assert (await bob.cluster_usage(after=time))["gpus"] == answer["gpus"][1:]
