@@ -55,8 +55,8 @@ _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 _LISTED = {200: Answer("The jobs.", list[JobSummary], headers=NEXT_PAGE)}
 _STATE = query(
     "state",
-    Annotated[str, Meta(pattern="^({0})(,({0}))*$".format("|".join(State)), examples=["WAITING,RUNNING"])],
-    "Only those in one of these states",
+    Annotated[str, Meta(pattern="^(({0})(,({0}))*)?$".format("|".join(State)), examples=["WAITING,RUNNING"])],
+    "Only those in one of these states; empty: in any",
 )
 _DONE = {202: Answer("It is durable.", Done)}
 #: what a call has that submits
