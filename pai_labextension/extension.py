@@ -15,6 +15,7 @@ from traitlets import Dict, Unicode, default
 
 from pai_scheduler.rest.address import DEFAULT_URL
 
+from .full_disk import say_when_full
 from .kernels.using import begin_job_kernels, use_job_kernels
 from .late_routes import LateRoutes, RouteSettings
 from .session_address import session_address
@@ -82,6 +83,7 @@ class PAIExtension(ExtensionApp):
         # jupyter_server calls this hook by this name, before it makes its terminals; later ones are too late
         super()._link_jupyter_server_extension(serverapp)
         use_job_kernels(serverapp)
+        say_when_full(serverapp)
         self._serve(serverapp)
         shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
         ours = {"shell_command": [shell]}

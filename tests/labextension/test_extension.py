@@ -81,7 +81,8 @@ def test_a_server_that_starts_loads_nothing_that_is_not_needed_yet(tmp_path):
     ).splitlines()[-2:]
     assert HEAVY & set(loaded.split()) == set()
     assert set(ours.split()) == {
-        "pai_labextension", "pai_labextension.extension", "pai_labextension.late_routes",
+        "pai_labextension", "pai_labextension.extension", "pai_labextension.full_disk",
+            "pai_labextension.late_routes",
         "pai_labextension.session_address",
         # what lists kernels and starts them; how they become jobs is loaded with the first one
         "pai_labextension.kernels", "pai_labextension.kernels.manager",

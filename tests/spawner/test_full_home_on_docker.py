@@ -46,7 +46,8 @@ def test_a_user_whose_home_is_full_is_told_and_can_make_room(hub: Hub) -> None:
     server.start()
     model = {"type": "file", "format": "text", "content": "x" * 10_000}
     refused = server.contents("PUT", "notes.txt", json=model)
-    assert "No space left on device" in refused.text
+    assert refused.status_code == 507
+    assert "there is no room left where your files are kept (8 MB of 8 MB are used)" in refused.text
     assert server.read("notes.txt") == "mine\n"
     job = hub.running_jobs("alice")[0]["name"]
     log = hub.scheduler("alice", "GET", f"user/alice/jobs/{job}/taskRoles/notebook/tasks/0/logs/all").text
