@@ -44,7 +44,7 @@ def probe_nodes(
         return len(_reports(outcome).keys() | outcome.failures.keys()) >= count
 
     outcome = run_everywhere(client, program, is_over, seconds=seconds)
-    return Probed(_reports(outcome), outcome.failures, outcome.addresses)
+    return Probed(_reports(outcome), {**outcome.unfinished, **outcome.failures}, outcome.addresses)
 
 
 def _reports(outcome: Outcome) -> dict[str, NodeReport]:

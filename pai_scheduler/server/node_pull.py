@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 from collections.abc import Mapping, Sequence
 
 import docker.auth
@@ -62,15 +63,34 @@ def _pull(client: DockerClient, options: argparse.Namespace) -> int:
     ends = _last(outcome)
     lacking = [node for node in names if node not in ends or not ends[node].image]
     for node in lacking:
-        if not _is_end(ends.get(node)):
-            reason = outcome.failures.get(node) or msg(
-                "it took longer than {seconds} s", seconds=f"{options.wait:g}"
-            )
-            print(_sentence(names[node], PullProgress(error=str(reason))))
+        if _is_end(ends.get(node)):
+            continue  # said already
+        failure = outcome.failures.get(node)
+        print(
+            _sentence(names[node], PullProgress(error=failure))
+            if failure
+            else _too_slow(names[node], options)
+        )
     if len({end.image for end in ends.values() if end.image}) > 1:
         print(msg("The nodes have different images of this name: the tag has moved meanwhile. Pull again."))
         return 1
     return int(bool(lacking))
+
+
+def _too_slow(node: str, options: argparse.Namespace) -> Message:
+    """Say that a node had not got the image when the time was over, which is no failure of the image."""
+    return msg(
+        "{node} has not got it yet: it took longer than {seconds} s. The layers that have come stay there; "
+        "go on with: {command}",
+        node=node,
+        seconds=f"{options.wait:g}",
+        command=shlex.join(
+            [
+                *("pai-scheduler", "node", "pull", options.image),
+                *("--node", node, "--wait", f"{options.wait * 2:g}"),
+            ]
+        ),
+    )
 
 
 def _active(client: DockerClient, only: str | None) -> dict[str, str]:

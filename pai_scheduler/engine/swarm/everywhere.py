@@ -6,7 +6,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,15 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """By the ids of nodes: the lines that were printed, why the program has ended, its address."""
+    """By the ids of nodes: the lines that were printed, why the program has ended, its address.
+
+    `unfinished`: what it did when its time was over.
+    """
 
     lines: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
     addresses: Mapping[str, str] = field(default_factory=dict)
+    unfinished: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_everywhere(
@@ -141,8 +145,8 @@ def _follow(
         if is_over(outcome):
             return outcome
         if time.monotonic() > give_up:
-            silent = {_node(task): _state(task) for task in tasks if task.get("NodeID")}
-            return Outcome(outcome.lines, silent | ended, outcome.addresses)
+            unfinished = {node: _state(task) for task in tasks if (node := _node(task)) and node not in ended}
+            return replace(outcome, unfinished=unfinished)
         time.sleep(_LOOK_SECONDS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
 import io
 import json
@@ -9,10 +10,16 @@ import os
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import docker
+import msgspec
 import pytest
 
+from pai_scheduler.agent.pull import PullProgress
+from pai_scheduler.engine.swarm.everywhere import Outcome
+from pai_scheduler.server import node_pull
 from pai_scheduler.server.main import main
 from tests.testbed.docker import client
 from tests.testbed.registry import registry
@@ -108,6 +115,42 @@ def test_a_node_that_is_not_there_and_a_swarm_without_agents_are_refused(
     assert "node-x" in capsys.readouterr().err
     assert main(["node", "pull", "debian"]) == 2
     assert "--agent-image" in capsys.readouterr().err
+
+
+def test_a_node_that_only_takes_long_is_not_said_to_be_without_the_image(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = {
+        "b": [PullProgress(done=5 * 10**6, total=9 * 10**6)],
+        "c": [PullProgress(error="no such image")],
+    }
+    lines = {node: [msgspec.json.encode(one).decode() for one in all_] for node, all_ in said.items()}
+    outcome = Outcome(
+        lines, {"d": "exit code 1", "c": "exit code 1"}, unfinished={"a": "preparing", "b": "started"}
+    )
+
+    def run_everywhere(_client: Any, _program: Any, is_over: Any, *, seconds: float) -> Outcome:
+        assert (is_over(outcome), seconds) == (False, 600.0)
+        return outcome
+
+    names = {node: f"node-{node}" for node in "abcd"}
+    monkeypatch.setattr(node_pull, "_active", lambda _client, _only: names)
+    monkeypatch.setattr(node_pull, "run_everywhere", run_everywhere)
+    options = argparse.Namespace(agent_image="agent:1", image="lab/large:1", node=None, wait=600.0)
+    assert (
+        node_pull._pull(cast("Any", SimpleNamespace(services=SimpleNamespace(list=lambda **_: []))), options)
+        == 1
+    )
+    later = (
+        "has not got it yet: it took longer than 600 s. The layers that have come stay there; go on with: "
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "node-b: 5 of 9 MB",
+        "node-c does not get it: no such image",
+        f"node-a {later}pai-scheduler node pull lab/large:1 --node node-a --wait 1200",
+        f"node-b {later}pai-scheduler node pull lab/large:1 --node node-b --wait 1200",
+        "node-d does not get it: exit code 1",
+    ]
 
 
 def _layer() -> bytes:
