@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -52,7 +51,15 @@ class Conversation(Generic[Told, Value]):
     def __init__(self, make: Callable[[Callable[[Told], None]], Coroutine[Any, Any, Value]]) -> None:
         self._told: SimpleQueue[Told | None] = SimpleQueue()
         tell = cast(Callable[[Told], None], self._told.put)
-        self._future = contextvars.copy_context().run(start, make(tell))
+        self._over = threading.Event()
+
+        async def work() -> Value:
+            try:
+                return await make(tell)
+            finally:
+                self._over.set()
+
+        self._future = start(work())
         self._future.add_done_callback(lambda _done: self._told.put(None))
 
     def listen(self, hear: Callable[[Told], None]) -> Value:
@@ -61,6 +68,7 @@ class Conversation(Generic[Told, Value]):
             hear(said)
         return self._future.result()
 
-    def cancel(self) -> None:
-        """Break the work off."""
-        self._future.cancel()
+    def cancel(self, wait: float = 10.0) -> None:
+        """Break the work off, and give it so many seconds to put things in order."""
+        if self._future.cancel():
+            self._over.wait(wait)

@@ -1,0 +1,109 @@
+"""What a job of Python code asks for, and the job JSON that is made of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pai_scheduler.client.rest import ApiError, Client
+from pai_scheduler.client.storage.code import generate_name
+from pai_scheduler.job.messages import msg
+
+from .errors import CallError
+from .packing import FOLDER
+
+#: The last part of the job's codeDir: the folder in which a task finds its code.
+CODE = "code"
+#: Where the files of a job that was made of code are, while it runs.
+CODE_DIR = f"$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/.pai/calls/$PAI_JOB_NAME/{CODE}"
+#: What a job says that runs without a container.
+_LOCAL_IMAGE, _PROCESS_ENGINE = "local/python", "process"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What each task of a job gets. Memory in MB; None and empty: what the scheduler gives by itself.
+
+    `image`: empty: that of the notebook server in which this runs. `python`: the Python of the image, empty:
+    the one that runs here where the image is the same, else `python3`. `code`: a folder whose code goes
+    along. `name`: what the job's name begins with.
+    """
+
+    gpus: int = 0
+    image: str = ""
+    gpu_type: str = ""
+    cpus: int | None = None
+    memory_mb: int | None = None
+    shm_mb: int | None = None
+    virtual_cluster: str = ""
+    name: str = ""
+    python: str = ""
+    code: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+async def make_job(
+    client: Client, demand: Demand, name: str, roles: Mapping[str, int], locale: str, *, together: bool
+) -> dict[str, Any]:
+    """Return the job JSON; `roles`: how many tasks of each. `name`: where the demand has none.
+
+    `together`: a task that fails ends the others.
+    """
+    image, python = await _place(client, demand, locale)
+    task = {
+        "cpuNumber": demand.cpus,
+        "memoryMB": demand.memory_mb,
+        "shmMB": demand.shm_mb,
+        "gpuNumber": demand.gpus,
+    }
+    return {
+        "jobName": generate_name(demand.name or name),
+        "image": image,
+        **({"virtualCluster": demand.virtual_cluster} if demand.virtual_cluster else {}),
+        **({"gpuType": demand.gpu_type} if demand.gpu_type else {}),
+        "codeDir": CODE_DIR,
+        "taskRoles": [
+            {
+                "name": role,
+                "taskNumber": count,
+                **{key: value for key, value in task.items() if value is not None},
+                **({} if together else {"minFailedTaskCount": None}),
+                "command": f"exec {shlex.quote(python)} -u {CODE}/{FOLDER}/run.py",
+            }
+            for role, count in roles.items()
+        ],
+        **({"jobEnvs": dict(demand.env)} if demand.env else {}),
+        **({"extras": dict(demand.extras)} if demand.extras else {}),
+    }
+
+
+async def _place(client: Client, demand: Demand, locale: str) -> tuple[str, str]:
+    """Return the image, and the Python in it; CallError where no image is known."""
+    own = await _own_image(client)
+    local = (await client.about()).get("engine") == _PROCESS_ENGINE
+    image = demand.image or own or (_LOCAL_IMAGE if local else "")
+    if not image:
+        raise CallError(
+            msg("Which image shall the job run in? Name one: image={example}.", example='"python:3.12"'),
+            locale,
+        )
+    # without containers every task is on this machine: it has this very Python
+    return image, demand.python or (sys.executable if local or image == own else "python3")
+
+
+async def _own_image(client: Client) -> str:
+    """Return the image of the notebook server, or of the kernel, that this runs in; empty: it is none."""
+    name = os.environ.get("PAI_JOB_NAME", "")
+    if not name:
+        return ""
+    try:
+        user = (await client.whoami())["username"]
+        return str((await client.config(user, name)).get("image", ""))
+    except ApiError:
+        return ""

@@ -1,0 +1,181 @@
+"""Makes of a function and its arguments, or of a cell and its variables, the files that go with a job."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from pai_scheduler.client.storage.code_settings import LARGEST_MB
+from pai_scheduler.client.storage.transfer import amount
+from pai_scheduler.job.messages import msg
+
+from . import runner
+from .errors import NotSendableError
+
+#: The folder of our own files within the code.
+FOLDER = ".pai-call"
+#: Bytes that may come back of each task; more belongs into the job's outputDir.
+MOST_RETURNED = 500 * 10**6
+
+#: Positional and keyword arguments of one call.
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def pack_function(
+    function: Callable[..., Any], calls: Sequence[Arguments], locale: str = "en"
+) -> dict[str, bytes]:
+    """Return the files for a job whose task i calls `function` with `calls[i]`; NotSendableError."""
+    name = getattr(function, "__qualname__", repr(function))
+    files = {"function.pkl": _pickled_function(function, name, locale)}
+    for index, (args, kwargs) in enumerate(calls):
+        files[f"arguments-{index}.pkl"] = _pickled_arguments(function, args, kwargs, locale)
+    return _with_runner(files, "function", _sources(function), (), locale)
+
+
+def pack_cell(
+    source: str, values: Mapping[str, Any], returns: Sequence[str] = (), locale: str = "en"
+) -> dict[str, bytes]:
+    """Return the files for a job whose tasks run a cell with `values`, and send those of `returns` back.
+
+    SyntaxError where the cell is no Python; NotSendableError.
+    """
+    for name, value in values.items():
+        _pickled(name, value, locale)
+    files = {"cell.py": source.encode(), "values.pkl": cloudpickle.dumps(dict(values))}
+    lines = {runner.CELL: source.splitlines(keepends=True)}
+    return _with_runner(files, "cell", lines, returns, locale)
+
+
+def _with_runner(
+    files: dict[str, bytes],
+    kind: str,
+    sources: Mapping[str, Sequence[str]],
+    returns: Sequence[str],
+    locale: str,
+) -> dict[str, bytes]:
+    length = sum(map(len, files.values()))
+    if length > LARGEST_MB * 10**6:
+        largest = max(files, key=lambda name: len(files[name]))
+        raise NotSendableError(
+            msg(
+                "What would go along with the job has {length}, of {limit} MB at most ({largest} has the "
+                "most). Put data into the storage (pai fs put), and read it in the job.",
+                length=amount(length),
+                limit=LARGEST_MB,
+                largest=largest,
+            ),
+            locale,
+        )
+    about = {
+        "kind": kind,
+        "python": list(sys.version_info[:2]),
+        "sources": sources,
+        "returns": list(returns),
+        "most": MOST_RETURNED,
+    }
+    files["call.json"] = json.dumps(about).encode()
+    return {f"{FOLDER}/{name}": data for name, data in {**files, **_programs()}.items()}
+
+
+@cache
+def _programs() -> dict[str, bytes]:
+    """Return the runner and cloudpickle, as they are installed here."""
+    library = Path(cloudpickle.__file__).parent
+    return {
+        "run.py": Path(runner.__file__).read_bytes(),
+        **{f"cloudpickle/{file.name}": file.read_bytes() for file in library.glob("*.py")},
+    }
+
+
+def _sources(function: Callable[..., Any]) -> dict[str, list[str]]:
+    """Return the text of the file or cell that a function stands in, for its tracebacks in the job."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return {}
+    lines = linecache.getlines(code.co_filename)
+    return {code.co_filename: lines} if lines else {}
+
+
+def _pickled(name: str, value: Any, locale: str) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(value)
+    except Exception as error:
+        raise NotSendableError(
+            msg(
+                "{name} cannot be sent to a job: {reason}. Nothing was submitted. Make it in the job, or "
+                "send what it is made of.",
+                name=name,
+                reason=_reason(error),
+            ),
+            locale,
+        ) from error
+    return data
+
+
+def _pickled_arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], locale: str
+) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps((args, kwargs))
+    except Exception:
+        # which one?
+        for name, value in _named(function, args, kwargs):
+            _pickled(name, value, locale)
+        raise
+    return data
+
+
+def _named(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[tuple[str, Any]]:
+    try:
+        return list(inspect.signature(function).bind(*args, **kwargs).arguments.items())
+    except (TypeError, ValueError):
+        return [*((f"args[{index}]", value) for index, value in enumerate(args)), *kwargs.items()]
+
+
+def _pickled_function(function: Callable[..., Any], name: str, locale: str) -> bytes:
+    try:
+        data: bytes = cloudpickle.dumps(function)
+    except Exception as error:
+        try:
+            used = inspect.getclosurevars(inspect.unwrap(function))
+        except TypeError:
+            used = inspect.ClosureVars({}, {}, {}, set())
+        for variable, value in {**used.globals, **used.nonlocals}.items():
+            if value is function:
+                continue
+            try:
+                cloudpickle.dumps(value)
+            except Exception as cause:
+                raise NotSendableError(
+                    msg(
+                        "{variable}, which {function} uses, cannot be sent to a job: {reason}. Nothing was "
+                        "submitted. Make it within the function, or send what it is made of.",
+                        variable=variable,
+                        function=name,
+                        reason=_reason(cause),
+                    ),
+                    locale,
+                ) from cause
+        raise NotSendableError(
+            msg(
+                "{name} cannot be sent to a job: {reason}. Nothing was submitted.",
+                name=name,
+                reason=_reason(error),
+            ),
+            locale,
+        ) from error
+    return data
+
+
+def _reason(error: Exception) -> str:
+    return str(error).rstrip(".") or type(error).__name__

@@ -1,0 +1,200 @@
+"""Functions that run as jobs of a real scheduler: values, errors, sweeps, and what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_scheduler.client import (
+    CallError,
+    Client,
+    FilesClient,
+    JobFailedError,
+    NotSendableError,
+    RemoteTraceback,
+    remote,
+)
+from pai_scheduler.client.calls.job import Access
+from tests.testbed.scheduler import RunningScheduler
+
+Remote = Callable[..., Any]
+
+
+@pytest.fixture
+def on(scheduler: RunningScheduler) -> Remote:
+    """Make functions remote as alice."""
+
+    def decorate(function: Callable[..., Any], **options: Any) -> Any:
+        return remote(url=scheduler.url, token="token-of-alice", locale="en", **options)(function)
+
+    return decorate
+
+
+@pytest.fixture
+async def alice(scheduler: RunningScheduler) -> Any:
+    async with Client(scheduler.url, "token-of-alice") as client:
+        yield client
+
+
+def test_a_call_prints_here_and_returns_what_the_function_returns(
+    on: Remote, capfd: pytest.CaptureFixture[str]
+) -> None:
+    offset = 40
+
+    def add(number: int, *, more: int = 0) -> dict[str, Any]:
+        import os
+
+        print("grüß from", os.environ["PAI_TASK_INDEX"])
+        return {"sum": number + more + offset, "root": math.sqrt(4)}
+
+    assert on(add)(1, more=1) == {"sum": 42, "root": 2.0}
+    written = capfd.readouterr()
+    assert written.out == "grüß from 0\n"
+    assert "Job add_" in written.err
+
+
+def test_a_coroutine_function_is_run_to_its_end(on: Remote) -> None:
+    async def double(number: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * number
+
+    assert on(double)(4) == 8
+
+
+def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(on: Remote) -> None:
+    def divide(number: int) -> float:
+        return number / 0
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        on(divide)(1)
+    cause = caught.value.__cause__
+    assert isinstance(cause, RemoteTraceback)
+    assert "return number / 0" in str(cause), "with the lines of the source"
+    assert "run.py" not in str(cause), "without our own"
+
+
+def test_what_cannot_be_sent_is_named_before_anything_is_submitted(on: Remote) -> None:
+    lock = threading.Lock()
+
+    def hold(number: int) -> Any:
+        return lock, number
+
+    with pytest.raises(NotSendableError, match=r"lock, which .*hold uses, cannot be sent"):
+        on(hold).submit(1)
+    with pytest.raises(NotSendableError, match=r"^handle cannot be sent"):
+        on(lambda handle: handle).submit(threading.Lock())
+
+
+def test_what_cannot_come_back_is_said(on: Remote) -> None:
+    def lock() -> Any:
+        import threading
+
+        return threading.Lock()
+
+    with pytest.raises(CallError, match="What main-0 returns cannot be sent back"):
+        on(lock)()
+
+
+def test_a_module_that_the_job_lacks_is_named_and_its_folder_may_go_along(on: Remote, tmp_path: Path) -> None:
+    (tmp_path / "my_helpers.py").write_text("def answer(): return 42\n")
+    (tmp_path / "table.json").write_text("[1]")
+
+    def ask() -> Any:
+        import my_helpers  # type: ignore[import-not-found]
+
+        with open("table.json") as table:
+            return my_helpers.answer(), table.read()
+
+    with pytest.raises(ModuleNotFoundError, match="my_helpers"):
+        on(ask)()
+    assert on(ask, code=tmp_path)() == (42, "[1]")
+
+
+def test_a_job_that_ends_before_its_function_says_how(on: Remote) -> None:
+    def die() -> None:
+        import os
+
+        print("almost", flush=True)
+        os._exit(7)
+
+    with pytest.raises(JobFailedError) as caught:
+        on(die)()
+    assert (caught.value.state, caught.value.exit_code) == ("FAILED", 7)
+    assert "almost" in str(caught.value)
+
+
+def test_a_job_that_never_fits_is_refused_with_the_reason(on: Remote) -> None:
+    with pytest.raises(CallError, match="Not submitted"):
+        on(lambda: None, gpus=1000)()
+
+
+async def test_a_future_and_an_awaitable_give_the_value_and_no_file_is_left(
+    on: Remote, scheduler: RunningScheduler
+) -> None:
+    def square(number: int) -> int:
+        return number * number
+
+    future: Future[int] = on(square).submit(3)
+    assert await on(square).aio(4) == 16
+    assert await asyncio.to_thread(future.result, 60) == 9
+    async with FilesClient(scheduler.url, "token-of-alice") as files:
+        assert [entry.path async for entry in files.walk("/alice/.pai/calls")] == []
+
+
+async def test_a_cancelled_future_stops_its_job(on: Remote, alice: Client) -> None:
+    def sleep() -> None:
+        import time
+
+        time.sleep(3600)
+
+    future = on(sleep, name="sleeper").submit()
+
+    async def states() -> list[str]:
+        return [job["state"] for job in await alice.jobs() if job["name"].startswith("sleeper_")]
+
+    async with asyncio.timeout(60):
+        while await states() != ["RUNNING"]:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.1)
+        future.cancel()
+        while await states() != ["STOPPED"]:  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.1)
+
+
+async def test_a_sweep_is_one_job_that_keeps_the_order_and_goes_on_after_a_failure(
+    on: Remote, alice: Client
+) -> None:
+    def invert(number: int, scale: int) -> float:
+        return scale / number
+
+    sweep = on(invert, name="sweep").map([1, 0, 4], [8, 8, 8])
+    results = await asyncio.to_thread(sweep.results, return_exceptions=True)
+    assert results[0] == 8
+    assert isinstance(results[1], ZeroDivisionError)
+    assert results[2] == 2
+    assert sweep.values() == {0: 8, 2: 2}
+    assert repr(sweep) == f"Sweep({sweep.job!r}, 3 of 3 done, 1 failed)"
+    config = await alice.config("alice", sweep.job)
+    assert config["taskRoles"][0]["taskNumber"] == 3
+    with pytest.raises(ZeroDivisionError):
+        list(sweep)
+
+
+async def test_a_sweep_may_be_awaited_and_nothing_at_all_is_no_job(on: Remote) -> None:
+    assert await on(lambda number: number + 1).map(range(3)) == [1, 2, 3]
+    assert list(on(lambda number: number).map([])) == []
+
+
+def test_an_option_that_is_none_is_refused_and_others_may_be_changed_later(on: Remote) -> None:
+    with pytest.raises(TypeError, match="no option 'gpu'"):
+        on(len, gpu=1)
+    made = on(len).options(gpus=2, memory_mb=64)
+    assert (made._demand.gpus, made._demand.memory_mb) == (2, 64)
+    assert made._access == Access(made._access.url, "token-of-alice", "en")
+    assert made.local("abc") == 3
