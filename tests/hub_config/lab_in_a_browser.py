@@ -12,6 +12,7 @@ from playwright.sync_api import Error, Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, Hub
 from tests.testbed.browser import CHROMIUM_FLAGS
+from tests.testbed.fixtures import provide
 from tests.testbed.web_server import WebServer
 
 #: Milliseconds that anything on a page may take, on a slow machine under load.
@@ -25,6 +26,20 @@ _ECHO = """\
     socket.onclose = (event) => failed(new Error(`closed: ${event.code} ${event.reason}`));
 })
 """
+
+
+@contextmanager
+def behind_a_web_server(hub: Hub, folder: Path, name: str) -> Iterator[WebServer]:
+    """Start a Hub behind a web server that has a certificate for `name`; both are closed in the end."""
+    web = provide(lambda: WebServer(folder, name, hub.port))
+    hub.environment["PAI_PUBLIC_URL"] = web.url
+    try:
+        provide(web.start)
+        hub.start()
+        yield web
+    finally:
+        hub.close()
+        web.stop()
 
 
 @contextmanager

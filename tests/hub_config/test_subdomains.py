@@ -13,10 +13,17 @@ from playwright.sync_api import expect
 
 from tests.hub import ADMIN_PASSWORD, GPU_LAB, PATIENCE, REPOSITORY, Hub
 from tests.testbed.docker import client
-from tests.testbed.fixtures import provide
 from tests.testbed.web_server import WebServer
 
-from .lab_in_a_browser import compute, echo, make_token, open_page, start_server, submit_application
+from .lab_in_a_browser import (
+    behind_a_web_server,
+    compute,
+    echo,
+    make_token,
+    open_page,
+    start_server,
+    submit_application,
+)
 
 VARIANT = REPOSITORY / "hub_config" / "variants" / "subdomains.py"
 
@@ -29,24 +36,17 @@ def hub_with_subdomains(request: pytest.FixtureRequest, tmp_path: Path) -> Itera
     if kind == "process":
         options += ["--admin", "root"]
     hub = Hub(tmp_path / "run", *options, "--cluster", str(GPU_LAB))
-    web = provide(lambda: WebServer(tmp_path / "web", "hub.test", hub.port))
-    hub.environment = {"PAI_PUBLIC_URL": web.url}
     if kind == "docker":
         docker_host = request.getfixturevalue("docker_host")
         with client(docker_host) as engine:
             bridge = engine.networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
-        hub.environment |= {
+        hub.environment = {
             "DOCKER_HOST": docker_host,
             "PAI_NOTEBOOK_IMAGE": request.getfixturevalue("notebook_image"),
             "PAI_INNER_HOSTS": f"127.0.0.1 {bridge} pai-storage",
         }
-    try:
-        provide(web.start)
-        hub.start()
+    with behind_a_web_server(hub, tmp_path / "web", "hub.test") as web:
         yield hub, web
-    finally:
-        hub.close()
-        web.stop()
 
 
 def test_a_user_works_on_a_host_name_of_their_own(

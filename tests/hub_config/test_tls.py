@@ -15,10 +15,17 @@ from playwright.sync_api import expect
 
 from hub_config.run import main
 from tests.hub import GPU_LAB, PATIENCE, REPOSITORY, Hub, use_own_ports
-from tests.testbed.fixtures import provide
 from tests.testbed.web_server import WebServer
 
-from .lab_in_a_browser import compute, echo, make_token, open_page, start_server, submit_application
+from .lab_in_a_browser import (
+    behind_a_web_server,
+    compute,
+    echo,
+    make_token,
+    open_page,
+    start_server,
+    submit_application,
+)
 
 VARIANT = REPOSITORY / "hub_config" / "variants" / "tls.py"
 
@@ -27,15 +34,8 @@ VARIANT = REPOSITORY / "hub_config" / "variants" / "tls.py"
 def tls_hub(tmp_path: Path) -> Iterator[tuple[Hub, WebServer]]:
     """Run a Hub behind a web server with a certificate of its own authority's."""
     hub = Hub(tmp_path / "run", "--config", str(VARIANT), "--cluster", str(GPU_LAB))
-    web = provide(lambda: WebServer(tmp_path / "web", "localhost", hub.port))
-    hub.environment = {"PAI_PUBLIC_URL": web.url}
-    try:
-        provide(web.start)
-        hub.start()
+    with behind_a_web_server(hub, tmp_path / "web", "localhost") as web:
         yield hub, web
-    finally:
-        hub.close()
-        web.stop()
 
 
 def test_all_of_the_hub_works_over_tls(tls_hub: tuple[Hub, WebServer], chromium: str, tmp_path: Path) -> None:

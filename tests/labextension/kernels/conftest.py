@@ -107,9 +107,20 @@ class NotebookServer:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["kernel"]["id"])
 
+    async def start_waiting(self) -> str:
+        """Open a notebook whose kernel is the first in the queue; return the kernel's id."""
+        kernel = await self.start()
+        await self.until(kernel, lambda state: state.get("place") == 1)
+        return kernel
+
     async def try_to_start(self, kernel: str, path: str = "work.ipynb") -> httpx.Response:
         body = {"path": path, "name": path, "type": "notebook", "kernel": {"name": kernel}}
         return await self.browser.post("/api/sessions", json=body)
+
+    async def sessions(self) -> list[tuple[str, str]]:
+        """List the open notebooks, each with its kernel's id."""
+        sessions = (await self.browser.get("/api/sessions")).json()
+        return [(session["path"], session["kernel"]["id"]) for session in sessions]
 
     async def state(self, kernel: str) -> dict[str, Any]:
         """Return what the person is told of a kernel."""
@@ -173,6 +184,11 @@ async def start_server(
     yield start
     for server in servers:
         await server.close()
+
+
+async def running(client: Client) -> list[str]:
+    """List alice's jobs that have not ended."""
+    return [job["name"] for job in await client.jobs("alice") if job["subState"] != "ENDED"]
 
 
 async def stop_all(client: Client, user: str) -> None:

@@ -14,17 +14,13 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.engine.cgroup import Cgroups
-from tests.labextension.kernels.conftest import P100, PATIENCE, TOKEN, StartServer, stop_all
+from tests.labextension.kernels.conftest import P100, PATIENCE, TOKEN, StartServer, running, stop_all
 from tests.testbed.notebook import connected
 from tests.testbed.ports import free_port
 from tests.testbed.warm import WarmProcess, WarmScheduler, run_jupyterlab
 
 #: Prints a line a second: a computation that takes its time.
 COUNT = "import time\nfor n in range(8): print(n, flush=True); time.sleep(1)\nprint('done')"
-
-
-async def running(client: Client) -> list[str]:
-    return [job["name"] for job in await client.jobs("alice") if job["subState"] != "ENDED"]
 
 
 async def test_a_kernel_that_needs_more_memory_than_it_has_says_so_with_the_limit(
@@ -73,8 +69,7 @@ async def test_two_servers_of_a_person_see_and_find_only_their_own_kernels(
 
     for name, own in zip(names, kernels, strict=True):
         again = start_server(server=name, choices=cpu)
-        (session,) = (await again.browser.get("/api/sessions")).json()
-        assert (session["path"], session["kernel"]["id"]) == ("same.ipynb", own)
+        assert await again.sessions() == [("same.ipynb", own)]
         assert [state["id"] for state in (await again.browser.get("/pai/kernels")).json()["kernels"]] == [own]
         async with again.notebook(own) as notebook:
             assert await notebook.run("print(whose)") == f"{name}\n"
@@ -176,8 +171,7 @@ async def test_a_kernel_that_waits_keeps_its_place_when_what_waits_for_it_is_cal
     start_server: StartServer, holder: Client, alice: Client, action: str
 ) -> None:
     server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("place") == 1)
+    kernel = await server.start_waiting()
     (job,) = await running(alice)
     async with server.notebook(kernel) as notebook:
         await notebook.status("starting")

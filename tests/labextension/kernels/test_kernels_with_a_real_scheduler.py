@@ -9,12 +9,8 @@ import psutil
 import pytest
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.kernels.conftest import P100, PATIENCE, NotebookServer, StartServer, stop_all
+from tests.labextension.kernels.conftest import P100, PATIENCE, NotebookServer, StartServer, running, stop_all
 from tests.testbed.warm import WarmScheduler
-
-
-async def running(client: Client) -> list[str]:
-    return [job["name"] for job in await client.jobs("alice") if job["subState"] != "ENDED"]
 
 
 async def test_a_kernel_gets_its_gpu_from_the_scheduler_and_is_as_any_other(
@@ -74,8 +70,8 @@ async def test_a_notebook_waits_with_the_reason_and_runs_its_cells_when_it_is_it
     start_server: StartServer, holder: Client
 ) -> None:
     server = start_server()
-    kernel = await server.start()
-    state = await server.until(kernel, lambda state: state.get("place") == 1)
+    kernel = await server.start_waiting()
+    state = await server.state(kernel)
     assert state["phase"] == "waiting"
     assert "asks for 1 × P100, none is free" in state["reason"]
     async with server.notebook(kernel) as notebook:
@@ -128,9 +124,7 @@ async def test_a_kernel_outlives_the_notebook_server_with_all_that_it_knows(
     assert await running(alice) == [job]
 
     again = start_server()
-    (session,) = (await again.browser.get("/api/sessions")).json()
-    assert session["path"] == "long.ipynb"
-    assert session["kernel"]["id"] == kernel
+    assert await again.sessions() == [("long.ipynb", kernel)]
     async with again.notebook(kernel) as notebook:
         assert await notebook.run("print(x)") == "42\n"
     assert await running(alice) == [job]

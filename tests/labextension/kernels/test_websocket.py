@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,8 @@ import pytest
 from pai_labextension.kernels.channels import KernelChannels, OpenChannel
 from pai_labextension.kernels.websocket import JobKernelConnection
 from pai_scheduler.client.rest import Client
-from tests.labextension.kernels.conftest import PATIENCE, StartServer, stop_all
-
-DIE = "os.kill(os.getpid(), signal.SIGKILL)"
+from tests.labextension.kernels.conftest import PATIENCE, NotebookServer, StartServer, stop_all
+from tests.testbed.notebook import Notebook
 
 
 class Overheard:
@@ -52,14 +52,21 @@ def output_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KernelChannels, "open", let_through_late)
 
 
+@asynccontextmanager
+async def restarting(server: NotebookServer, kernel: str) -> AsyncIterator[Notebook]:
+    """Connect a notebook whose kernel has died just now."""
+    async with server.notebook(kernel) as notebook:
+        await notebook.run("import os, signal")
+        await notebook.begin("os.kill(os.getpid(), signal.SIGKILL)")
+        await notebook.status("restarting")
+        yield notebook
+
+
 @pytest.mark.usefixtures("output_last")
 async def test_what_a_kernel_prints_first_after_its_death_is_shown(start_server: StartServer) -> None:
     server = start_server()
     kernel = await server.start()
-    async with server.notebook(kernel) as notebook:
-        await notebook.run("import os, signal")
-        await notebook.begin(DIE)
-        await notebook.status("restarting")
+    async with restarting(server, kernel) as notebook:
         assert await notebook.run("print('first')") == "first\n"
         assert await notebook.run("print('second')") == "second\n"
 
@@ -70,10 +77,7 @@ async def test_a_cell_that_waits_for_its_kernel_to_come_back_runs_though_its_not
     server = start_server()
     kernel = await server.start()
     proof = tmp_path / "ran"
-    async with server.notebook(kernel) as notebook:
-        await notebook.run("import os, signal")
-        await notebook.begin(DIE)
-        await notebook.status("restarting")
+    async with restarting(server, kernel) as notebook:
         await notebook.begin(f"open({str(proof)!r}, 'x')")
     async with server.notebook(kernel) as notebook:
         await notebook.run("pass")
@@ -90,8 +94,7 @@ async def test_a_cell_that_waits_in_the_queue_runs_though_its_notebook_is_closed
     start_server: StartServer, holder: Client, tmp_path: Path
 ) -> None:
     server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("place") == 1)
+    kernel = await server.start_waiting()
     proof = tmp_path / "ran"
     async with server.notebook(kernel) as notebook:
         await notebook.status("starting")
@@ -124,8 +127,7 @@ async def test_nothing_is_left_of_a_closed_notebook_whose_kernel_was_cancelled(
     start_server: StartServer,
 ) -> None:
     server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("place") == 1)
+    kernel = await server.start_waiting()
     async with server.notebook(kernel) as notebook:
         await notebook.status("starting")
         await notebook.begin("print('never')")
@@ -140,8 +142,7 @@ async def test_a_notebook_whose_kernel_ends_before_its_turn_hears_that_it_is_dea
     start_server: StartServer, alice: Client
 ) -> None:
     server = start_server()
-    kernel = await server.start()
-    await server.until(kernel, lambda state: state.get("place") == 1)
+    kernel = await server.start_waiting()
     async with server.notebook(kernel) as notebook:
         await notebook.status("starting")
         await notebook.begin("print('never')")
