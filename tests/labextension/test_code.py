@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,14 @@ from pai_labextension.answers import CodePlan, SubmitLine
 from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import MakeServer
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 TOKEN = "token-of-alice"
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    scheduler = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
-    yield scheduler
-    scheduler.close()
+def running(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler()
 
 
 @pytest.fixture

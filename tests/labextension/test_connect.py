@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -20,8 +20,7 @@ import pytest
 from pai_labextension.answers import CodeServerInfo, ConnectCheck, ConnectInfo
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 CODE_SERVER = """#!{python}
 import http.server, os, sys
@@ -39,10 +38,8 @@ server.serve_forever()
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
-    yield running
-    running.close()
+def cluster(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler(ssh=True)
 
 
 @pytest.fixture

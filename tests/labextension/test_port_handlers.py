@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import BASE_URL, BROWSER_TOKEN
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -27,11 +26,9 @@ PORT = "pai/ports/alice/app/main-0/web"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def cluster(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run one scheduler for these tests, with an application in a task of alice's."""
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"), ssh=True)
-    yield running
-    running.close()
+    return module_scheduler(ssh=True)
 
 
 def app_job(name: str, command: str) -> dict[str, Any]:

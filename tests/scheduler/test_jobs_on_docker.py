@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ import pytest
 from pai_scheduler.client.rest import Client
 from tests.testbed.fixtures import REGISTRY_PASSWORDS
 from tests.testbed.images import tiny_image
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 JOBS = Path(__file__).parents[1] / "fixtures" / "jobs"
 
@@ -58,19 +56,11 @@ thread.join()
 
 @pytest.fixture
 def scheduler(
-    docker_host: str, debian_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[RunningScheduler]:
+    docker_host: str, debian_image: str, monkeypatch: pytest.MonkeyPatch, own_scheduler: StartScheduler
+) -> RunningScheduler:
     del debian_image  # it carries the names of the documents' images
     monkeypatch.setenv("DOCKER_HOST", docker_host)
-    scheduler = WarmScheduler(tmp_path, "--engine", "docker")
-    yield scheduler
-    scheduler.close()
-
-
-@pytest.fixture
-async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
-    async with Client(scheduler.url, "token-of-alice") as client:
-        yield client
+    return own_scheduler("--engine", "docker")
 
 
 def job(name: str, image: str, *roles: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -11,8 +11,7 @@ import pytest
 
 from pai_scheduler.client.rest import Client
 from tests.testbed.hdfs import ACCOUNT, Hdfs
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 TRAIN = b"""\
 import os, hdfs
@@ -24,17 +23,8 @@ client.write(f"{output}/result.txt", words.upper())
 
 
 @pytest.fixture(scope="module")
-def scheduler(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    options = ("--storage", hdfs.url, "--storage-user", ACCOUNT)
-    running = WarmScheduler(tmp_path_factory.mktemp("on-hdfs"), *options)
-    yield running
-    running.close()
-
-
-@pytest.fixture
-async def alice(scheduler: RunningScheduler) -> AsyncIterator[Client]:
-    async with Client(scheduler.url, "token-of-alice") as client:
-        yield client
+def scheduler(hdfs: Hdfs, module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler("--storage", hdfs.url, "--storage-user", ACCOUNT)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from inspect import isawaitable
 from typing import Any
 
@@ -14,8 +14,7 @@ from jupyterhub.objects import Hub, Server
 from jupyterhub.user import User
 
 from pai_spawner import PAISpawner, following
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 #: Stands in for a single-user server: listens where it is told, and starts at once.
 SERVER = """
@@ -29,11 +28,9 @@ Make = Callable[..., PAISpawner]
 
 
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def scheduler(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler on the process engine."""
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
-    yield running
-    running.close()
+    return module_scheduler()
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.testbed.images import debian_image as make_debian
 from tests.testbed.machine import CannotError, locked
 from tests.testbed.postgres import Postgres
 from tests.testbed.registry import registry
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 from tests.testbed.swarm import Swarm, swarm
 from tests.testbed.warm import WarmScheduler
 
@@ -69,12 +69,25 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def own_scheduler(tmp_path: Path) -> Iterator[Callable[..., RunningScheduler]]:
+def own_scheduler(tmp_path: Path) -> Iterator[StartScheduler]:
     """Start a scheduler that a test may kill or configure, in the test's folder; it is closed in the end."""
     with contextlib.ExitStack() as stack:
 
         def start(*options: str, **more: Any) -> RunningScheduler:
             running = WarmScheduler(tmp_path, *options, **more)
+            stack.callback(running.close)
+            return running
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def module_scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartScheduler]:
+    """Start a scheduler for the tests of a module, in a folder of its own; it is closed in the end."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*options: str, **more: Any) -> RunningScheduler:
+            running = WarmScheduler(tmp_path_factory.mktemp("scheduler"), *options, **more)
             stack.callback(running.close)
             return running
 
@@ -141,10 +154,10 @@ def agent_image(three_nodes: Swarm, docker_host: str, debian_image: str) -> str:
 @pytest.fixture
 def swarm_scheduler(
     three_nodes: Swarm,
-    own_scheduler: Callable[..., RunningScheduler],
+    own_scheduler: StartScheduler,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., RunningScheduler]:
+) -> StartScheduler:
     """Start a scheduler on the Swarm's manager, with further options."""
     monkeypatch.setenv("DOCKER_HOST", three_nodes.manager.host)
     data_dir = three_nodes.give_key(tmp_path / "data")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -172,6 +172,10 @@ class RunningScheduler:
                     root.put(path, json={"value": "STOP"})
                 time.sleep(0.1)
         raise RuntimeError(f"these jobs do not end: {alive}")
+
+
+#: `own_scheduler` or `module_scheduler`: takes what RunningScheduler takes, the folder excepted
+StartScheduler = Callable[..., RunningScheduler]
 
 
 @cache

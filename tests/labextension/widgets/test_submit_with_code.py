@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +13,12 @@ from pai_scheduler.client.rest import Client
 from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.widgets.explorer.conftest import shown, write_tree
 from tests.labextension.widgets.waiting import until
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
-    yield running
-    running.close()
+def scheduler(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler()
 
 
 @pytest.fixture

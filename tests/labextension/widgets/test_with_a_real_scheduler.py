@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,14 @@ from pai_labextension.widgets import JobForm, JobMonitor
 from pai_labextension.widgets.watch import Pace
 from pai_scheduler.client.rest import Client
 from tests.labextension.widgets.waiting import until
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 PACE = Pace(gap=0.05, first_retry=0.1, longest_retry=0.5, poll=5)
 
 
 @pytest.fixture(scope="module")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    running = WarmScheduler(tmp_path_factory.mktemp("scheduler"))
-    yield running
-    running.close()
+def scheduler(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ rows, in this order; what each needs is there before the first.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,8 +14,7 @@ import httpx
 import pytest
 
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
@@ -337,9 +336,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def own(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler with a job of alice's that ended, one that waits and one that runs."""
-    running = WarmScheduler(tmp_path_factory.mktemp("contract"), cluster=CLUSTER)
+    running = module_scheduler(cluster=CLUSTER)
     headers = {"Authorization": "Bearer token-of-alice"}
     with httpx.Client(base_url=f"{running.url}/api/v1", headers=headers, trust_env=False) as alice:
         for job in (
@@ -350,8 +349,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
         ):
             alice.post("/jobs", json=job).raise_for_status()
         alice.get(f"{JOB}/events?follow=1").raise_for_status()
-    yield running
-    running.close()
+    return running
 
 
 @pytest.fixture

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 FOLDER = Path(__file__).with_name("fuzz")
 PROGRAM = Path(sys.executable).parent / "schemathesis"
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[RunningScheduler]:
+def world(own_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler with the jobs that the dictionaries of schemathesis.toml name."""
-    running = WarmScheduler(tmp_path)
+    running = own_scheduler()
     with httpx.Client(
         base_url=f"{running.url}/api/v1",
         headers={"Authorization": "Bearer token-of-alice"},
@@ -32,8 +30,7 @@ def world(tmp_path: Path) -> Iterator[RunningScheduler]:
         alice.get("/user/alice/jobs/ended/events?follow=1").raise_for_status()
         too_big = [{"name": "main", "command": "true", "gpuNumber": 99}]
         alice.post("/jobs", json=hello_job("waits", taskRoles=too_big)).raise_for_status()
-    yield running
-    running.close()
+    return running
 
 
 def fuzz(world: RunningScheduler, *options: str) -> subprocess.CompletedProcess[str]:

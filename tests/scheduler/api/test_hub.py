@@ -12,8 +12,7 @@ from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.models import UserInfo
 from pai_scheduler.security.principal import Principal
 from tests.testbed.hub import RunningHub
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 SCOPE = "access:services!service=pai"
 
@@ -27,13 +26,9 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningHub]:
 
 
 @pytest.fixture(scope="module")
-def service(hub: RunningHub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def service(hub: RunningHub, module_scheduler: StartScheduler) -> RunningScheduler:
     """Run the scheduler as the Hub's service."""
-    running = WarmScheduler(
-        tmp_path_factory.mktemp("service"), "--admin-service", "pai-spawner", environ=hub.service_environ()
-    )
-    yield running
-    running.close()
+    return module_scheduler("--admin-service", "pai-spawner", environ=hub.service_environ())
 
 
 async def test_it_answers_under_the_prefix_that_the_hub_gave(service: RunningScheduler) -> None:

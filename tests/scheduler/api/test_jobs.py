@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -15,8 +14,7 @@ import yaml
 
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.job.jsontext import loads_jsonc
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 TINY = """
 nodes: [{name: node-a, cpus: 1, memoryMB: 100, gpus: {P100: 1}}]
@@ -32,11 +30,9 @@ async def until_ended(client: Client, user: str, name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def tiny(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler on whose cluster no job of the documents fits: they are kept, and download nothing."""
-    running = WarmScheduler(tmp_path_factory.mktemp("tiny"), cluster=TINY)
-    yield running
-    running.close()
+    return module_scheduler(cluster=TINY)
 
 
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: file.stem)

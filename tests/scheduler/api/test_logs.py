@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx
@@ -16,8 +16,7 @@ import pytest
 from pai_scheduler.client.rest import Client
 from pai_scheduler.rest.log_position import STAMP_LENGTH
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import CLUSTER, RunningScheduler, StartScheduler, hello_job
 
 
 def _path(job: str, stream: str = "all") -> str:
@@ -152,14 +151,9 @@ async def test_each_line_can_be_had_with_its_time(
 
 
 @pytest.fixture(scope="module")
-def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def strict(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler that keeps one MB of a log."""
-    running = WarmScheduler(
-        tmp_path_factory.mktemp("strict"),
-        cluster=f"{CLUSTER}\ndefaults: {{logs: {{maxMBPerTask: 1, keepDays: 3}}}}\n",
-    )
-    yield running
-    running.close()
+    return module_scheduler(cluster=f"{CLUSTER}\ndefaults: {{logs: {{maxMBPerTask: 1, keepDays: 3}}}}\n")
 
 
 @pytest.fixture

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 CLUSTER = "nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000}]"
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[RunningScheduler]:
+def own(own_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler that no other test shares."""
-    running = WarmScheduler(tmp_path, cluster=CLUSTER)
-    yield running
-    running.close()
+    return own_scheduler(cluster=CLUSTER)
 
 
 async def _wait_for(client: Client, job: str, kind: str) -> None:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from pai_scheduler.api.routes import ROUTES
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 
 @pytest.fixture(scope="module")
-def compat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def compat(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler for old clients, with one job of alice's that waits."""
-    running = WarmScheduler(tmp_path_factory.mktemp("compat"), "--openpai-compat")
+    running = module_scheduler("--openpai-compat")
     too_big = [{"name": "main", "command": "true", "gpuNumber": 99}]
     with httpx.Client(headers={"Authorization": "Bearer token-of-alice"}, trust_env=False) as alice:
         answer = alice.post(f"{running.url}/api/v1/jobs", json=hello_job("waits", taskRoles=too_big))
         answer.raise_for_status()
-    yield running
-    running.close()
+    return running
 
 
 def stranger(scheduler: RunningScheduler) -> httpx.AsyncClient:

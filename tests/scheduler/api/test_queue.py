@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
@@ -10,8 +10,7 @@ import pytest
 from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
@@ -21,11 +20,9 @@ WAITS = [{"name": "main", "command": "true", "gpuNumber": 9}]
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def own(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler whose queues are these tests' alone."""
-    running = WarmScheduler(tmp_path_factory.mktemp("queue"), cluster=CLUSTER)
-    yield running
-    running.close()
+    return module_scheduler(cluster=CLUSTER)
 
 
 @pytest.fixture

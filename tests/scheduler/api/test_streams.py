@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import httpx
 import pytest
@@ -13,8 +11,7 @@ from pai_scheduler.api.streams import Streams
 from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.security.principal import Principal
-from tests.testbed.scheduler import CLUSTER, RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import CLUSTER, RunningScheduler, StartScheduler, hello_job
 
 
 def test_a_stream_counts_for_as_long_as_it_is_open_and_for_its_user_only() -> None:
@@ -38,11 +35,9 @@ def test_an_administrator_is_not_counted() -> None:
 
 
 @pytest.fixture
-async def few(tmp_path: Path) -> AsyncIterator[RunningScheduler]:
+def few(own_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler that lets a user follow three things."""
-    scheduler = WarmScheduler(tmp_path, cluster=f"{CLUSTER}\ndefaults: {{streamsPerUser: 3}}\n")
-    yield scheduler
-    scheduler.close()
+    return own_scheduler(cluster=f"{CLUSTER}\ndefaults: {{streamsPerUser: 3}}\n")
 
 
 async def test_the_stream_after_the_last_is_refused_until_another_ends(few: RunningScheduler) -> None:

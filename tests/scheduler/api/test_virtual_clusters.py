@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -12,8 +10,7 @@ import pytest
 from pai_scheduler.client.rest import ApiError, Client
 from tests.scheduler.conftest import checked
 from tests.testbed.answers import check_answer
-from tests.testbed.scheduler import RunningScheduler, hello_job
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler, hello_job
 
 CLUSTER = """
 nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 4}}]
@@ -22,11 +19,9 @@ virtualClusters: {default: {capacity: 60}, vision: {capacity: 30, maxCapacity: 5
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[RunningScheduler]:
+def own(own_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler that no other test shares, with 10 per cent that no virtual cluster has."""
-    running = WarmScheduler(tmp_path, cluster=CLUSTER)
-    yield running
-    running.close()
+    return own_scheduler(cluster=CLUSTER)
 
 
 def admin(scheduler: RunningScheduler) -> Client:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 
 @dataclass
@@ -43,10 +41,8 @@ def is_file_server(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
-    scheduler = WarmScheduler(tmp_path_factory.mktemp("files"), "--file-processes", "2")
-    yield scheduler
-    scheduler.close()
+def running(module_scheduler: StartScheduler) -> RunningScheduler:
+    return module_scheduler("--file-processes", "2")
 
 
 @pytest.fixture

@@ -15,8 +15,7 @@ import pytest
 
 from tests.scheduler.client.cli.conftest import PAI, environ_for, gateways_of
 from tests.scheduler.conftest import run_job
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 SERVER = """
 import http.server, os, pathlib, threading
@@ -38,15 +37,13 @@ BODY = bytes(range(256)) * 8000
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def own(module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler whose gateway may be killed."""
-    folder = tmp_path_factory.mktemp("own")
-    running = WarmScheduler(folder, ssh=True)
-    (folder / "server.py").write_text(SERVER)
+    running = module_scheduler(ssh=True)
+    (running.folder / "server.py").write_text(SERVER)
     ports = [{"label": "web", "beginAt": 0, "portNumber": 2}]
-    run_job(running, "server", f"exec python3 {folder}/server.py", portList=ports)
-    yield running
-    running.close()
+    run_job(running, "server", f"exec python3 {running.folder}/server.py", portList=ports)
+    return running
 
 
 @contextmanager

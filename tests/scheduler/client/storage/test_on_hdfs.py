@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,13 @@ from tests.scheduler.client.storage.cutting import cutting
 from tests.scheduler.client.storage.test_client import contents
 from tests.scheduler.client.storage.test_upload import LARGE, names, upload_with_a_late_append
 from tests.testbed.hdfs import ACCOUNT, Hdfs
-from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+from tests.testbed.scheduler import RunningScheduler, StartScheduler
 
 
 @pytest.fixture(scope="module")
-def scheduler(hdfs: Hdfs, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningScheduler]:
+def scheduler(hdfs: Hdfs, module_scheduler: StartScheduler) -> RunningScheduler:
     """Run a scheduler in front of HDFS."""
-    folder = tmp_path_factory.mktemp("before-hdfs")
-    running = WarmScheduler(folder, "--storage", hdfs.url, "--storage-user", ACCOUNT)
-    yield running
-    running.close()
+    return module_scheduler("--storage", hdfs.url, "--storage-user", ACCOUNT)
 
 
 @pytest.fixture(autouse=True)
