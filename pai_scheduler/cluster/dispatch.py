@@ -144,14 +144,14 @@ class Dispatcher(SchedulerState):
         best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments)
         if assignments is not best_fit:
             # also where only some of it has left
-            for node in {assignment.node for assignment in best_fit}:
+            for node in dict.fromkeys(assignment.node for assignment in best_fit):
                 self.reservations.refresh(self.cluster, node)
         holding = JobHolding(job_id, waiting.user, waiting.virtual_cluster, shape.preemptible, now)
         for place, (demand, assignment) in enumerate(zip(shape.gang, assignments, strict=True)):
             amounts = of_task(demand, assignment, self._nodes)
             holding.tasks[place] = (demand, assignment, amounts)
             self.quota_accounting.book(waiting.virtual_cluster, waiting.user, amounts)
-        self._file(holding)
+        self.holdings.add(holding)
         decisions.append(Start(job_id, assignments, borrows))
 
     def _place(self, job_id: str, bound: Bound) -> list[Assignment] | QuotaViolation | None:
@@ -168,7 +168,7 @@ class Dispatcher(SchedulerState):
         """
         cluster = self._waiting[job_id].virtual_cluster
         borrowing = self.borrowing_elsewhere(cluster)
-        ends = list(self._ending.values())
+        ends = list(self.holdings.ending)
         if not borrowing and not any(holding.preempted for holding in ends):
             return False
         needed = self._plan(job_id, Bound.GUARANTEE, [*ends, *borrowing], self._reservations_within())
@@ -192,7 +192,7 @@ class Dispatcher(SchedulerState):
         for reservation in others:
             self._unbook(reservation)
         try:
-            needed = self._plan(job_id, bound, self._by_expected_end(), ())
+            needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
         finally:
             for reservation in others:
                 self._book(reservation)

@@ -11,10 +11,12 @@ from .node import Node
 class FreeNodeResources:
     """What is free on a node."""
 
-    __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "ports", "storage_gb")
+    __slots__ = ("cpus", "gpu_types", "gpus", "memory_mb", "node", "number", "ports", "storage_gb")
 
-    def __init__(self, node: Node, ports: set[int]) -> None:
+    def __init__(self, node: Node, ports: set[int], number: int = 0) -> None:
         self.node = node
+        #: its place in the order of the cluster
+        self.number = number
         self.cpus = node.cpus
         self.memory_mb = node.memory_mb
         self.storage_gb = node.storage_gb

@@ -7,11 +7,10 @@ finds no room for a gang of different tasks, an exact search has a second look (
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TypeVar
 
 from pai_scheduler.job.spec import PortRequest
 
@@ -19,13 +18,15 @@ from .demand import Assignment, Demand, fixed_ports
 from .exact_search import ExactSearch, best_fit_may_err, enough_gpus
 from .free_resources import FreeNodeResources, Rack
 from .node import Node
+from .node_index import NodeIndex, Size
 from .packing import Place, Room, room_of
-
-Key = TypeVar("Key")
 
 #: Ports that the scheduler chooses, the first ones first: enough for the largest job, and below Linux's
 #: ephemeral range, which starts at 32768.
 PORT_RANGE = (*range(20000, 32768), *range(10000, 20000))
+
+#: What is free on a node: beside GPUs, and how many GPUs of each type of which there are any.
+_Free = tuple[Size, tuple[tuple[str, int], ...]]
 
 
 class Cluster:
@@ -42,22 +43,22 @@ class Cluster:
         self._ports: set[int] = set()
         self._next_port = first_port % len(PORT_RANGE)
         self._uses: dict[str, FreeNodeResources] = {}
-        #: nodes by how many GPUs of a type are free, so that a look-up does not touch every node
-        self._by_gpus: dict[str, dict[int, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
-        #: nodes by free GPUs of all types and free cores: where a task without GPUs does least harm is first
-        self._by_room: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
         #: a sum of hashes: as long as it is the same, the same is free
         self._state = 0
         self._second_look = ExactSearch()
-        #: by the names that nodes give; nodes that give none are in none
-        self.racks: dict[str, Rack] = {}
-        for node in nodes:
+        self._racks: dict[str, Rack] = {}
+        for number, node in enumerate(nodes):
             if node.rack:
-                self.racks.setdefault(node.rack, Rack()).nodes.append(node.name)
-            self._uses[node.name] = FreeNodeResources(node, self._ports)
-            self._file(self._uses[node.name])
+                self._racks.setdefault(node.rack, Rack()).nodes.append(node.name)
+            self._uses[node.name] = FreeNodeResources(node, self._ports, number)
         #: the types of GPU that there are
         self.gpu_types = sorted({gpu.type for use in self._uses.values() for gpu in use.node.gpus})
+        self._free_gpus: Counter[str] = Counter()
+        self._index = NodeIndex(self.gpu_types)
+        #: by number, what each node is in the index with; `_changed`: it may have more or less by now
+        self._filed: dict[int, _Free] = {}
+        self._changed: set[FreeNodeResources] = set(self._uses.values())
+        self._numbered = {use.number: use for use in self._uses.values()}
 
     @property
     def uses(self) -> Mapping[str, FreeNodeResources]:
@@ -68,6 +69,12 @@ class Cluster:
     def nodes(self) -> list[Node]:
         """List the nodes."""
         return [use.node for use in self._uses.values()]
+
+    @property
+    def racks(self) -> Mapping[str, Rack]:
+        """Return the racks by the names that nodes give; nodes that give none are in none."""
+        self._file()
+        return self._racks
 
     def emptied(self, nodes: Iterable[Node] | None = None) -> Cluster:
         """Return the same cluster (or one of other nodes) with nothing running on it."""
@@ -134,10 +141,8 @@ class Cluster:
         return kept
 
     def _has_gpus_for(self, gang: Sequence[Demand], gpu_room: Mapping[str, int] | None) -> bool:
-        free = {
-            gpu_type: sum(count * len(names) for count, names in by_count.items())
-            for gpu_type, by_count in self._by_gpus.items()
-        }
+        self._file()
+        free: Mapping[str, int] = self._free_gpus
         if gpu_room is not None:
             free = {gpu_type: min(count, gpu_room.get(gpu_type, 0)) for gpu_type, count in free.items()}
         return enough_gpus(gang, free)
@@ -185,9 +190,8 @@ class Cluster:
             self._ports.update(_numbers(assignment))
         use = self._uses.get(assignment.node)
         if use is not None:
-            self._unfile(use)
             use.take(demand, assignment)
-            self._file(use)
+            self._changed.add(use)
 
     def release(self, demand: Demand, assignment: Assignment) -> None:
         """Release what a task had."""
@@ -195,9 +199,8 @@ class Cluster:
             self._ports.difference_update(_numbers(assignment))
         use = self._uses.get(assignment.node)
         if use is not None:
-            self._unfile(use)
             use.give_back(demand, assignment)
-            self._file(use)
+            self._changed.add(use)
 
     def give_other_ports(
         self, demand: Demand, assignment: Assignment, taken: Collection[int]
@@ -234,14 +237,17 @@ class Cluster:
     def _place_one(
         self, demand: Demand, gpu_room: dict[str, int] | None, kept: set[int]
     ) -> Assignment | None:
-        for use, gpu_type in self._candidates(demand, gpu_room):
-            assignment = self._assign(use, gpu_type, demand, kept)
-            if assignment is None:
-                continue
-            if gpu_room is not None and gpu_type is not None:
-                gpu_room[gpu_type] -= demand.gpus
-            return assignment
-        return None
+        types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
+        if gpu_room is not None:
+            types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
+        found = self._best_fit(demand, types)
+        if found is None:
+            return None
+        # (ports are no node's own: where one node lacks them, all do)
+        assignment = self._assign(*found, demand, kept)
+        if assignment is not None and gpu_room is not None and found[1] is not None:
+            gpu_room[found[1]] -= demand.gpus
+        return assignment
 
     def _assign(
         self, use: FreeNodeResources, gpu_type: str | None, demand: Demand, kept: set[int]
@@ -255,37 +261,27 @@ class Cluster:
         self.occupy(demand, assignment)
         return assignment
 
-    def _candidates(
-        self, demand: Demand, gpu_room: Mapping[str, int] | None
-    ) -> Iterator[tuple[FreeNodeResources, str | None]]:
-        """Return the nodes with room and the GPU type to take there, best fit first."""
-        if demand.gpus == 0:
-            for room in sorted(room for room in self._by_room if room[1] >= demand.cpus):
-                for name in list(self._by_room[room]):
-                    if self._uses[name].has_room(demand):
-                        yield self._uses[name], None
-            return
-        types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
-        if gpu_room is not None:
-            types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
-        counts = sorted(
-            (count, gpu_type)
-            for gpu_type in types
-            for count in self._by_gpus.get(gpu_type, ())
-            if count >= demand.gpus
-        )
-        for count, gpu_type in counts:
-            for name in list(self._by_gpus[gpu_type][count]):
-                if self._uses[name].has_room(demand):
-                    yield self._uses[name], gpu_type
+    def _best_fit(
+        self, demand: Demand, types: Iterable[str], beside: Collection[int] = ()
+    ) -> tuple[FreeNodeResources, str | None] | None:
+        """Return the node that fits best, none of those `beside`, and the type of GPU to take there."""
+        if self._ports and any(port in self._ports for port in fixed_ports(demand.ports)):
+            return None
+        self._file()
+        asked = demand.cpus, demand.memory_mb, demand.storage_gb
+        if not demand.gpus:
+            number = self._index.without_gpus(asked, beside)
+            return None if number is None else (self._numbered[number], None)
+        found = self._index.with_gpus(asked, demand.gpus, types, beside)
+        return None if found is None else (self._numbered[found[0]], found[1])
 
     def first_with_room(
         self, demand: Demand, gpu_type: str | None, beside: Collection[str]
     ) -> FreeNodeResources | None:
         """Return the node that fits a task best, none of those `beside`; its GPUs are of one type."""
-        of_type = demand if gpu_type is None else replace(demand, gpu_type=gpu_type)
-        candidates = self._candidates(of_type, None)
-        return next((use for use, _ in candidates if use.node.name not in beside), None)
+        numbers = {self._uses[name].number for name in beside}
+        found = self._best_fit(demand, [gpu_type] if gpu_type else self.gpu_types, numbers)
+        return None if found is None else found[0]
 
     def _choose_ports(
         self, use: FreeNodeResources, requests: Sequence[PortRequest], kept: set[int]
@@ -318,27 +314,30 @@ class Cluster:
             self._next_port = position % len(PORT_RANGE)
         return chosen
 
-    def _file(self, use: FreeNodeResources) -> None:
-        self._state += _hash(use)
-        for gpu_type, free in use.gpus.items():
-            self._by_gpus[gpu_type][len(free)][use.node.name] = None
-        free_gpus = use.free_gpus
-        self._by_room[free_gpus, use.cpus][use.node.name] = None
-        if use.node.rack:
-            rack = self.racks[use.node.rack]
-            rack.gpus += free_gpus
-            rack.cpus += use.cpus
+    def _file(self) -> None:
+        """Bring the index up to date, and all that is counted: only what is asked for has to be."""
+        for use in self._changed:
+            before, now = self._filed.get(use.number), _free(use)
+            if now == before:
+                continue
+            if before is not None:
+                self._count(use, before, -1)
+                if use.node.ready:
+                    self._index.remove(use.number, *before)
+            self._count(use, now, 1)
+            if use.node.ready:
+                self._index.add(use.number, *now)
+            self._filed[use.number] = now
+        self._changed.clear()
 
-    def _unfile(self, use: FreeNodeResources) -> None:
-        self._state -= _hash(use)
-        for gpu_type, free in use.gpus.items():
-            _discard(self._by_gpus[gpu_type], len(free), use.node.name)
-        free_gpus = use.free_gpus
-        _discard(self._by_room, (free_gpus, use.cpus), use.node.name)
+    def _count(self, use: FreeNodeResources, free: _Free, sign: int) -> None:
+        self._state += sign * hash((use.number, free))
+        for gpu_type, count in free[1]:
+            self._free_gpus[gpu_type] += sign * count
         if use.node.rack:
-            rack = self.racks[use.node.rack]
-            rack.gpus -= free_gpus
-            rack.cpus -= use.cpus
+            rack = self._racks[use.node.rack]
+            rack.gpus += sign * sum(count for _, count in free[1])
+            rack.cpus += sign * free[0][0]
 
 
 def hardest_first(gang: Sequence[Demand]) -> list[int]:
@@ -346,16 +345,11 @@ def hardest_first(gang: Sequence[Demand]) -> list[int]:
     return sorted(range(len(gang)), key=lambda i: (-gang[i].gpus, -gang[i].cpus, -gang[i].memory_mb))
 
 
-def _hash(use: FreeNodeResources) -> int:
-    return hash((use.node.name, use.cpus, use.memory_mb, use.storage_gb, *map(len, use.gpus.values())))
+def _free(use: FreeNodeResources) -> _Free:
+    gpus = tuple([(gpu_type, len(free)) for gpu_type, free in use.gpus.items() if free])
+    return (use.cpus, use.memory_mb, use.storage_gb), gpus
 
 
 def _numbers(assignment: Assignment) -> Iterator[int]:
     for ports in assignment.ports.values():
         yield from ports
-
-
-def _discard(index: dict[Key, dict[str, None]], key: Key, name: str) -> None:
-    del index[key][name]
-    if not index[key]:
-        del index[key]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 
 from .amounts import Amounts
 from .demand import Assignment, Demand, fixed_ports
@@ -34,7 +35,8 @@ class Reservation:
     amounts: Amounts
     awaits: frozenset[str]
     within: bool
-    nodes: frozenset[str] = field(init=False)
+    #: each once, in the order of its tasks
+    nodes: Sequence[str] = field(init=False)
     #: what is booked for it right now, by node
     kept: dict[str, list[tuple[Demand, Assignment]]] = field(default_factory=dict)
     #: nodes on which nothing is lacking any more
@@ -56,7 +58,7 @@ class Reservation:
 
     def __post_init__(self) -> None:
         """Note the nodes of its places."""
-        self.nodes = frozenset(target.node for target in self.targets)
+        self.nodes = list(dict.fromkeys(target.node for target in self.targets))
 
 
 class Reservations:
@@ -124,12 +126,8 @@ class Reservations:
         finally:
             for reservation in some:
                 reservation.suspended -= 1
-            for node in {
-                node
-                for reservation in some
-                if reservation.job_id in self._reservations
-                for node in reservation.nodes
-            }:
+            nodes = (one.nodes for one in some if one.job_id in self._reservations)
+            for node in dict.fromkeys(chain.from_iterable(nodes)):
                 self.refresh(cluster, node)
 
     @contextmanager

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from .amounts import Amounts, of_gang, of_task
 from .definition import VirtualCluster
 from .demand import Assignment, Demand
+from .holdings import Holdings
 from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
@@ -51,11 +52,9 @@ class SchedulerState:
         self.cluster = cluster
         self.quota_accounting = QuotaAccounting(cluster.nodes, clusters)
         self.queue: Queue[Shape] = Queue()
-        self.holdings: dict[str, JobHolding] = {}
+        self.holdings = Holdings()
         self.reservations = Reservations()
         self._waiting: dict[str, _Waiting] = {}
-        self._by_cluster: dict[str, dict[str, JobHolding]] = {}
-        self._ending: dict[str, JobHolding] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
         self._empty: Cluster | None = None
@@ -127,7 +126,8 @@ class SchedulerState:
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
             self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
-        self._file(holding)
+        if holding.tasks:
+            self.holdings.add(holding)
 
     def release(self, job_id: str, place: int) -> None:
         """A task of a job is over: what it held is free."""
@@ -137,14 +137,14 @@ class SchedulerState:
         self.cluster.release(demand, assignment)
         self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
         if not holding.tasks:
-            del self.holdings[job_id]
-            del self._by_cluster[holding.virtual_cluster][job_id]
-            self._ending.pop(job_id, None)
+            self.holdings.remove(job_id)
         self._stirred = True
         self._freed.add(assignment.node)
         self._freed_clusters.add(holding.virtual_cluster)
         use = self.cluster.uses.get(assignment.node)
-        anybody_borrows = any(self.quota_accounting.is_over_guarantee(name) for name in self._by_cluster)
+        anybody_borrows = any(
+            self.quota_accounting.is_over_guarantee(name) for name in self.holdings.virtual_clusters
+        )
 
         def worth(line: ShapeQueue[Shape]) -> bool:
             if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
@@ -180,15 +180,14 @@ class SchedulerState:
         holding = self.holdings.get(job_id)
         if holding is not None:
             self.version += 1
-            holding.ending = True
-            self._ending[job_id] = holding
+            self.holdings.end(holding)
 
     def expect(self, job_id: str, end: int | None) -> None:
         """Know by when a job will have ended at the latest; None: nobody knows."""
         holding = self.holdings.get(job_id)
         if holding is not None:
             self.version += 1
-            holding.expected_end = end
+            self.holdings.expect(holding, end)
 
     def set_nodes(self, nodes: Sequence[Node]) -> None:
         """Nodes came, went, or changed."""
@@ -294,14 +293,14 @@ class SchedulerState:
 
         with self.without_reservations():
             return PreemptionPlanner(self.cluster, self.quota_accounting).needed(
-                look, self._by_expected_end()
+                look, self.holdings.by_expected_end()
             )
 
     def borrowing_elsewhere(self, cluster: str) -> list[JobHolding]:
         """List the jobs of all other virtual clusters that borrow, youngest first."""
         found = [
             holding
-            for name in self._by_cluster
+            for name in self.holdings.virtual_clusters
             if name != cluster and self.quota_accounting.is_over_guarantee(name)
             for holding in self.borrowing(name)
         ]
@@ -314,7 +313,7 @@ class SchedulerState:
         def look() -> bool:
             return self.fits(user, cluster, shape, Bound.GUARANTEE) is True
 
-        ends = [*self._ending.values(), *self.borrowing_elsewhere(cluster)]
+        ends = [*self.holdings.ending, *self.borrowing_elsewhere(cluster)]
         needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
         return 0 if needed is None else sum(not holding.ending for holding in needed)
 
@@ -328,7 +327,7 @@ class SchedulerState:
             return []
         counted: Counter[str] = Counter()
         over = []
-        for holding in sorted(self._by_cluster.get(cluster, {}).values(), key=_by_age):
+        for holding in sorted(self.holdings.of_cluster(cluster), key=_by_age):
             if holding.ending:
                 continue
             amounts = holding.amounts
@@ -348,16 +347,6 @@ class SchedulerState:
         limited = known is not None and known.gpus_per_user is not None
         return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
 
-    def _by_expected_end(self) -> list[JobHolding]:
-        """Order what runs by when it will have ended: who may run for ever (a notebook server) comes last."""
-        never = 1 << 62
-
-        def key(holding: JobHolding) -> tuple[bool, bool, int, int]:
-            end = never if holding.expected_end is None else holding.expected_end
-            return not holding.ending, not holding.preemptible, end, holding.since
-
-        return sorted(self.holdings.values(), key=key)
-
     def _try(
         self, user: str, cluster: str, shape: Shape, bound: Bound
     ) -> list[Assignment] | QuotaViolation | None:
@@ -369,13 +358,6 @@ class SchedulerState:
     def _unplace(self, shape: Shape, placed: Sequence[Assignment]) -> None:
         for demand, assignment in zip(shape.gang, placed, strict=True):
             self.cluster.release(demand, assignment)
-
-    def _file(self, holding: JobHolding) -> None:
-        if holding.tasks:
-            self.holdings[holding.job_id] = holding
-            self._by_cluster.setdefault(holding.virtual_cluster, {})[holding.job_id] = holding
-            if holding.ending:
-                self._ending[holding.job_id] = holding
 
     def _book(self, reservation: Reservation) -> None:
         self.quota_accounting.book(reservation.virtual_cluster, reservation.user, reservation.amounts)

@@ -1,0 +1,174 @@
+"""Nodes by what is free on them, so that the best fit is found without a look at every node.
+
+A node's number is its place in the order of the cluster. Of nodes that fit equally well the first is taken: a
+decision depends on what is free, and not on how it came to be free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from operator import gt
+
+from sortedcontainers import SortedDict
+
+#: What is free beside GPUs, or asked for: cores, memory in MB, storage in GB.
+Size = tuple[int, int, int]
+
+_NOTHING: Size = (-1, -1, -1)
+
+
+class NumberSet:
+    """Numbers that come and go; the first of them is known.
+
+    A heap keeps the order. What has left stays in it until it comes to the front, or is most of it.
+    """
+
+    __slots__ = ("_heap", "_members")
+
+    def __init__(self) -> None:
+        self._members: set[int] = set()
+        self._heap: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def add(self, number: int) -> None:
+        """Take a number in."""
+        self._members.add(number)
+        heappush(self._heap, number)
+        if len(self._heap) > 2 * len(self._members) + 8:
+            self._heap = list(self._members)
+            heapify(self._heap)
+
+    def remove(self, number: int) -> None:
+        """Let a number go; KeyError where it is not there."""
+        self._members.remove(number)
+
+    def first(self, but: Collection[int] = ()) -> int | None:
+        """Return the lowest number that is not one of `but`."""
+        passed = []
+        found = None
+        while self._heap:
+            number = self._heap[0]
+            if number in self._members:
+                if number not in but:
+                    found = number
+                    break
+                passed.append(number)
+            heappop(self._heap)
+        for number in passed:
+            heappush(self._heap, number)
+        return found
+
+
+class SizedNodes:
+    """Nodes with as many GPUs free, by what else is free."""
+
+    __slots__ = ("_by_size", "_most")
+
+    def __init__(self) -> None:
+        self._by_size: dict[Size, NumberSet] = {}
+        #: no node has more; a search that finds none makes it exact
+        self._most = _NOTHING
+
+    def __bool__(self) -> bool:
+        return bool(self._by_size)
+
+    def add(self, size: Size, number: int) -> None:
+        """Take a node in."""
+        nodes = self._by_size.get(size)
+        if nodes is None:
+            nodes = self._by_size[size] = NumberSet()
+            self._most = _larger(self._most, size)
+        nodes.add(number)
+
+    def remove(self, size: Size, number: int) -> None:
+        """Let a node go."""
+        nodes = self._by_size[size]
+        nodes.remove(number)
+        if not nodes:
+            del self._by_size[size]
+
+    def first(self, asked: Size, but: Collection[int] = ()) -> int | None:
+        """Return the first node that has room and is none of `but`."""
+        if any(map(gt, asked, self._most)):
+            return None
+        cpus, memory_mb, storage_gb = asked
+        best = None
+        for size, nodes in self._by_size.items():
+            if cpus <= size[0] and memory_mb <= size[1] and storage_gb <= size[2]:
+                number = nodes.first(but)
+                if number is not None and (best is None or number < best):
+                    best = number
+        if best is None:
+            self._most = _NOTHING
+            for size in self._by_size:
+                self._most = _larger(self._most, size)
+        return best
+
+
+class NodeIndex:
+    """Nodes by free GPUs: of one type for tasks with GPUs, of all types and by cores for tasks without."""
+
+    def __init__(self, gpu_types: Iterable[str]) -> None:
+        self._by_gpus: dict[str, dict[int, SizedNodes]] = {gpu_type: {} for gpu_type in gpu_types}
+        #: where a task without GPUs does least harm is first
+        self._by_room: SortedDict[tuple[int, int], SizedNodes] = SortedDict()
+
+    def add(self, number: int, size: Size, gpus: Collection[tuple[str, int]]) -> None:
+        """Take a node in. `gpus`: how many of each type are free, none of them 0."""
+        for gpu_type, count in gpus:
+            by_count = self._by_gpus[gpu_type]
+            if count not in by_count:
+                by_count[count] = SizedNodes()
+            by_count[count].add(size, number)
+        room = sum(count for _, count in gpus), size[0]
+        nodes = self._by_room.get(room)
+        if nodes is None:
+            nodes = self._by_room[room] = SizedNodes()
+        nodes.add(size, number)
+
+    def remove(self, number: int, size: Size, gpus: Collection[tuple[str, int]]) -> None:
+        """Let a node go; it is found by what it was taken in with."""
+        for gpu_type, count in gpus:
+            by_count = self._by_gpus[gpu_type]
+            by_count[count].remove(size, number)
+            if not by_count[count]:
+                del by_count[count]
+        room = sum(count for _, count in gpus), size[0]
+        self._by_room[room].remove(size, number)
+        if not self._by_room[room]:
+            del self._by_room[room]
+
+    def without_gpus(self, asked: Size, but: Collection[int] = ()) -> int | None:
+        """Return the node where a task without GPUs fits best: the fewest GPUs free, then the fewest cores.
+
+        None of `but`; None where none has room.
+        """
+        for (_, cpus), nodes in self._by_room.items():
+            if cpus >= asked[0]:
+                number: int | None = nodes.first(asked, but)
+                if number is not None:
+                    return number
+        return None
+
+    def with_gpus(
+        self, asked: Size, gpus: int, gpu_types: Iterable[str], but: Collection[int] = ()
+    ) -> tuple[int, str] | None:
+        """Return the node, and the type of its GPUs, where a task fits best: the fewest of the type free."""
+        for count, gpu_type in sorted(self._enough(gpus, gpu_types)):
+            number = self._by_gpus[gpu_type][count].first(asked, but)
+            if number is not None:
+                return number, gpu_type
+        return None
+
+    def _enough(self, gpus: int, gpu_types: Iterable[str]) -> Iterator[tuple[int, str]]:
+        for gpu_type in gpu_types:
+            for count in self._by_gpus.get(gpu_type, ()):
+                if count >= gpus:
+                    yield count, gpu_type
+
+
+def _larger(one: Size, other: Size) -> Size:
+    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])

@@ -1,0 +1,186 @@
+"""What each end costs the planner: `python -m tests.benchmarks.turnover`; no core, no engine, one process.
+
+A cluster is full and many jobs wait; one job after another ends, and what can start does. Prints placements
+per second of CPU time (so that another program on the machine changes little), the mean and the worst end.
+Grows one thing at a time: nodes, queue, shapes, gangs, virtual clusters, memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.dispatch import Dispatcher, Start
+from pai_scheduler.cluster.node import Gpu, Node
+from pai_scheduler.cluster.placement import Cluster
+
+TYPES = ("A100", "V100", "P100")
+CPUS, MEMORY_MB, GPUS = 64, 256_000, 8
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cluster and what waits for it. `shapes`: how many different jobs; `gang`: tasks of each.
+
+    `scarce`: what keeps jobs from starting is memory, with GPUs left over. `reserves`: resources are kept for
+    a job that is overtaken too often.
+    """
+
+    nodes: int = 10_000
+    queued: int = 100_000
+    shapes: int = 4
+    gang: int = 1
+    clusters: int = 1
+    scarce: bool = False
+    reserves: bool = True
+
+    def __str__(self) -> str:
+        """Say it in few words."""
+        return (
+            f"{self.nodes:>7,} nodes {self.queued:>9,} queued {self.shapes:>5,} shapes,"
+            f" gangs of {self.gang:>2}, {self.clusters} clusters{', scarce memory' if self.scarce else ''}"
+            f"{'' if self.reserves else ', no reservations'}"
+        )
+
+
+def make_nodes(count: int) -> list[Node]:
+    """Make nodes of three types of GPU."""
+    return [
+        Node(
+            f"node-{number}",
+            CPUS,
+            MEMORY_MB,
+            4_000,
+            tuple(Gpu(index, TYPES[number % len(TYPES)]) for index in range(GPUS)),
+        )
+        for number in range(count)
+    ]
+
+
+def make_demands(case: Case) -> list[Demand]:
+    """Make the shapes: 1, 2, 4 or 8 GPUs and cores and memory with them, a little less in each round."""
+    demands = []
+    for number in range(case.shapes):
+        gpus = 1 << number % 4
+        less = number // 4
+        memory = gpus * (60_000 if case.scarce else 32_000) - less
+        demands.append(Demand(8 * gpus, max(1, min(memory, MEMORY_MB - less)), 1, gpus))
+    return demands
+
+
+class Turnover:
+    """A full cluster, its queue, and the jobs that run."""
+
+    def __init__(self, case: Case) -> None:
+        clusters = [VirtualCluster(f"vc{number}", 100 / case.clusters) for number in range(case.clusters)]
+        overtake_limit = {} if case.reserves else {"overtake_limit": 1 << 60}
+        self.dispatcher = Dispatcher(Cluster(make_nodes(case.nodes)), clusters, **overtake_limit)
+        self.chance = random.Random(7)  # noqa: S311  (the same every time)
+        self.case = case
+        self.demands = make_demands(case)
+        self.running: deque[str] = deque()
+        self.now = 0
+        self.came = 0
+        self.started = 0
+
+    def submit(self) -> None:
+        """Let a job come: a shape by chance, of clusters in turn."""
+        self.came += 1
+        gang = [self.chance.choice(self.demands)] * self.case.gang
+        cluster = f"vc{self.came % self.case.clusters}"
+        self.dispatcher.wait(f"j{self.came}", f"u{self.came % 50}", cluster, gang, (0, self.came))
+
+    def decide(self) -> int:
+        """Take what is decided; return how many start."""
+        self.now += 1
+        started = [one.job_id for one in self.dispatcher.decide(self.now) if isinstance(one, Start)]
+        self.running.extend(started)
+        return len(started)
+
+    def fill(self) -> None:
+        """Let jobs come until the queue is as long as wanted."""
+        while len(self.dispatcher.queue) < self.case.queued:
+            for _ in range(100):
+                self.submit()
+            self.decide()
+        mixed = list(self.running)
+        self.chance.shuffle(mixed)
+        self.running = deque(mixed)
+
+    def end(self) -> int:
+        """Let the next job end, task by task; return how many start."""
+        job_id = self.running.popleft()
+        return sum(self.release(job_id, place) for place in range(self.case.gang))
+
+    def release(self, job_id: str, place: int) -> int:
+        """Let a task of a job end."""
+        self.dispatcher.release(job_id, place)
+        return self.decide()
+
+
+def measure(case: Case, seconds: float) -> str:
+    """Measure one case; return a line of the table."""
+    turnover = Turnover(case)
+    begin = time.process_time()
+    turnover.fill()
+    filled = time.process_time() - begin
+    gc.collect()
+    gc.freeze()
+    begin = last = time.process_time()
+    started = ends = 0
+    took = []
+    while last - begin < seconds and turnover.running:
+        started += turnover.end()
+        ends += 1
+        now = time.process_time()
+        took.append(now - last)
+        last = now
+    gc.unfreeze()
+    took.sort()
+    return (
+        f"{case!s:84} {started / (last - begin):10,.0f} /s  {1e6 * (last - begin) / ends:10,.0f} us an end  "
+        f"99 % {1e3 * took[len(took) * 99 // 100]:8.2f} ms"
+        f"  worst {1e3 * took[-1]:8.2f} ms  filled {filled:5.1f} s"
+    )
+
+
+def cases() -> Iterator[Case]:
+    """Grow one thing at a time."""
+    base = Case()
+    yield replace(base, shapes=1)
+    yield base
+    yield replace(base, reserves=False)
+    for shapes in (40, 400, 4_000):
+        yield replace(base, shapes=shapes)
+    for gang in (4, 64):
+        yield replace(base, gang=gang)
+    yield replace(base, clusters=4)
+    yield replace(base, scarce=True)
+    for nodes in (1_000, 100_000):
+        yield replace(base, nodes=nodes)
+    yield replace(base, queued=1_000_000)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of CPU time for each case")
+    parser.add_argument("--only", type=int, nargs="*", help="cases by number")
+    parser.add_argument("--nodes", type=int)
+    options = parser.parse_args(arguments)
+    for number, case in enumerate(cases()):
+        if not options.only or number in options.only:
+            if options.nodes:
+                case = replace(case, nodes=options.nodes, queued=10 * options.nodes)
+            print(f"{number:2} {measure(case, options.seconds)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

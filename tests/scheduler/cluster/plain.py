@@ -1,0 +1,61 @@
+"""The dispatcher without anything that makes it fast: each question is answered by a look at everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from pai_scheduler.cluster.definition import VirtualCluster
+from pai_scheduler.cluster.demand import Demand
+from pai_scheduler.cluster.dispatch import Dispatcher
+from pai_scheduler.cluster.free_resources import FreeNodeResources
+from pai_scheduler.cluster.holdings import Holdings
+from pai_scheduler.cluster.node import Node
+from pai_scheduler.cluster.placement import Cluster
+from pai_scheduler.cluster.preemption import JobHolding
+
+
+class PlainCluster(Cluster):
+    """Looks at every node for every task."""
+
+    def emptied(self, nodes: Iterable[Node] | None = None) -> Cluster:
+        return PlainCluster(
+            self.nodes if nodes is None else nodes,
+            shares_host_ports=self.shares_host_ports,
+            first_port=self._next_port,
+        )
+
+    def _best_fit(
+        self, demand: Demand, types: Iterable[str], beside: Collection[int] = ()
+    ) -> tuple[FreeNodeResources, str | None] | None:
+        found = []
+        for number, use in enumerate(self.uses.values()):
+            if number in beside or not use.has_room(demand):
+                continue
+            if not demand.gpus:
+                found.append(((use.free_gpus, use.cpus, number), use, None))
+            for gpu_type in types if demand.gpus else ():
+                count = len(use.gpus.get(gpu_type, ()))
+                if count >= demand.gpus:
+                    found.append(((count, gpu_type, number), use, gpu_type))
+        return min(found, key=lambda one: one[0])[1:] if found else None
+
+
+class PlainHoldings(Holdings):
+    """Sorts all holdings whenever somebody asks."""
+
+    def by_expected_end(self) -> Sequence[JobHolding]:
+        def order(holding: JobHolding) -> tuple[bool, bool, float, int]:
+            end = float("inf") if holding.expected_end is None else holding.expected_end
+            return not holding.ending, not holding.preemptible, end, holding.since
+
+        return sorted(self.values(), key=order)
+
+
+class PlainDispatcher(Dispatcher):
+    """Decides by looks at everything."""
+
+    def __init__(
+        self, cluster: PlainCluster, clusters: Iterable[VirtualCluster], overtake_limit: int
+    ) -> None:
+        super().__init__(cluster, clusters, overtake_limit)
+        self.holdings = PlainHoldings()
