@@ -7,6 +7,7 @@ import html
 from jupyterhub.spawner import SpawnException
 
 from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.job.messages import LOCALES
 
 from .ending import End, Ending, now_ms
 from .following import EXITED, STOPPED, ServerFailed
@@ -32,11 +33,17 @@ Problem = ServerFailed | ServerNotStarted | ApiError | UnreachableError
 
 
 def ending_of_start(error: Problem, locale: str) -> Ending | None:
-    """Return how a start came to its end; None where its job knows that better."""
+    """Return how a start came to its end; None where its job knows that better.
+
+    `locale`: in which it was begun. Who reads it may read another language, in which all is kept that is
+    known in it: what the scheduler has refused is known in this one.
+    """
     if isinstance(error, ServerFailed) and error.reason in (EXITED, STOPPED):
         return None
     log = error.log if isinstance(error, ServerFailed) else ""
-    return Ending(End.NOT_STARTED, now_ms(), why={locale: not_started(error, locale).message}, log=log)
+    known = (locale,) if isinstance(error, ServerNotStarted | ApiError) else LOCALES
+    why = {one: not_started(error, one).message for one in known}
+    return Ending(End.NOT_STARTED, now_ms(), why=why, log=log)
 
 
 def not_started(error: Problem, locale: str) -> ServerNotStarted:

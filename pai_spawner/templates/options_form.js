@@ -110,7 +110,8 @@
       for (const option of root.querySelectorAll(`[data-pai-field="${field}"] option`)) {
         const text = texts && texts[option.value];
         if (text) {
-          say(option, text + (option.dataset.paiSuffix || ''));
+          const marked = text.replace(option.value, name => name + (option.dataset.paiMark || ''));
+          say(option, marked + (option.dataset.paiSuffix || ''));
         }
       }
     }

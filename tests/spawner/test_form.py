@@ -147,7 +147,7 @@ def test_every_choice_says_what_is_free_for_this_person() -> None:
     text = fields_of().text
     for line in (
         "P100: 1 of 2 free",
-        "K80: none in this virtual cluster (simulated)",
+        "K80 (simulated): none in this virtual cluster",
         "10 of 19 free",
         "29.3 GB of 58.6 GB free",
         "default: 1/2 × P100 free",
