@@ -52,6 +52,8 @@ from .present import Outlook
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml")
 
+#: Of so many waiting jobs of a page is said when they start: each takes a look at the cluster.
+_ESTIMATED = 10
 _LISTED = {200: Answer("The jobs.", list[JobSummary], headers=NEXT_PAGE)}
 _STATE = query(
     "state",
@@ -104,6 +106,8 @@ class _ListingHandler(_SubmitHandler, ListHandler):
     async def list_jobs(self, owner: str | None) -> None:
         """List, newest first."""
         states = _states(self.query_text("state"))
+        queues = self.service.queues
+        unestimated = _ESTIMATED
 
         async def read(after: JobPosition | None, count: int) -> list[Job]:
             return await self.service.jobs.page(
@@ -111,8 +115,13 @@ class _ListingHandler(_SubmitHandler, ListHandler):
             )
 
         def present(job: Job) -> tuple[JobPosition, JobSummary]:
+            nonlocal unestimated
+            starts_within = None
+            if job.state is State.WAITING and unestimated:
+                unestimated -= 1
+                starts_within = queues.starts_within(job)
             position = JobPosition(job.created, job.id)
-            return position, self.presenter.summary(job, self.service.queues.place(job))
+            return position, self.presenter.summary(job, queues.place(job), starts_within)
 
         await self.answer_list(asked_page(self, _position), stored(read, present))
 

@@ -41,8 +41,8 @@ class Presenter:
     locale: str
     api_url: str
 
-    def summary(self, job: Job, queue_place: int | None) -> models.JobSummary:
-        """Return a job as an item of the list."""
+    def summary(self, job: Job, queue_place: int | None, starts_within: int | None) -> models.JobSummary:
+        """Return a job as an item of the list. `starts_within`: seconds, an estimate; None: not known."""
         return {
             "name": job.name,
             "username": job.user,
@@ -60,6 +60,7 @@ class Presenter:
             "totalTaskRoleNumber": len(job.spec.task_roles),
             "priority": _priority(job),
             "queuePlace": queue_place,
+            "startsWithin": starts_within,
         }
 
     def detail(self, job: Job, outlook: Outlook) -> models.JobDetail:

@@ -151,13 +151,24 @@ def _starts_within(
 
 def start_of_waiting(core: Core, job_id: str, now: int) -> int | None:
     """Estimate when a job starts that waits (ms since the epoch), as `forecast` does for one that is not
-    submitted yet; None: nobody knows, or it is not in line."""
+    submitted yet; None: nobody knows, or it does not wait."""
     state = core.dispatcher
+    job = core.jobs.get(job_id)
+    if job is not None and job.sub_state is SubState.RETRY_WAIT:
+        return _start_of_retry(core, job)
     if job_id not in state.queue or obstacle(state, job_id).fits is Fits.NEVER:
         return None
     user, cluster = state.whose(job_id)
     shape, rank = state.queue.shape(job_id), state.queue.rank(job_id)
     return _estimated_start(core, user, cluster, shape, rank, now, job_id)
+
+
+def _start_of_retry(core: Core, job: Job) -> int | None:
+    """Return when the next attempt of a job begins, if it would start at once then; None: who knows."""
+    spec = job.spec
+    gang = gang_of(spec, core.settings.default_storage_gb)
+    found = feasibility(core.dispatcher, job.user, spec.virtual_cluster, gang, preemptible=spec.preemptible)
+    return job.not_before if found.fits is Fits.NOW else None
 
 
 def seconds_until(time: int, now: int) -> int:

@@ -185,6 +185,13 @@ class JobSummary(TypedDict):
     totalTaskRoleNumber: Annotated[int, Meta(ge=1)]
     priority: JobPriority
     queuePlace: QueuePlace
+    startsWithin: Annotated[
+        Count | None,
+        about(
+            "Seconds until it starts, by the time limits of the jobs before it; null: not known, or not among"
+            " the first ten that wait on the page"
+        ),
+    ]
 
 
 class ExitSpec(TypedDict):

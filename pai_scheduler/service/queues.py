@@ -69,7 +69,7 @@ class Queues:
         return waiting_reason(self._core, job, self._now())
 
     def starts_within(self, job: Job) -> int | None:
-        """Return in about how many seconds a waiting job starts; None: not known, or it is not in line."""
+        """Return in about how many seconds a waiting job starts; None: not known, or it does not wait."""
         return self._estimates.starts_within(job.id)
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pai_scheduler.core.machine import Core
+from pai_scheduler.core.model import SubState
 from pai_scheduler.core.queries import seconds_until, start_of_waiting
 
 #: ms for which an estimate is told as it is, and for which at most where there is no time for another.
@@ -49,9 +50,9 @@ class StartEstimates:
         self._left, self._counted = SAVED_SECONDS, timer()
 
     def starts_within(self, job_id: str) -> int | None:
-        """Return in about how many seconds a waiting job starts; None: not known, or it is not in line."""
+        """Return in about how many seconds a waiting job starts; None: not known, or it does not wait."""
         core, now = self._core(), self._now()
-        if job_id not in core.dispatcher.queue:
+        if job_id not in core.dispatcher.queue and not _waits_for_retry(core, job_id):
             self._known.pop(job_id, None)
             return None
         known = self._known.get(job_id)
@@ -73,3 +74,8 @@ class StartEstimates:
         if len(self._known) > _MOST_KEPT:
             self._known = {key: one for key, one in self._known.items() if now - one.made < FRESH_MS}
         return found
+
+
+def _waits_for_retry(core: Core, job_id: str) -> bool:
+    job = core.jobs.get(job_id)
+    return job is not None and job.sub_state is SubState.RETRY_WAIT

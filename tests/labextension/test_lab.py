@@ -83,6 +83,7 @@ def job(name: str, state: str, gpus: int, created: int, exit_code: int | None = 
         "totalTaskRoleNumber": 1,
         "priority": 50,
         "queuePlace": None,
+        "startsWithin": None,
     }
 
 

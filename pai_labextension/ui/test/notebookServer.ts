@@ -102,6 +102,7 @@ export function job(changes: Partial<IJob> = {}): IJob {
     totalTaskRoleNumber: 1,
     priority: 50,
     queuePlace: null,
+    startsWithin: null,
     ...changes
   };
 }

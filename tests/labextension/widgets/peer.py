@@ -131,6 +131,7 @@ class Job:
             "totalTaskRoleNumber": len(self.config["taskRoles"]),
             "priority": self.priority,
             "queuePlace": self.queue_place,
+            "startsWithin": None,
         }
 
     def detail(self, user: str) -> JobDetail:

@@ -102,6 +102,8 @@ async def test_who_waits_is_told_when_the_time_limits_of_those_before_let_them_s
     assert queued["a1"] is None
     assert queued["next"] is not None
     assert queued["next"] <= told["next"]
+    listed = {job["name"]: job["startsWithin"] for job in await alice.jobs(states=["WAITING"])}
+    assert (listed["a1"], listed["next"] is not None) == (None, True)
     # what is another user's business stays so
     assert {entry["startsWithin"] for entry in (await bob.queue())["default"]} == {None}
     running = (await bob.job("bob", "holds"))["jobStatus"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pai_scheduler.core.machine import Core
-from pai_scheduler.core.queries import start_of_waiting
+from pai_scheduler.core.model import SubState
+from pai_scheduler.core.queries import seconds_until, start_of_waiting
 from pai_scheduler.service import start_estimates
 from pai_scheduler.service.start_estimates import FRESH_MS, KEPT_MS, SAVED_SECONDS, SHARE, StartEstimates
 from tests.scheduler.core.world import World, make_node, make_role
@@ -90,3 +91,21 @@ def test_few_estimates_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader.read("second") == 900
     reader.seconds += 3
     assert (reader.read(), reader.read("second"), reader.made) == (597, 897, 3)
+
+
+def test_who_waits_for_another_try_is_told_when_that_begins_if_it_fits_now() -> None:
+    world = World(make_node(gpus={"P100": 2}))
+    world.submit(make_role(gpus=2), id="tries", retryCount=-1)
+    while world.job("tries").sub_state is not SubState.RETRY_WAIT:
+        (task,) = world.refs("tries")
+        world.started(task)
+        world.exited(task, 1)
+    estimates = StartEstimates(lambda: world.core, lambda: world.now)
+    due = world.job("tries").not_before
+    assert due is not None
+    assert estimates.starts_within("tries") == seconds_until(due, world.now)
+
+    # whoever takes its GPUs meanwhile may keep them
+    world.submit(make_role(gpus=2), id="other")
+    estimates = StartEstimates(lambda: world.core, lambda: world.now)
+    assert estimates.starts_within("tries") is None

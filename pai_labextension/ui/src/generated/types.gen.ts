@@ -257,6 +257,10 @@ export type JobSummary = {
      * Place in the queue of the virtual cluster; null where the job is not in line
      */
     queuePlace: number | null;
+    /**
+     * Seconds until it starts, by the time limits of the jobs before it; null: not known, or not among the first ten that wait on the page
+     */
+    startsWithin: number | null;
 };
 
 /**

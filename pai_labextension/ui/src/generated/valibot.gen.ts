@@ -327,7 +327,8 @@ export const vJobSummary = v.object({
     totalTaskNumber: v.pipe(v.number(), v.integer()),
     totalTaskRoleNumber: v.pipe(v.number(), v.integer()),
     priority: v.pipe(v.number(), v.integer()),
-    queuePlace: v.nullable(v.pipe(v.number(), v.integer()))
+    queuePlace: v.nullable(v.pipe(v.number(), v.integer())),
+    startsWithin: v.nullable(v.pipe(v.number(), v.integer()))
 });
 
 export const vJobs = v.array(vJobSummary);
