@@ -6,6 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from .extension import PAIExtension as PAIExtension
     from .widgets import ClusterView as ClusterView
     from .widgets import FileExplorer as FileExplorer
@@ -35,6 +37,13 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_LAZY])
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Make `%pai` and `%%pai` known to IPython: `%load_ext pai_labextension`."""
+    from .magics.pai_magic import register
+
+    register(shell)
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:

@@ -37,11 +37,14 @@ class JobFailedError(CallError):
 
 
 class RemoteTraceback(Exception):
-    """The traceback of an exception where it was raised, in the job: the cause of what is raised here."""
+    """The traceback of an exception where it was raised, in the job: the cause of what is raised here.
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"\n{text}")
-        self.text = text
+    `text`: the traceback; `task`: which task raised it, for example `main-0`.
+    """
+
+    def __init__(self, text: str, task: str) -> None:
+        super().__init__(text, task)
+        self.text, self.task = text, task
 
     def __str__(self) -> str:
-        return f"\n{self.text}"
+        return f"{self.task}\n{self.text}"

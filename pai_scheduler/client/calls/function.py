@@ -44,6 +44,7 @@ class RemoteFunction(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the job, and wait for the value."""
+        __tracebackhide__ = True  # IPython then shows the user's own frames
         payload = pack_function(self._function, [(args, kwargs)], self._access.locale)
         writer = OutputWriter(self._access.locale)
 

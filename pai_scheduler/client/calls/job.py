@@ -107,7 +107,7 @@ class CallJob:
     async def follow(self, tell: Tell, *, output: bool = False) -> dict[Task, Outcome]:
         """Tell what happens until the job has ended, and with `output` what its tasks write.
 
-        Return what came of each task.
+        Return what came of each task, in the order in which they ended.
         """
         async with asyncio.TaskGroup() as logs:
             await self._follow(tell, logs if output else None)

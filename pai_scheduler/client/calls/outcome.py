@@ -22,6 +22,7 @@ class Outcome:
 
     def get(self) -> Any:
         """Return the value, or raise the error."""
+        __tracebackhide__ = True  # IPython then shows the user's own frames
         if self.error is not None:
             raise self.error
         return self.value
@@ -47,7 +48,7 @@ def read_outcome(data: bytes, task: str, locale: str = "en") -> Outcome:
     if not isinstance(found, BaseException):
         # the exception itself cannot travel: its words do
         found = CallError(msg("{task}: {error}", task=task, error=head["error"]), locale)
-    found.__cause__ = RemoteTraceback(head["traceback"])
+    found.__cause__ = RemoteTraceback(head["traceback"], task)
     return Outcome(error=found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import linecache
@@ -45,13 +46,18 @@ def pack_cell(
 ) -> dict[str, bytes]:
     """Return the files for a job whose tasks run a cell with `values`, and send those of `returns` back.
 
-    SyntaxError where the cell is no Python; NotSendableError.
+    NotSendableError where a value cannot go there.
     """
     for name, value in values.items():
         _pickled(name, value, locale)
     files = {"cell.py": source.encode(), "values.pkl": cloudpickle.dumps(dict(values))}
     lines = {runner.CELL: source.splitlines(keepends=True)}
     return _with_runner(files, "cell", lines, returns, locale)
+
+
+def check_cell(source: str) -> None:
+    """Raise SyntaxError where a cell is no Python: IPython's own commands are none."""
+    compile(source, runner.CELL, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def _with_runner(

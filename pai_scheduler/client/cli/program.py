@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # a terminal that cannot show a character shows something else instead of nothing at all
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        return asyncio.run(_run(locale, **vars(options)))
+        return asyncio.run(run_command(locale, **vars(options)))
     except KeyboardInterrupt:
         return INTERRUPTED
     except asyncio.CancelledError:
@@ -40,7 +40,7 @@ def terminal_locale() -> str:
     return choose_locale(chosen)
 
 
-async def _run(
+async def run_command(
     locale: str,
     command: str,
     url: str | None = None,
@@ -49,6 +49,7 @@ async def _run(
     zone: bool = False,
     **options: object,
 ) -> int:
+    """Run a command with the options that the parser has read; return the exit code."""
     # late: who asks for help, or is refused one's words, waits for none of this
     from pai_scheduler.client.rest import Client
     from pai_scheduler.client.storage.client import FilesClient

@@ -76,6 +76,7 @@ def test_an_error_comes_back_with_the_traceback_of_the_job_as_its_cause(on: Remo
         on(divide)(1)
     cause = caught.value.__cause__
     assert isinstance(cause, RemoteTraceback)
+    assert cause.task == "main-0"
     assert "return number / 0" in str(cause), "with the lines of the source"
     assert "run.py" not in str(cause), "without our own"
 

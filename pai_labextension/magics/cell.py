@@ -1,0 +1,119 @@
+"""`%%pai`: a cell that runs as a job, with its output below it and its variables back in the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pai_scheduler.client.blocking import Conversation
+from pai_scheduler.client.calls.errors import CallError, JobFailedError
+from pai_scheduler.client.calls.job import Access, Change, Task, Watching, run_job
+from pai_scheduler.client.calls.outcome import Outcome
+from pai_scheduler.client.calls.output import OutputWriter
+from pai_scheduler.client.calls.packing import check_cell, pack_cell
+from pai_scheduler.client.rest import ApiError, UnreachableError
+from pai_scheduler.client.storage.code import CodeError
+from pai_scheduler.client.storage.errors import FilesError
+
+from ..messages import msg
+from .cell_arguments import demand_of, make_parser, roles_of
+from .command_error import CommandError, parse
+
+#: What a job's name begins with where the line names none.
+_NAME = "cell"
+#: Answers to the question whether to stop the job that mean yes.
+_STOP = frozenset({"s", "stop", "停", "停止"})
+
+
+def run_cell(line: str, cell: str, variables: Mapping[str, Any], locale: str) -> dict[str, Any]:
+    """Run a cell as a job, and wait for it; return the variables that come back.
+
+    An exception of the cell is raised here, with the job's traceback as its cause. CommandError where nothing
+    ran, or nobody waits any more.
+    """
+    __tracebackhide__ = True
+    options = parse(make_parser(locale), line, locale)
+    if options is None:
+        return {}
+    for name in options.send:
+        if name not in variables:
+            raise CommandError(msg("There is no variable {name} to send.", name=name).in_locale(locale))
+    check_cell(cell)
+    roles = roles_of(options)
+    try:
+        sent = {name: variables[name] for name in options.send}
+        payload = pack_cell(cell, sent, options.get, locale)
+        outcomes = _watch(demand_of(options), roles, payload, locale)
+    except JobFailedError as error:
+        raise CommandError(str(error)) from None
+    except CodeError as error:
+        raise CommandError(error.message.in_locale(locale)) from None
+    except FilesError as error:
+        raise CommandError(error.in_locale(locale)) from None
+    except (CallError, ApiError, UnreachableError) as error:
+        raise CommandError(str(error)) from None
+    _raise_first(list(outcomes.values()))
+    tasks = [(role, index) for role, count in roles.items() for index in range(count)]
+    return _values(options.get, [outcomes[task].value for task in tasks])
+
+
+def _watch(
+    demand: Any, roles: Mapping[str, int], payload: Mapping[str, bytes], locale: str
+) -> dict[Task, Outcome]:
+    __tracebackhide__ = True
+    watching = Watching()
+
+    async def work(tell: Callable[[Change], None]) -> dict[Task, Outcome]:
+        return await run_job(
+            Access(locale=locale), demand, _NAME, roles, payload, tell,
+            together=True, output=True, watching=watching,
+        )  # fmt: skip
+
+    writer = OutputWriter(locale, several=sum(roles.values()) > 1)
+    talk = Conversation(work)
+    try:
+        return talk.listen(writer.hear)
+    except KeyboardInterrupt:
+        watching.leave = bool(writer.job) and not _wants_stop(writer.job, locale)
+        talk.cancel()
+        words = (
+            msg(
+                "Job {name} runs on: %pai logs -f {name} shows it, %pai stop {name} ends it.", name=writer.job
+            )
+            if watching.leave
+            else msg("Job {name} is stopped.", name=writer.job)
+            if writer.job
+            else msg("Interrupted; nothing was submitted.")
+        )
+        raise CommandError(words.in_locale(locale)) from None
+    finally:
+        writer.finish()
+
+
+def _wants_stop(job: str, locale: str) -> bool:
+    """Ask; where nobody can answer, or interrupts again, the job runs on: that can be mended."""
+    question = msg("Job {name}: stop it (s), or only stop watching (w)? ", name=job).in_locale(locale)
+    try:
+        return input(question).strip().lower() in _STOP
+    except (EOFError, KeyboardInterrupt, RuntimeError, NotImplementedError):
+        # a notebook that runs without a person has no input (ipykernel's StdinNotImplementedError)
+        return False
+
+
+def _raise_first(outcomes: Sequence[Outcome]) -> None:
+    """Raise what went wrong first (they are in that order), but not that a task was ended for another."""
+    __tracebackhide__ = True
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    own = [error for error in errors if not isinstance(error, JobFailedError)]
+    if not errors:
+        return
+    error = (own or errors)[0]
+    if isinstance(error, CallError) and error.__cause__ is None:
+        raise CommandError(str(error)) from None
+    raise error
+
+
+def _values(names: Sequence[str], values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    if len(values) == 1:
+        return dict(values[0])
+    return {name: [found[name] for found in values] for name in names}
