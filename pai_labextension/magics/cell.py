@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pai_scheduler.client.blocking import Conversation
-from pai_scheduler.client.calls.errors import CallError, JobFailedError
+from pai_scheduler.client.calls.errors import CallError, JobFailedError, RemoteTraceback
 from pai_scheduler.client.calls.job import Access, Change, Task, Watching, run_job
 from pai_scheduler.client.calls.outcome import Outcome
 from pai_scheduler.client.calls.output import OutputWriter
@@ -110,6 +110,10 @@ def _raise_first(outcomes: Sequence[Outcome]) -> None:
     error = (own or errors)[0]
     if isinstance(error, CallError) and error.__cause__ is None:
         raise CommandError(str(error)) from None
+    if isinstance(error.__cause__, RemoteTraceback):
+        shown = [str(error.__cause__).rstrip()]
+        # IPython asks for this: the cell has no frames here, and ours help nobody
+        error._render_traceback_ = lambda: shown  # type: ignore[attr-defined]
     raise error
 
 

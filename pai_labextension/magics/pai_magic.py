@@ -7,6 +7,8 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 
+from pai_scheduler.client.calls.language import use_locale_of
+
 from ..locales import default_locale
 from .cell import run_cell
 from .line import run_line
@@ -31,3 +33,5 @@ class PAIMagics(Magics):
 def register(shell: InteractiveShell) -> None:
     """Make the magics known to IPython."""
     shell.register_magics(PAIMagics(shell))
+    # remote functions then speak the language that was chosen in JupyterLab, too
+    use_locale_of(default_locale)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from pai_scheduler.client.blocking import Conversation, start
-from pai_scheduler.job.messages import choose_locale
 
 from .demand import Demand
 from .job import Access, Change, Task, run_job
+from .language import default_locale
 from .outcome import Outcome
 from .output import OutputWriter
 from .packing import pack_function
@@ -156,7 +155,7 @@ def remote(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     with. `output`: whether a call shows what the function prints.
     `url`, `token`: as of `Client`. `locale`: "en" or "zh_CN", in which errors are told.
     """
-    demand, access, output = _read(options, Demand(), Access(locale=_locale()), True)
+    demand, access, output = _read(options, Demand(), Access(locale=default_locale()), True)
 
     def decorate(function: Callable[..., Any]) -> RemoteFunction[..., Any]:
         return RemoteFunction(function, demand, access, output=output)
@@ -178,11 +177,6 @@ def _read(
     ways = {field.name: given.pop(field.name) for field in fields(Access) if field.name in given}
     output = bool(given.pop("output", output))
     return replace(demand, **given), replace(access, **ways), output
-
-
-def _locale() -> str:
-    names = ("PAI_LOCALE", "LC_ALL", "LC_MESSAGES", "LANG")
-    return choose_locale(next(filter(None, (os.environ.get(name) for name in names)), ""))
 
 
 def _unheard(_change: Change) -> None:

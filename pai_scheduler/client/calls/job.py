@@ -163,8 +163,9 @@ class CallJob:
                 await asyncio.sleep(AGAIN)
 
     async def waiting_reason(self) -> str:
-        """Return why the job waits; empty where it does not."""
-        return (await self.client.job(self.user, self.name))["jobStatus"]["waitingReason"]
+        """Return why the job waits in the queue; empty where it does not."""
+        status = (await self.client.job(self.user, self.name))["jobStatus"]
+        return status["waitingReason"] if status["subState"] == "QUEUED" else ""
 
     async def stop(self) -> None:
         """Stop the job; one that has ended, or is gone, is no error."""

@@ -15,7 +15,7 @@ def test_a_cell_runs_as_a_job_with_its_variables_there_and_back(kernel: Kernel) 
     )
     assert ran.error == "", ran.traceback
     assert ran.out == "task 0 b\n"
-    assert re.fullmatch(r"Job mine_\w{8} is submitted\.\n(.*\n)?", ran.err)
+    assert re.fullmatch(r"Job mine_\w{8} is submitted\.\n", ran.err)
     assert kernel.run("y, double(4)").results == ["(42, 8)"]
 
 
@@ -36,7 +36,7 @@ def test_a_failure_is_the_exception_with_the_traceback_of_the_task(kernel: Kerne
     assert ran.error == "KeyError"
     assert 'File "<cell>", line 2' in ran.traceback
     assert "values['missing']" in ran.traceback
-    assert "run_job" not in ran.traceback, "our own frames help nobody"
+    assert ran.traceback.startswith("main-0\nTraceback"), "our own frames help nobody"
     gang = kernel.run(
         "%%pai --role worker=2\nimport os, time\n"
         "if os.environ['PAI_TASK_INDEX'] == '1': raise ValueError('rank 1')\ntime.sleep(3600)"
