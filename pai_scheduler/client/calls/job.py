@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.client.storage.client import FilesClient
@@ -112,8 +113,8 @@ class CallJob:
         async with asyncio.TaskGroup() as logs:
             await self._follow(tell, logs if output else None)
         for task in self._tasks:
-            await self._collect(task)
-        await self._explain()
+            await _patiently(self._collect, task)
+        await _patiently(self._explain)
         return self.outcomes
 
     async def _follow(self, tell: Tell, logs: asyncio.TaskGroup | None) -> None:
@@ -133,8 +134,8 @@ class CallJob:
                     if event["type"] == "submitted" and (why := await self.waiting_reason()):
                         tell(Change("waiting", why))
                 return
-            except UnreachableError:
-                if waited > PATIENCE:
+            except (UnreachableError, FilesError) as error:
+                if waited > PATIENCE or not _may_pass(error):
                     raise
                 waited += AGAIN
                 await asyncio.sleep(AGAIN)
@@ -238,6 +239,23 @@ class CallJob:
         except (ApiError, UnreachableError):
             return ""
         return "\n".join(data.decode(errors="replace").rstrip().splitlines()[-_LAST_LINES:])
+
+
+async def _patiently(work: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+    """Do some work, again while the scheduler is being restarted."""
+    waited = 0.0
+    while True:
+        try:
+            return await work(*arguments)
+        except (UnreachableError, FilesError) as error:
+            if waited > PATIENCE or not _may_pass(error):
+                raise
+        waited += AGAIN
+        await asyncio.sleep(AGAIN)
+
+
+def _may_pass(error: UnreachableError | FilesError) -> bool:
+    return isinstance(error, UnreachableError) or error.may_pass
 
 
 @asynccontextmanager

@@ -15,8 +15,10 @@ import linecache
 import os
 import pickle
 import sys
+import time
 import traceback
 import types
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ from typing import Any
 OWN = Path(__file__).resolve().parent
 #: What the file of a cell is called in tracebacks.
 CELL = "<cell>"
+#: How often, a second apart, the storage is tried again; and with which answers it is not ready only.
+TRIES, PASSING = 120, (429, 502, 503, 504)
 
 
 def main() -> int:
@@ -126,7 +130,7 @@ def print_error(error: BaseException) -> str:
 
 
 def send(name: str, data: bytes) -> None:
-    """Put what came of it beside the code in the storage."""
+    """Put what came of it beside the code in the storage; a scheduler that restarts is waited for."""
     root = os.environ["PAI_DEFAULT_FS_URI"].rstrip("/")
     folder = os.environ["PAI_CODE_DIR"][len(root) :].rpartition("/")[0]
     request = urllib.request.Request(  # noqa: S310 - the scheduler's own address
@@ -140,7 +144,18 @@ def send(name: str, data: bytes) -> None:
     )
     # a proxy of the image's environment is not meant for it
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.open(request, timeout=900).close()
+    for tries_left in range(TRIES, -1, -1):
+        try:
+            opener.open(request, timeout=900).close()
+        except urllib.error.HTTPError as error:
+            if error.code not in PASSING or not tries_left:
+                raise
+        except OSError:
+            if not tries_left:
+                raise
+        else:
+            return
+        time.sleep(1)
 
 
 if __name__ == "__main__":

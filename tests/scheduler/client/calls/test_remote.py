@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -147,6 +148,33 @@ async def test_a_future_and_an_awaitable_give_the_value_and_no_file_is_left(
     assert await asyncio.to_thread(future.result, 60) == 9
     async with FilesClient(scheduler.url, "token-of-alice") as files:
         assert [entry.path async for entry in files.walk("/alice/.pai/calls")] == []
+
+
+def test_a_call_outlives_the_scheduler(
+    own_scheduler: Callable[..., RunningScheduler], tmp_path: Path
+) -> None:
+    scheduler = own_scheduler()
+    go_on = tmp_path / "go-on"
+
+    def wait(path: str) -> str:
+        Path(f"{path}.begun").touch()
+        while not Path(path).exists():
+            time.sleep(0.05)
+        return "there"
+
+    far = remote(url=scheduler.url, token="token-of-alice", locale="en")(wait)
+    future = far.submit(str(go_on))
+    begun = tmp_path / "go-on.begun"
+    for _ in range(600):
+        if begun.exists():
+            break
+        time.sleep(0.1)
+    scheduler.kill()
+    # its end comes while nobody is there to take what it returns
+    go_on.touch()
+    time.sleep(1.5)
+    scheduler.start()
+    assert future.result(120) == "there"
 
 
 async def test_a_cancelled_future_stops_its_job(on: Remote, alice: Client) -> None:
