@@ -116,6 +116,28 @@ class CodePlan(TypedDict):
     files: list[CodeFile]
 
 
+class RunPlan(TypedDict):
+    """What running a file as a job would do, and what there is to choose."""
+
+    kind: Literal["notebook", "python", "shell"]
+    name: Annotated[str, about("Of the job, without the characters that make it new")]
+    image: str
+    images: Annotated[list[str], about("Used before, newest first")]
+    imageNeeded: Annotated[bool, about("False: tasks have no container")]
+    virtualCluster: str
+    virtualClusters: Annotated[list[str], about("Open to the user")]
+    gpuTypes: dict[str, Annotated[int, about("The most on one machine")]]
+    cpus: int
+    memoryMB: int
+    parameters: Annotated[dict[str, str], about("Of the notebook, as Python writes their values")]
+    results: Annotated[str, about("The folder of the storage")]
+    include: list[str]
+    exclude: list[str]
+    files: list[CodeFile]
+    fits: Annotated[Literal["now", "later", "never", ""], about("Empty: nobody could be asked")]
+    sentences: Annotated[list[str], about("What is wrong, or when it would start")]
+
+
 class SubmitProgress(TypedDict):
     """How far the code is."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -61,8 +62,8 @@ class CodeSubmitter:
             kept = replace(settings, generate_name=False)
             try:
                 prepared = await prepare(client, files, await _text(file, locale), file.parent, kept)
-            except _EXPECTED as error:
-                raise CodeRefusedError(_sentence(error, locale)) from error
+            except EXPECTED as error:
+                raise CodeRefusedError(sentence(error, locale)) from error
         code = prepared.code.files if prepared.code else ()
         return {
             "jobName": str(prepared.config.get("jobName") or ""),
@@ -75,29 +76,13 @@ class CodeSubmitter:
 
     async def submit(self, submission: SubmitRequest, locale: str) -> AsyncGenerator[SubmitLine, None]:
         """Upload and submit; tell how far it is, then the job. CodeRefusedError."""
-        latest: list[TransferProgress] = []
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
             file, settings = await self._chosen(submission, locale)
             text = await _text(file, locale)
-            try:
-                user = (await client.whoami())["username"]
-                prepared = await prepare(client, files, text, file.parent, settings)
-                task = asyncio.create_task(
-                    carry_out(client, files, prepared, file.parent, lambda progress: latest.append(progress))
-                )
-                try:
-                    while not task.done():
-                        await asyncio.wait({task}, timeout=_PACE)
-                        if latest:
-                            yield _progress(latest[-1])
-                            latest.clear()
-                    name, _ = task.result()
-                finally:
-                    task.cancel()
-            except _EXPECTED as error:
-                raise CodeRefusedError(_sentence(error, locale)) from error
-        yield {"job": {"name": name, "username": user}}
+            async with aclosing(submit_lines(client, files, text, file.parent, settings, locale)) as lines:
+                async for line in lines:
+                    yield line
 
     async def _clients(self, stack: AsyncExitStack, locale: str) -> tuple[Client, FilesClient]:
         return (
@@ -106,7 +91,7 @@ class CodeSubmitter:
         )
 
     async def _chosen(self, submission: SubmitRequest, locale: str) -> tuple[Path, CodeSettings]:
-        file = await asyncio.to_thread(self._resolve, submission.path, locale)
+        file = await asyncio.to_thread(find_file, self._root, submission.path, locale)
         try:
             settings = await asyncio.to_thread(read_settings, file.parent)
         except CodeError as error:
@@ -120,21 +105,53 @@ class CodeSubmitter:
             else submission.generate_name,
         )
 
-    def _resolve(self, path: str, locale: str) -> Path:
-        """Find a file below the root; a link that leads out of it is not followed."""
-        root = self._root.resolve()
+
+#: What goes wrong without a fault of ours; `sentence` says it.
+EXPECTED = (ApiError, UnreachableError, JsonTextError, CodeError, FilesError, LocalFileError)
+
+
+def find_file(root: Path, path: str, locale: str) -> Path:
+    """Find a file below the root; a link that leads out of it is not followed. CodeRefusedError."""
+    root = root.resolve()
+    try:
+        file = (root / path.lstrip("/")).resolve(strict=True)
+    except (OSError, ValueError):
+        file = root
+    if not file.is_relative_to(root) or not file.is_file():
+        raise CodeRefusedError(
+            msg("There is no file “{path}” in the file browser's folder.", path=path).in_locale(locale)
+        )
+    return file
+
+
+async def submit_lines(
+    client: Client,
+    files: FilesClient,
+    job: str | Mapping[str, Any],
+    folder: Path,
+    settings: CodeSettings,
+    locale: str,
+) -> AsyncGenerator[SubmitLine, None]:
+    """Upload a folder's code and submit a job; tell how far it is, then the job. CodeRefusedError."""
+    latest: list[TransferProgress] = []
+    try:
+        user = (await client.whoami())["username"]
+        prepared = await prepare(client, files, job, folder, settings)
+        task = asyncio.create_task(
+            carry_out(client, files, prepared, folder, lambda progress: latest.append(progress))
+        )
         try:
-            file = (root / path.lstrip("/")).resolve(strict=True)
-        except (OSError, ValueError):
-            file = root
-        if not file.is_relative_to(root) or not file.is_file():
-            raise CodeRefusedError(
-                msg("There is no file “{path}” in the file browser's folder.", path=path).in_locale(locale)
-            )
-        return file
-
-
-_EXPECTED = (ApiError, UnreachableError, JsonTextError, CodeError, FilesError, LocalFileError)
+            while not task.done():
+                await asyncio.wait({task}, timeout=_PACE)
+                if latest:
+                    yield _progress(latest[-1])
+                    latest.clear()
+            name, _ = task.result()
+        finally:
+            task.cancel()
+    except EXPECTED as error:
+        raise CodeRefusedError(sentence(error, locale)) from error
+    yield {"job": {"name": name, "username": user}}
 
 
 async def _text(file: Path, locale: str) -> str:
@@ -155,7 +172,7 @@ async def _text(file: Path, locale: str) -> str:
         ) from error
 
 
-def _sentence(error: Exception, locale: str) -> str:
+def sentence(error: Exception, locale: str) -> str:
     """Return in the reader's language what went wrong."""
     match error:
         case SubmitRefusedError():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from http import HTTPStatus
 
@@ -22,7 +23,6 @@ class _CodeHandler(PAIHandler, APIHandler):
     def initialize(self, submitter: CodeSubmitter) -> None:
         """Note by whom to submit."""
         self.submitter = submitter
-        self.work: asyncio.Task[None] | None = None
 
     def submit_request(self) -> SubmitRequest:
         """Read the request's body."""
@@ -45,32 +45,31 @@ class PlanHandler(_CodeHandler):
             raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from error
 
 
-class SubmitHandler(_CodeHandler):
-    """Uploads and submits, and tells how far it is: lines of JSON, the last one being what came of it.
+class LinesHandler(PAIHandler, APIHandler):
+    """Answers with lines about a submission as they come; the last one is what came of it.
 
     A client that hangs up before the end cancels it.
     """
 
-    @web.authenticated
-    @authorized
-    async def post(self) -> None:
+    _work: asyncio.Task[None] | None = None
+
+    async def say_all(self, lines: AsyncGenerator[SubmitLine, None]) -> None:
         """Answer line by line."""
-        submission = self.submit_request()
         self.set_header("Content-Type", "application/x-ndjson")
-        self.work = asyncio.create_task(self._work(submission))
-        await asyncio.wait([self.work])
-        if not self.work.cancelled():
-            self.work.result()
+        self._work = asyncio.create_task(self._say_each(lines))
+        await asyncio.wait([self._work])
+        if not self._work.cancelled():
+            self._work.result()
 
     def on_connection_close(self) -> None:
         """The browser went away."""
         super().on_connection_close()
-        if self.work is not None:
-            self.work.cancel()
+        if self._work is not None:
+            self._work.cancel()
 
-    async def _work(self, submission: SubmitRequest) -> None:
+    async def _say_each(self, lines: AsyncGenerator[SubmitLine, None]) -> None:
         try:
-            async with aclosing(self.submitter.submit(submission, self.locale_asked)) as lines:
+            async with aclosing(lines):
                 async for line in lines:
                     await self._say(line)
         except CodeRefusedError as error:
@@ -81,3 +80,13 @@ class SubmitHandler(_CodeHandler):
     async def _say(self, line: SubmitLine) -> None:
         self.write(json.dumps(line) + "\n")
         await self.flush()
+
+
+class SubmitHandler(LinesHandler, _CodeHandler):
+    """Uploads and submits, and tells how far it is."""
+
+    @web.authenticated
+    @authorized
+    async def post(self) -> None:
+        """Answer line by line."""
+        await self.say_all(self.submitter.submit(self.submit_request(), self.locale_asked))

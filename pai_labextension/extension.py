@@ -29,6 +29,7 @@ _PARTS = (
     (".code_routes", "code-plan|submit-with-code"),
     (".kernels.routes", "kernels"),
     (".memory_routes", "memory"),
+    (".runs.routes", "run-plan|run-file"),
     (".task_routes", "terminals|connect|ports|ports-absolute"),
     (".service.routes", "service"),
     (".session_routes", "session"),

@@ -15,6 +15,7 @@ from pai_labextension.answers import (
     KernelStates,
     MemoryInfo,
     Refusal,
+    RunPlan,
     SubmitLine,
     TerminalInfo,
 )
@@ -41,7 +42,7 @@ _NAMED: Mapping[str, Any] = {
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
-    *(TaskMetrics, SessionInfo, KernelStates, MemoryInfo),
+    *(TaskMetrics, SessionInfo, KernelStates, MemoryInfo, RunPlan),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.

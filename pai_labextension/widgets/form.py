@@ -13,12 +13,12 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.job.paths import path_text
 from pai_scheduler.rest.models import NodeInfo, VirtualClusterInfo
 
+from ..images import EXAMPLE, ImageHelp
 from .envs import DEBUG, EnvList
 from .explorer.picker import Picker
 from .extras import ExtrasFields
 from .fields import CheckField, ChoiceField, Field, IntegerField, SuggestField, TextField
 from .free import gpu_counts
-from .images import EXAMPLE, ImageHelp
 from .json_edit import ABSENT, Path
 from .labels import job_label
 from .language import Language

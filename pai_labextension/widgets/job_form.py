@@ -17,6 +17,7 @@ from pai_scheduler.client.storage.code import CodeError, SubmitRefusedError, sub
 from pai_scheduler.client.storage.errors import FilesError
 from pai_scheduler.rest.models import FieldError, Validation
 
+from ..images import LOCAL, image_help
 from .code_view import CodeView
 from .explorer.picker import Picker
 from .explorer.progress_bar import ProgressBar
@@ -24,7 +25,6 @@ from .explorer.view import ExplorerView
 from .fit import QUIET, ClusterSummary, FitChecker
 from .form import FormView, unique_name
 from .free import free_line
-from .images import LOCAL, image_help
 from .import_view import ImportView
 from .job_monitor import JobMonitor
 from .labels import place

@@ -20,6 +20,7 @@ import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
 import { Polled } from './polled';
 import { QueueModel } from './queue';
+import { runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
@@ -189,6 +190,7 @@ export default [
   jobsPlugin,
   storagePlugin,
   submitPlugin,
+  runsPlugin,
   accessPlugin,
   terminalPlugin,
   connectPlugin,

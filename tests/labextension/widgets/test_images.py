@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_labextension.widgets.images import ImageHelp, image_help
+from pai_labextension.images import ImageHelp, image_help
 from tests.labextension.widgets.peer import Peer
 
 

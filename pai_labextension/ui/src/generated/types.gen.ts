@@ -198,6 +198,57 @@ export type MemoryInfo = {
 };
 
 /**
+ * What running a file as a job would do, and what there is to choose.
+ */
+export type RunPlan = {
+    kind: 'notebook' | 'python' | 'shell';
+    /**
+     * Of the job, without the characters that make it new
+     */
+    name: string;
+    image: string;
+    /**
+     * Used before, newest first
+     */
+    images: Array<string>;
+    /**
+     * False: tasks have no container
+     */
+    imageNeeded: boolean;
+    virtualCluster: string;
+    /**
+     * Open to the user
+     */
+    virtualClusters: Array<string>;
+    gpuTypes: {
+        [key: string]: number;
+    };
+    cpus: number;
+    memoryMB: number;
+    /**
+     * Of the notebook, as Python writes their values
+     */
+    parameters: {
+        [key: string]: string;
+    };
+    /**
+     * The folder of the storage
+     */
+    results: string;
+    include: Array<string>;
+    exclude: Array<string>;
+    files: Array<CodeFile>;
+    /**
+     * Empty: nobody could be asked
+     */
+    fits: 'now' | 'later' | 'never' | '';
+    /**
+     * What is wrong, or when it would start
+     */
+    sentences: Array<string>;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {

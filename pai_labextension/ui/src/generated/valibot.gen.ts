@@ -181,6 +181,38 @@ export const vCodePlan = v.object({
 });
 
 /**
+ * What running a file as a job would do, and what there is to choose.
+ */
+export const vRunPlan = v.object({
+    kind: v.picklist([
+        'notebook',
+        'python',
+        'shell'
+    ]),
+    name: v.string(),
+    image: v.string(),
+    images: v.array(v.string()),
+    imageNeeded: v.boolean(),
+    virtualCluster: v.string(),
+    virtualClusters: v.array(v.string()),
+    gpuTypes: v.record(v.string(), v.pipe(v.number(), v.integer())),
+    cpus: v.pipe(v.number(), v.integer()),
+    memoryMB: v.pipe(v.number(), v.integer()),
+    parameters: v.record(v.string(), v.string()),
+    results: v.string(),
+    include: v.array(v.string()),
+    exclude: v.array(v.string()),
+    files: v.array(vCodeFile),
+    fits: v.picklist([
+        'now',
+        'later',
+        'never',
+        ''
+    ]),
+    sentences: v.array(v.string())
+});
+
+/**
  * How far the code is.
  */
 export const vSubmitProgress = v.object({

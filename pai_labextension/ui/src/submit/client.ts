@@ -23,26 +23,22 @@ export interface ISubmitRequest {
   readonly generateName?: boolean;
 }
 
-/** Every call rejects with an Error whose message is for people. */
-export class CodeClient {
+/** What submits in the notebook server. Every call rejects with an Error whose message is for people. */
+export class SubmitClient {
   constructor(
     private readonly settings: ServerConnection.ISettings,
     private readonly language: string,
-    private readonly trans: TranslationBundle
+    protected readonly trans: TranslationBundle
   ) {}
 
-  async plan(request: ISubmitRequest): Promise<IPlan> {
-    const response = await this.post('pai/code-plan', request);
-    return parsed(vCodePlan, json(await response.text()), this.trans);
-  }
-
-  /** Upload and submit; `onProgress` is told how far the code is. */
-  async submit(
-    request: ISubmitRequest,
+  /** Ask for what ends in a job, and read it line by line; `onProgress` is told how far the upload is. */
+  protected async submitAt(
+    path: string,
+    body: object,
     onProgress: (progress: IProgress) => void,
     signal: AbortSignal
   ): Promise<ISubmitted> {
-    const response = await this.post('pai/submit-with-code', request, signal);
+    const response = await this.post(path, body, signal);
     for await (const line of linesOf(response.body!)) {
       const { progress, error, job } = parsed(vSubmitLine, json(line), this.trans);
       if (progress) {
@@ -56,7 +52,7 @@ export class CodeClient {
     throw new Error('the connection broke off');
   }
 
-  private async post(path: string, body: ISubmitRequest, signal?: AbortSignal): Promise<Response> {
+  protected async post(path: string, body: object, signal?: AbortSignal): Promise<Response> {
     const headers = { 'Accept-Language': this.language.replace('_', '-'), 'Content-Type': 'application/json' };
     const init = { method: 'POST', headers, body: JSON.stringify(body), ...(signal ? { signal } : {}) };
     const url = URLExt.join(this.settings.baseUrl, path);
@@ -67,6 +63,19 @@ export class CodeClient {
       throw new Error(message ?? `${response.status} ${response.statusText}`);
     }
     return response;
+  }
+}
+
+/** Submits job files with the code beside them. */
+export class CodeClient extends SubmitClient {
+  async plan(request: ISubmitRequest): Promise<IPlan> {
+    const response = await this.post('pai/code-plan', request);
+    return parsed(vCodePlan, json(await response.text()), this.trans);
+  }
+
+  /** Upload and submit; `onProgress` is told how far the code is. */
+  submit(request: ISubmitRequest, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted> {
+    return this.submitAt('pai/submit-with-code', request, onProgress, signal);
   }
 }
 

@@ -1,17 +1,16 @@
-// What goes along with a job: patterns, the files they choose, and how far the upload is.
+// What goes along with a job is asked, then the job is submitted.
 
 import { Dialog, ReactWidget } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { Debouncer } from '@lumino/polling';
 import * as React from 'react';
 
-import { bytesText } from '../storage/quantities';
-import { CodeClient, ISubmitRequest, IPlan, IProgress, ISubmitted, patterns } from './client';
+import { CodeClient, ISubmitRequest, IPlan, ISubmitted } from './client';
+import { Files, PatternsInput } from './files';
+import { send } from './send';
 
 /** ms after the last key before the files are looked for. */
 const TYPING = 400;
-/** Files that are named; of more it is told how many. */
-const NAMED = 200;
 
 /**
  * Ask what goes along with a job, and submit it. Resolves with the job, or `null` when it was given up.
@@ -36,36 +35,12 @@ export async function submitWithCode(
       return null;
     }
     request = chooser.getValue();
-    const result = await send(request, client, trans);
+    const result = await send((tell, signal) => client.submit(request, tell, signal), trans);
     if (typeof result !== 'string') {
       return result;
     }
     // what was typed stays, beside what was wrong with it
     problem = result;
-  }
-}
-
-/** Submit behind a dialog that tells how far it is; gives why not as a string. */
-async function send(
-  request: ISubmitRequest,
-  client: CodeClient,
-  trans: TranslationBundle
-): Promise<ISubmitted | null | string> {
-  const controller = new AbortController();
-  const view = new ProgressView(trans);
-  const dialog = new Dialog({
-    title: trans.__('Submitting …'),
-    body: view,
-    buttons: [Dialog.cancelButton({ label: trans.__('Cancel') })]
-  });
-  const closed = dialog.launch().then(() => controller.abort());
-  try {
-    return await client.submit(request, progress => view.tell(progress), controller.signal);
-  } catch (error) {
-    return controller.signal.aborted ? null : (error as Error).message;
-  } finally {
-    dialog.dispose();
-    void closed.catch(() => undefined);
   }
 }
 
@@ -114,7 +89,7 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<ISubmitReque
             {problem}
           </p>
         ) : (
-          <Files plan={plan} trans={trans} />
+          <Files files={plan?.files ?? null} folder={plan?.folder} trans={trans} />
         )}
       </>
     );
@@ -149,82 +124,4 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<ISubmitReque
   private request: ISubmitRequest;
   private plan: IPlan | null = null;
   private first = true;
-}
-
-function PatternsInput(props: {
-  label: string;
-  value: readonly string[];
-  onChange: (patterns: string[]) => void;
-}): React.ReactElement {
-  const [typed, setTyped] = React.useState<string | null>(null);
-  return (
-    <label>
-      {props.label}
-      <textarea
-        className="jp-mod-styled"
-        rows={3}
-        spellCheck={false}
-        value={typed ?? props.value.join('\n')}
-        onChange={event => {
-          setTyped(event.target.value);
-          props.onChange(patterns(event.target.value));
-        }}
-        onKeyDown={event => {
-          if (event.key === 'Enter') {
-            event.stopPropagation(); // a new line, not the dialog's button
-          }
-        }}
-      />
-    </label>
-  );
-}
-
-function Files({ plan, trans }: { plan: IPlan | null; trans: TranslationBundle }): React.ReactElement {
-  if (plan === null) {
-    return <p role="status">{trans.__('Looking for the files …')}</p>;
-  }
-  const length = plan.files.reduce((sum, file) => sum + file.length, 0);
-  const more = plan.files.length - NAMED;
-  return (
-    <>
-      <p role="status">{trans.__('Files: %1, %2 in all, to %3', plan.files.length, bytesText(length), plan.folder)}</p>
-      <ul className="pai-Code-files" tabIndex={0} aria-label={trans.__('Files that go along')}>
-        {plan.files.slice(0, NAMED).map(({ name, length }) => (
-          <li key={name}>
-            <span title={name}>{name}</span>
-            <span>{bytesText(length)}</span>
-          </li>
-        ))}
-        {more > 0 && <li>{trans.__('and %1 more', more)}</li>}
-      </ul>
-    </>
-  );
-}
-
-class ProgressView extends ReactWidget {
-  constructor(private readonly trans: TranslationBundle) {
-    super();
-    this.addClass('pai-Code');
-  }
-
-  tell(progress: IProgress): void {
-    this.progress = progress;
-    this.update();
-  }
-
-  protected render(): React.ReactElement {
-    const { progress, trans } = this;
-    if (progress === null) {
-      return <progress aria-label={trans.__('Upload of the code')} />;
-    }
-    const { files, filesTotal, bytes, bytesTotal } = progress;
-    return (
-      <>
-        <progress aria-label={trans.__('Upload of the code')} value={bytesTotal ? bytes : 1} max={bytesTotal || 1} />
-        <p role="status">{trans.__('Files: %1 of %2, %3', files, filesTotal, bytesText(bytes))}</p>
-      </>
-    );
-  }
-
-  private progress: IProgress | null = null;
 }

@@ -1,0 +1,89 @@
+"""A notebook runs as a job from JupyterLab: from menu and toolbar, with parameters, to its results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.async_api import Page, expect
+
+from pai_scheduler.client.storage.client import FilesClient
+from tests.labextension.conftest import ARTEFACTS
+from tests.testbed.scheduler import RunningScheduler
+
+
+@pytest.fixture
+def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
+    """Ask a scheduler itself, in place of the played one."""
+    return real_scheduler
+
+
+@pytest.fixture
+def token() -> str:
+    return "token-of-alice"
+
+
+@pytest.fixture
+def lab_folder(tmp_path: Path) -> Path:
+    """What the file browser shows: a notebook with parameters, a script, and what does not run."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "model.py").write_text("def double(number):\n    return 2 * number\n")
+    (home / "go.sh").write_text("echo hello\n")
+    (home / "notes.md").write_text("no code")
+    notebook = nbformat.v4.new_notebook()
+    for source in ("number = 1", "from model import double\nprint('the result is', double(number))"):
+        notebook.cells.append(nbformat.v4.new_code_cell(source))
+    notebook.cells[0].metadata["tags"] = ["parameters"]
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, home / "train.ipynb")
+    return home
+
+
+@pytest.mark.usefixtures("lab_folder")
+async def test_a_notebook_runs_as_a_job_and_its_results_are_in_the_storage(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    # only what can run is offered
+    for name, offered in (("notes.md", 0), ("go.sh", 1), ("train.ipynb", 1)):
+        await page.locator(".jp-DirListing-item", has_text=name).click(button="right")
+        await expect(page.get_by_role("menuitem", name="Open", exact=True)).to_be_visible()
+        await expect(page.get_by_role("menuitem", name="Run as a PAI job")).to_have_count(offered)
+        if name != "train.ipynb":
+            await page.keyboard.press("Escape")
+    await page.get_by_role("menuitem", name="Run as a PAI job").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_label("Name")).to_have_value("train")
+    await expect(dialog.get_by_role("status").first).to_have_text("It starts at once.")
+
+    # what never fits is said before it is submitted
+    await dialog.get_by_label("GPUs").fill("9")
+    await expect(dialog.get_by_role("alert")).to_contain_text("GPU")
+    await page.screenshot(path=ARTEFACTS / "run-as-job-never-fits.png")
+    await dialog.get_by_label("GPUs").fill("0")
+    await expect(dialog.get_by_role("status").first).to_have_text("It starts at once.")
+
+    await dialog.get_by_label("number").fill("21")
+    await dialog.get_by_text("Files that go along: 3").click()
+    await page.screenshot(path=ARTEFACTS / "run-as-job.png")
+    await dialog.get_by_role("button", name="Run").click()
+    await expect(page.get_by_text("is submitted.")).to_be_visible()
+
+    async with FilesClient(scheduler.url, "token-of-alice") as files:
+        found: list[str] = []
+        while not found:
+            await page.wait_for_timeout(300)
+            if await files.find("/alice/results") is not None:
+                found = [info.path async for info in files.walk("/alice/results") if "ipynb" in info.path]
+        async with files.read(found[0]) as stream:
+            assert b"the result is 42" in b"".join([piece async for piece in stream])
+
+    # the same from the notebook itself, which is saved first
+    await page.locator(".jp-DirListing-item", has_text="train.ipynb").dblclick()
+    cell = page.locator(".jp-Notebook .cm-content").first
+    await cell.click()
+    await cell.press("ControlOrMeta+a")
+    await cell.press_sequentially("number = 3")
+    await page.get_by_role("button", name="Run this file from top to bottom on the GPU cluster").click()
+    await expect(dialog.get_by_label("number")).to_have_value("3")
