@@ -14,15 +14,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from .amounts import ANY_GPU, of_task
+from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
-from .demand import Assignment
+from .demand import Assignment, Demand
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .proximity import rearrange
 from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
 from .reservations import Reservation, ReservedPlace
+from .soonest import SoonestPlanner
 from .state import SchedulerState, Shape
 
 
@@ -188,11 +189,18 @@ class Dispatcher(SchedulerState):
         if (waiting.virtual_cluster, shape) in self._hopeless:
             return False
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
-        others = list(self.reservations)
+        others = (
+            []
+            if self.quota_accounting.is_unlimited(waiting.virtual_cluster, Bound.GUARANTEE)
+            else [one for one in self.reservations if one.virtual_cluster == waiting.virtual_cluster]
+        )
         for reservation in others:
             self._unbook(reservation)
         try:
-            needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
+            if self._is_one_task(waiting.virtual_cluster, shape, bound):
+                needed = self._plan_one(job_id, shape.gang[0])
+            else:
+                needed = self._plan(job_id, bound, self.holdings.by_expected_end(), ())
         finally:
             for reservation in others:
                 self._book(reservation)
@@ -221,13 +229,37 @@ class Dispatcher(SchedulerState):
             needed = PreemptionPlanner(self.cluster, self.quota_accounting).needed(look, ends)
         if needed is None:
             return None
-        pairs = list(zip(shape.gang, targets, strict=True))
-        amounts = sum((of_task(demand, place, self._nodes) for demand, place in pairs), Counter[str]())
+        pairs = zip(shape.gang, targets, strict=True)
+        places = [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs]
+        self._keep(job_id, places, needed)
+        return needed
+
+    def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:
+        """Return whether a job is a task that needs room on a node and nothing else: no limit, no port."""
+        return (
+            len(shape.gang) == 1
+            and not shape.gang[0].ports
+            and self.quota_accounting.is_unlimited(cluster, bound)
+        )
+
+    def _plan_one(self, job_id: str, demand: Demand) -> Sequence[JobHolding] | None:
+        """Do what `_plan` does for a job of one task: find what must end first; reserve its place."""
+        planner = SoonestPlanner(self.cluster, self.reservations.kept(), demand)
+        found = planner.find(self.holdings.by_expected_end())
+        if found is None:
+            return None
+        self._keep(job_id, [ReservedPlace(demand, found.node, found.gpu_type)], found.needed)
+        return found.needed
+
+    def _keep(self, job_id: str, places: Sequence[ReservedPlace], needed: Iterable[JobHolding]) -> None:
+        """Keep places for a job, which awaits the end of those that hold them."""
+        user, cluster = self.whose(job_id)
+        amounts = sum((of_gang([place.typed_demand]) for place in places), Counter[str]())
         reservation = Reservation(
             job_id,
             user,
             cluster,
-            [ReservedPlace(demand, place.node, self._type_of(place)) for demand, place in pairs],
+            places,
             amounts,
             frozenset(holding.job_id for holding in needed),
             self.quota_accounting.violation(cluster, user, amounts, Bound.GUARANTEE) is None,
@@ -236,7 +268,6 @@ class Dispatcher(SchedulerState):
         self._book(reservation)
         self.reservations.add(self.cluster, reservation)
         self.queue.set_aside(job_id)
-        return needed
 
     def _serve_reservations(self, now: int, decisions: list[Decision], *, within: bool) -> None:
         """Start the jobs with reservations that fit by now."""

@@ -46,6 +46,9 @@ class Cluster:
         #: a sum of hashes: as long as it is the same, the same is free
         self._state = 0
         self._second_look = ExactSearch()
+        #: how often something was released, and the tasks that have found no room since the last time
+        self._released = self._refused_at = 0
+        self._refused: set[Demand] = set()
         self._racks: dict[str, Rack] = {}
         for number, node in enumerate(nodes):
             if node.rack:
@@ -96,6 +99,9 @@ class Cluster:
         `gpu_room`: how many GPUs of each type may be taken at most; None: as many as there are. `closely`:
         where best fit finds no room, the exact search is asked, which uses up steps that decisions need.
         """
+        needs_room_only = len(gang) == 1 and gpu_room is None and not gang[0].ports
+        if needs_room_only and self._refused_at == self._released and gang[0] in self._refused:
+            return None
         kept = self._ports_of(gang)
         if kept is None:
             return None
@@ -104,7 +110,16 @@ class Cluster:
         if err and self._has_gpus_for(gang, gpu_room):
             places = self._second_look.arrange(self._state, self.rooms, gang, gpu_room)
             placed = None if places is None else self._take(gang, places, kept)
+        if placed is None and needs_room_only:
+            self._remember_refusal(gang[0])
         return placed
+
+    def _remember_refusal(self, demand: Demand) -> None:
+        """A task found no room: nor will it as long as nothing is released."""
+        if self._refused_at != self._released:
+            self._refused.clear()
+            self._refused_at = self._released
+        self._refused.add(demand)
 
     def allow_searches(self) -> None:
         """Something happened: gangs for which best fit finds no room may be looked at again more closely."""
@@ -195,6 +210,7 @@ class Cluster:
 
     def release(self, demand: Demand, assignment: Assignment) -> None:
         """Release what a task had."""
+        self._released += 1
         if self.shares_host_ports:
             self._ports.difference_update(_numbers(assignment))
         use = self._uses.get(assignment.node)
@@ -240,7 +256,7 @@ class Cluster:
         types = [demand.gpu_type] if demand.gpu_type else self.gpu_types
         if gpu_room is not None:
             types = [of for of in types if gpu_room.get(of, 0) >= demand.gpus]
-        found = self._best_fit(demand, types)
+        found = self._best_fit(demand, types, ())
         if found is None:
             return None
         # (ports are no node's own: where one node lacks them, all do)
@@ -262,7 +278,7 @@ class Cluster:
         return assignment
 
     def _best_fit(
-        self, demand: Demand, types: Iterable[str], beside: Collection[int] = ()
+        self, demand: Demand, types: Iterable[str], beside: Collection[int]
     ) -> tuple[FreeNodeResources, str | None] | None:
         """Return the node that fits best, none of those `beside`, and the type of GPU to take there."""
         if self._ports and any(port in self._ports for port in fixed_ports(demand.ports)):
@@ -274,6 +290,12 @@ class Cluster:
             return None if number is None else (self._numbered[number], None)
         found = self._index.with_gpus(asked, demand.gpus, types, beside)
         return None if found is None else (self._numbered[found[0]], found[1])
+
+    def best_fit(
+        self, demand: Demand, beside: Collection[int] = ()
+    ) -> tuple[FreeNodeResources, str | None] | None:
+        """Return the node that fits a task best, none of those `beside` by number, and the GPU type there."""
+        return self._best_fit(demand, [demand.gpu_type] if demand.gpu_type else self.gpu_types, beside)
 
     def first_with_room(
         self, demand: Demand, gpu_type: str | None, beside: Collection[str]

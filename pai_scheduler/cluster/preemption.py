@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from .amounts import Amounts
@@ -28,6 +28,11 @@ class JobHolding:
     preempted: bool = False
     #: by place in the gang
     tasks: dict[int, tuple[Demand, Assignment, Amounts]] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> Iterable[str]:
+        """Return the nodes of its tasks, each once."""
+        return dict.fromkeys([assignment.node for _, assignment, _ in self.tasks.values()])
 
     @property
     def amounts(self) -> Amounts:

@@ -8,7 +8,7 @@ that something has changed for, not as there are jobs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Generic, TypeVar
@@ -66,8 +66,8 @@ class Queue(Generic[Shape]):
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
-        self._open: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
-        self._deferred: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
+        self._open: dict[ShapeQueue[Shape], None] = {}
+        self._deferred: dict[ShapeQueue[Shape], None] = {}
         self._places: dict[str, _Place[Shape]] = {}
         #: all jobs of a virtual cluster in order, so that a place is looked up and not counted
         self._ranked: dict[str, SortedList] = {}
@@ -83,7 +83,8 @@ class Queue(Generic[Shape]):
         key = (virtual_cluster, shape)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = self._open[key] = ShapeQueue(virtual_cluster, shape)
+            line = self._lines[key] = ShapeQueue(virtual_cluster, shape)
+            self._open[line] = None
         line.members.add((rank, job_id))
         self._places[job_id] = _Place(line, rank, line.overtaken - overtaken)
         self._ranked.setdefault(virtual_cluster, SortedList()).add((rank, job_id))
@@ -216,25 +217,23 @@ class Queue(Generic[Shape]):
     def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))
         if not line.members:
-            key = (line.virtual_cluster, line.shape)
-            del self._lines[key]
-            self._open.pop(key, None)
-            self._deferred.pop(key, None)
+            del self._lines[line.virtual_cluster, line.shape]
+            self._open.pop(line, None)
+            self._deferred.pop(line, None)
 
     def _set(self, line: ShapeQueue[Shape], standing: Standing) -> None:
-        key = (line.virtual_cluster, line.shape)
         line.standing = standing
-        self._open.pop(key, None)
-        self._deferred.pop(key, None)
+        self._open.pop(line, None)
+        self._deferred.pop(line, None)
         if standing is Standing.OPEN:
-            self._open[key] = line
+            self._open[line] = None
         elif standing is Standing.DEFERRED:
-            self._deferred[key] = line
+            self._deferred[line] = None
 
-    def _merged(self, lines: dict[tuple[str, Shape], ShapeQueue[Shape]], standing: Standing) -> Iterator[str]:
+    def _merged(self, lines: Iterable[ShapeQueue[Shape]], standing: Standing) -> Iterator[str]:
         """Merge lines: by rank within a virtual cluster, the firsts of those by order of submission."""
         clusters: dict[str, list[tuple[Rank, str, ShapeQueue[Shape]]]] = {}
-        for line in lines.values():
+        for line in lines:
             clusters.setdefault(line.virtual_cluster, []).append((*line.head, line))
         for heads in clusters.values():
             heapq.heapify(heads)

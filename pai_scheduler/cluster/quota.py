@@ -22,6 +22,9 @@ class Bound(Enum):
     GUARANTEE = auto()
     MAXIMUM = auto()
 
+    # (there is one of each: no need to hash its name, as an Enum does)
+    __hash__ = object.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class QuotaViolation:
@@ -90,6 +93,16 @@ class QuotaAccounting:
             self._limits[key] = self._compute(cluster, bound)
         return self._limits[key]
 
+    def is_unlimited(self, cluster: str, bound: Bound) -> bool:
+        """Return whether a virtual cluster and its users may hold whatever there is."""
+        known = self.clusters.get(cluster)
+        return (
+            known is not None
+            and not known.stopped
+            and known.gpus_per_user is None
+            and self.limits(cluster, bound) is None
+        )
+
     def gpu_room(self, cluster: str, bound: Bound, *, empty: bool = False) -> Mapping[str, int] | None:
         """Return how many GPUs more a virtual cluster may hold, by type; None: no limit.
 
@@ -112,7 +125,8 @@ class QuotaAccounting:
             return QuotaViolation(
                 cluster, bound, CPUS, asked.get(CPUS, 0), self.used(cluster).get(CPUS, 0), 0
             )
-        over_quota = self._over_quota(cluster, user, asked, bound, self._user_gpus[cluster, user])
+        quota = known is not None and known.gpus_per_user is not None
+        over_quota = quota and self._over_quota(cluster, user, asked, bound, self._user_gpus[cluster, user])
         return over_quota or self._over(cluster, asked, bound, self.used(cluster))
 
     def never_within(self, cluster: str, user: str, asked: Amounts, bound: Bound) -> QuotaViolation | None:

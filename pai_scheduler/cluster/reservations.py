@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from .amounts import Amounts
@@ -19,6 +19,11 @@ class ReservedPlace:
     demand: Demand
     node: str
     gpu_type: str | None
+
+    @property
+    def typed_demand(self) -> Demand:
+        """Return what the task will have: of the type of GPU that was chosen."""
+        return self.demand if self.gpu_type is None else replace(self.demand, gpu_type=self.gpu_type)
 
 
 @dataclass(slots=True)
@@ -83,6 +88,14 @@ class Reservations:
     def get(self, job_id: str) -> Reservation | None:
         """Find the reservation of a job."""
         return self._reservations.get(job_id)
+
+    def kept(self) -> Mapping[str, Sequence[tuple[Demand, Assignment]]]:
+        """Return all that is booked for reservations, by node."""
+        kept: dict[str, list[tuple[Demand, Assignment]]] = {}
+        for reservation in self._reservations.values():
+            for node, parts in reservation.kept.items():
+                kept.setdefault(node, []).extend(parts)
+        return kept
 
     def add(self, cluster: Cluster, reservation: Reservation) -> None:
         """Take a reservation, and book what is free of its places and not kept for those before it."""

@@ -12,6 +12,8 @@ from pai_scheduler.cluster.holdings import Holdings
 from pai_scheduler.cluster.node import Node
 from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.cluster.preemption import JobHolding
+from pai_scheduler.cluster.quota import Bound
+from pai_scheduler.cluster.state import Shape
 
 
 class PlainCluster(Cluster):
@@ -24,10 +26,13 @@ class PlainCluster(Cluster):
             first_port=self._next_port,
         )
 
+    def _remember_refusal(self, demand: Demand) -> None:
+        """Look again each time."""
+
     def _best_fit(
-        self, demand: Demand, types: Iterable[str], beside: Collection[int] = ()
+        self, demand: Demand, types: Iterable[str], beside: Collection[int]
     ) -> tuple[FreeNodeResources, str | None] | None:
-        found = []
+        found: list[tuple[tuple[int, int | str, int], FreeNodeResources, str | None]] = []
         for number, use in enumerate(self.uses.values()):
             if number in beside or not use.has_room(demand):
                 continue
@@ -37,7 +42,10 @@ class PlainCluster(Cluster):
                 count = len(use.gpus.get(gpu_type, ()))
                 if count >= demand.gpus:
                     found.append(((count, gpu_type, number), use, gpu_type))
-        return min(found, key=lambda one: one[0])[1:] if found else None
+        if not found:
+            return None
+        _, best, best_type = min(found, key=lambda one: one[0])
+        return best, best_type
 
 
 class PlainHoldings(Holdings):
@@ -59,3 +67,6 @@ class PlainDispatcher(Dispatcher):
     ) -> None:
         super().__init__(cluster, clusters, overtake_limit)
         self.holdings = PlainHoldings()
+
+    def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:  # noqa: ARG002
+        return False  # (what must end is found by trying)
