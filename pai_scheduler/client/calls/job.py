@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from .outcome import Outcome, read_outcome
 
 #: Seconds for which a scheduler that is being restarted is waited for, and between two tries.
 PATIENCE, AGAIN = 120.0, 1.0
+#: After so many ms the files of a job that has ended count as forgotten.
+FORGOTTEN = 24 * 3600 * 1000
 #: Which files of a folder go along with a job, where its settings do not say it.
 _ALL_CODE = ("**/*.py", "**/*.sh", "**/*.json", "**/*.yaml", "**/*.yml", "**/*.toml", "**/*.txt")
 _DEFAULT = "$PAI_DEFAULT_FS_URI"
@@ -97,6 +100,7 @@ class CallJob:
         self.user = (await self.client.whoami())["username"]
         code = self.files.resolve(storage_uris(build_spec(job), self.user, _DEFAULT).code_dir)
         self._folder = code.rpartition("/")[0]
+        await self._remove_forgotten(self._folder.rpartition("/")[0])
         try:
             await self._upload(code, demand, payload)
             self.name = await self.client.submit(job)
@@ -179,6 +183,28 @@ class CallJob:
         if self._folder:
             with suppress(FilesError, UnreachableError):
                 await self.files.delete(self._folder, recursive=True)
+
+    async def _remove_forgotten(self, calls: str) -> None:
+        """Remove what nobody fetched: the files of jobs that have ended, or are gone, after a day."""
+        latest = int(time.time() * 1000) - FORGOTTEN
+        with suppress(FilesError):  # there were no calls before, or the storage is busy: the next one does it
+            old = [
+                entry
+                async for entry in self.files.iterate(calls)
+                if entry.is_folder and entry.modified < latest
+            ]
+            for entry in old:
+                if await self._ended_before(entry.name, latest):
+                    await self.files.delete(entry.path, recursive=True)
+
+    async def _ended_before(self, job: str, moment: int) -> bool:
+        """Return whether a job ended before a time (ms since the epoch), or is not there any more."""
+        try:
+            completed = (await self.client.job(self.user, job))["jobStatus"]["completedTime"]
+        except ApiError as error:
+            return error.status == 404
+        # one that ended just now may be waited for elsewhere
+        return completed is not None and completed < moment
 
     async def _upload(self, code: str, demand: Demand, payload: Mapping[str, bytes]) -> None:
         await self.files.mkdirs(f"{self._folder}/results")

@@ -23,7 +23,7 @@ from pai_scheduler.client import (
     remote,
 )
 from pai_scheduler.client.calls.job import Access
-from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.scheduler import RunningScheduler, hello_job
 
 Remote = Callable[..., Any]
 
@@ -175,6 +175,21 @@ def test_a_call_outlives_the_scheduler(
     time.sleep(1.5)
     scheduler.start()
     assert future.result(120) == "there"
+
+
+async def test_what_nobody_fetched_is_removed_when_its_job_is_over(
+    on: Remote, scheduler: RunningScheduler, alice: Client
+) -> None:
+    await alice.submit(hello_job("goes-on", "sleep 3600"))
+    async with FilesClient(scheduler.url, "token-of-alice") as files:
+        for name in ("goes-on", "is-gone", "is-new"):
+            await files.mkdirs(f"/alice/.pai/calls/{name}/results")
+            if name != "is-new":
+                await files.set_times(f"/alice/.pai/calls/{name}", 1_700_000_000_000)
+        assert await on(len).aio("ab") == 2
+        assert [entry.name async for entry in files.iterate("/alice/.pai/calls")] == ["goes-on", "is-new"]
+        await files.delete("/alice/.pai/calls", recursive=True)
+    await alice.stop("alice", "goes-on")
 
 
 async def test_a_cancelled_future_stops_its_job(on: Remote, alice: Client) -> None:
