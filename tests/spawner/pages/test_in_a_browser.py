@@ -151,8 +151,21 @@ def test_no_page_for_administrators_has_a_serious_fault_for_whoever_cannot_see_o
         assert english(root.locator("#react-admin-hook").inner_text()) == set(), url
     assert not any(found), [fault for faults in found for fault in faults]
 
+    # what cannot be done is said in a sentence with a number in it
+    root.goto(f"{hub.url}/hub/admin")
+    root.route("**/users/*/server?*", lambda route: route.fulfill(status=400, json={"message": "no"}))
+    root.get_by_test_id("start-all").click()
+    expect(root.get_by_text("个服务器未能启动。它们是否已在运行？")).to_be_visible()
+    root.unroute("**/users/*/server?*")
+
     root.goto(f"{hub.url}/hub/admin")
     row = root.get_by_test_id("user-row-revoke")
+    row.get_by_test_id("user-row-name").get_by_role("button").click()
+    details = root.locator(".collapse.show th")
+    expect(details.first).to_be_visible()
+    # what the Hub calls it is told to who points at it
+    expect(root.locator(".collapse.show th[title=last_activity]").first).to_have_text("最近活动")
+    assert english(" ".join(details.all_inner_texts())) == set()
     expect(row.get_by_test_id("user-row-name")).to_have_text("revoke")
     row.get_by_role("button", name="编辑用户").click()
     expect(root.get_by_role("heading", name="编辑用户 revoke")).to_be_visible()
