@@ -37,6 +37,8 @@ class JobHolding:
     @property
     def amounts(self) -> Amounts:
         """Add up what its tasks hold."""
+        if len(self.tasks) == 1:
+            return next(iter(self.tasks.values()))[2]
         total: Counter[str] = Counter()
         for _, _, amounts in self.tasks.values():
             total.update(amounts)

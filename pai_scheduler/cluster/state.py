@@ -54,6 +54,8 @@ class SchedulerState:
         self.queue: Queue[Shape] = Queue()
         self.holdings = Holdings()
         self.reservations = Reservations()
+        #: by virtual cluster, as long as what its jobs hold and what it may hold stay as they are
+        self._borrowing: dict[str, list[JobHolding]] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
@@ -126,6 +128,7 @@ class SchedulerState:
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
             self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
+        self._borrowing.pop(virtual_cluster, None)
         if holding.tasks:
             self.holdings.add(holding)
 
@@ -136,6 +139,7 @@ class SchedulerState:
         demand, assignment, amounts = holding.tasks.pop(place)
         self.cluster.release(demand, assignment)
         self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
+        self._borrowing.pop(holding.virtual_cluster, None)
         if not holding.tasks:
             self.holdings.remove(job_id)
         self._stirred = True
@@ -181,6 +185,7 @@ class SchedulerState:
         if holding is not None:
             self.version += 1
             self.holdings.end(holding)
+            self._borrowing.pop(holding.virtual_cluster, None)
 
     def expect(self, job_id: str, end: int | None) -> None:
         """Know by when a job will have ended at the latest; None: nobody knows."""
@@ -322,6 +327,11 @@ class SchedulerState:
 
         What must not be preempted counts first, then the older before the younger; ending ones do not count.
         """
+        if cluster not in self._borrowing:
+            self._borrowing[cluster] = self._find_borrowing(cluster)
+        return self._borrowing[cluster]
+
+    def _find_borrowing(self, cluster: str) -> list[JobHolding]:
         limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
         if limits is None:
             return []
@@ -392,6 +402,7 @@ class SchedulerState:
     def _start_over(self) -> None:
         self.version += 1
         self._hopeless.clear()
+        self._borrowing.clear()
         self._drop_reservations()
         self._stirred = True
         self.queue.reopen()

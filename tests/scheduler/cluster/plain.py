@@ -68,5 +68,8 @@ class PlainDispatcher(Dispatcher):
         super().__init__(cluster, clusters, overtake_limit)
         self.holdings = PlainHoldings()
 
+    def borrowing(self, cluster: str) -> list[JobHolding]:
+        return self._find_borrowing(cluster)
+
     def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:  # noqa: ARG002
         return False  # (what must end is found by trying)
