@@ -25,7 +25,9 @@ PACKAGES = ("pai_scheduler", "pai_spawner", "pai_labextension")
 #: What a person or a notebook server uses; it works without any extra.
 INSTALLED_BY_ALL = ("pai_scheduler.client", "pai_labextension")
 #: What only JupyterHub and a service of it load.
-OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub")
+OF_THE_HUB = ("pai_spawner", "pai_scheduler.api.hub", "pai_labextension.singleuser")
+#: What a Hub starts in an image that has JupyterHub; it says so and ends where that is missing.
+SINGLEUSER = "pai_labextension.singleuser"
 #: What serves a web program inside a notebook server: loaded when a server is told of one, which says so and
 #: ends where the extra `services` is missing.
 SERVING = "pai_labextension.service.serving"
@@ -113,7 +115,8 @@ def not_covered(modules: Iterable[str], *extras: str) -> list[str]:
 
 
 def test_what_a_person_installs_needs_no_extra() -> None:
-    assert not_covered(reachable(INSTALLED_BY_ALL) - {SERVING}) == []
+    assert not_covered(reachable(INSTALLED_BY_ALL) - {SERVING, SINGLEUSER}) == []
+    assert not_covered([SINGLEUSER], "hub") == []
     assert not_covered([SERVING], "services") == []
 
 
