@@ -20,7 +20,7 @@ import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
 import { Polled } from './polled';
 import { QueueModel } from './queue';
-import { runsPlugin } from './runs/plugin';
+import { endedJobsPlugin, runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
 import { FORM_CELL, monitorCell } from './sources';
 import { StatusItem } from './status';
@@ -191,6 +191,7 @@ export default [
   storagePlugin,
   submitPlugin,
   runsPlugin,
+  endedJobsPlugin,
   accessPlugin,
   terminalPlugin,
   connectPlugin,

@@ -79,6 +79,8 @@ async def test_a_notebook_runs_as_a_job_and_its_results_are_in_the_storage(
         async with files.read(found[0]) as stream:
             assert b"the result is 42" in b"".join([piece async for piece in stream])
 
+    await expect(page.get_by_text("has succeeded.")).to_be_visible()
+
     # the same from the notebook itself, which is saved first
     await page.locator(".jp-DirListing-item", has_text="train.ipynb").dblclick()
     cell = page.locator(".jp-Notebook .cm-content").first

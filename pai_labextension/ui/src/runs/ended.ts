@@ -1,0 +1,53 @@
+// Tells that a job of one's own has ended, while one looks at something else.
+
+import type { Notification, NotificationManager } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+
+import { IJob } from '../api';
+import { isActive, key } from '../jobs';
+import { IJobsModel } from '../model';
+
+/** ms for which good news is shown; bad news stays until it is closed. */
+const SHOWN = 10_000;
+/** Jobs that notebook servers and kernels are: these tell of their ends themselves. */
+const SERVERS = /^(notebook|kernel)_[0-9a-f]{8}$/;
+
+/** Shows a notification for each job that was seen waiting or running, and now has succeeded or failed. */
+export class EndedNotices {
+  /** @param open - shows a job */
+  constructor(
+    private readonly model: IJobsModel,
+    private readonly open: (job: IJob) => void,
+    private readonly notifications: Pick<NotificationManager, 'notify'>,
+    private readonly trans: TranslationBundle
+  ) {
+    model.changed.connect(this.look, this);
+  }
+
+  private look(): void {
+    // without an answer nothing has ended
+    if (this.model.jobs === null || this.model.error) {
+      return;
+    }
+    for (const job of this.model.jobs.filter(job => this.active.has(key(job)) && !isActive(job))) {
+      this.tell(job);
+    }
+    this.active = new Set(this.model.jobs.filter(isActive).map(key));
+  }
+
+  private tell(job: IJob): void {
+    const { trans } = this;
+    // who stops a job knows
+    if (SERVERS.test(job.name) || this.model.isOwnServer(job) || job.state === 'STOPPED') {
+      return;
+    }
+    const actions: Notification.IAction[] = [{ label: trans.__('Show'), callback: () => this.open(job) }];
+    if (job.state === 'SUCCEEDED') {
+      this.notifications.notify(trans.__('%1 has succeeded.', job.name), 'success', { autoClose: SHOWN, actions });
+    } else {
+      this.notifications.notify(trans.__('%1 has failed.', job.name), 'error', { autoClose: false, actions });
+    }
+  }
+
+  private active = new Set<string>();
+}

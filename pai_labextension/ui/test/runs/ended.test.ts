@@ -1,0 +1,70 @@
+import { Signal } from '@lumino/signaling';
+import { describe, expect, it } from 'vitest';
+
+import { IJob } from '../../src/api';
+import { IJobsModel } from '../../src/model';
+import { EndedNotices } from '../../src/runs/ended';
+import { job, trans } from '../notebookServer';
+
+/** As a model of which each question has its answer. */
+class Heard {
+  jobs: IJob[] | null = null;
+  error = '';
+  readonly changed = new Signal<this, void>(this);
+  readonly said: string[] = [];
+  readonly opened: string[] = [];
+
+  constructor() {
+    new EndedNotices(
+      this as unknown as IJobsModel,
+      job => this.opened.push(job.name),
+      {
+        notify: (message, type, options) => {
+          this.said.push(`${type}: ${message}`);
+          options.actions![0]!.callback({} as MouseEvent);
+          return '';
+        }
+      },
+      trans
+    );
+  }
+
+  isOwnServer(job: IJob): boolean {
+    return job.name === 'mine';
+  }
+
+  hear(jobs: IJob[], error = ''): void {
+    this.jobs = jobs;
+    this.error = error;
+    this.changed.emit();
+  }
+}
+
+describe('the end of a job', () => {
+  it('is told once, where the job was seen before it ended, with a way to it', () => {
+    const model = new Heard();
+    model.hear([job({ name: 'a' }), job({ name: 'b', state: 'WAITING' }), job({ name: 'old', state: 'FAILED' })]);
+    expect(model.said).toEqual([]);
+    const ended = [job({ name: 'a', state: 'SUCCEEDED' }), job({ name: 'b', state: 'FAILED' })];
+    model.hear(ended);
+    model.hear(ended);
+    expect(model.said).toEqual(['success: a has succeeded.', 'error: b has failed.']);
+    expect(model.opened).toEqual(['a', 'b']);
+  });
+
+  it('is not told of servers and kernels, nor to who has stopped it', () => {
+    const names = ['mine', 'notebook_0a1b2c3d', 'kernel_0a1b2c3d', 'stopped'];
+    const model = new Heard();
+    model.hear(names.map(name => job({ name })));
+    model.hear(names.map(name => job({ name, state: name === 'stopped' ? 'STOPPED' : 'FAILED' })));
+    expect(model.said).toEqual([]);
+  });
+
+  it('is told also when the scheduler did not answer meanwhile', () => {
+    const model = new Heard();
+    model.hear([job({ name: 'a' })]);
+    model.hear([job({ name: 'a' })], 'away');
+    model.hear([job({ name: 'a', state: 'SUCCEEDED' })]);
+    expect(model.said).toEqual(['success: a has succeeded.']);
+  });
+});
