@@ -98,7 +98,7 @@ _RESOURCES = (
     _resource("queue", "GET", "virtualCluster limit after own"),
     _resource(f"{_JOB}/events", "GET", "follow limit after"),
     _resource("events", "GET", "follow limit after"),
-    _resource(f"{_TASK}/logs/{{stream}}", "GET", "attempt offset limit follow"),
+    _resource(f"{_TASK}/logs/{{stream}}", "GET", "attempt offset limit follow timestamps"),
     _resource(f"{_TASK}/metrics", "GET", "attempt after"),
     _resource("validate", "POST", "user"),
     _resource("nodes"),

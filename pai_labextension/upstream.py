@@ -32,6 +32,9 @@ _RESPONSE_HEADERS = (
     "Last-Modified",
     "Link",
     "Retry-After",
+    "X-Log-Notice",
+    "X-Log-Offset",
+    "X-Log-Removed",
     "X-Warning",
 )
 #: Seconds of silence before the scheduler counts as away; the second where it may have a tree to go through.

@@ -21,7 +21,9 @@ from pai_labextension.answers import (
 )
 from pai_scheduler.api.openapi import schemas_of
 from pai_scheduler.rest.models import (
+    AttemptInfo,
     JobDetail,
+    JobEvent,
     JobSummary,
     NodeInfo,
     PublicKeyInfo,
@@ -39,6 +41,8 @@ _NAMED: Mapping[str, Any] = {
     "Nodes": list[NodeInfo],
     "PublicKeys": list[PublicKeyInfo],
     "Terminals": list[TerminalInfo],
+    "Attempts": list[AttemptInfo],
+    "JobEvents": list[JobEvent],
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
@@ -49,12 +53,26 @@ _READ: Collection[Any] = (
 _PARTS: Mapping[str, Collection[str]] = {
     "ContentSummary": ("fileCount", "directoryCount", "length"),
     "FileStatus": ("pathSuffix", "type", "length", "modificationTime"),
-    "JobStatus": ("waitingReason",),
+    "AttemptInfo": (
+        *("attempt", "state", "createdTime", "launchedTime", "completedTime"),
+        *("exitCode", "exitSpec", "trigger", "reason", "taskRoles"),
+    ),
+    "ExitMessages": ("container", "runtime"),
+    "ExitSpec": ("code", "phrase"),
+    "JobEvent": ("id", "time", "type", "attempt", "taskRole", "taskIndex", "message"),
+    "JobStatus": (
+        *("username", "virtualCluster", "state", "subState", "createdTime", "completedTime"),
+        *("appLaunchedTime", "appExitCode", "appExitSpec", "appExitDiagnostics", "appExitMessages"),
+        *("waitingReason", "priority", "queuePlace", "startsWithin", "latestEndTime"),
+    ),
     "RemoteException": ("exception", "message"),
     "SessionInfo": ("now", "warned", "endTime", "why", "mayKeep", "messages"),
-    "TaskMetrics": ("gpuMemoryTotalMB", "series"),
+    "TaskMetrics": ("interval", "gpuMemoryTotalMB", "series"),
     "TaskRoleStatus": ("taskStatuses",),
-    "TaskStatus": ("taskIndex", "taskState", "containerPorts"),
+    "TaskStatus": (
+        *("taskIndex", "taskState", "containerIp", "containerPorts", "containerGpus"),
+        *("containerExitCode", "node"),
+    ),
     "TerminalInfo": ("name",),
 }
 

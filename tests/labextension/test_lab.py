@@ -56,9 +56,34 @@ def jobs(scheduler) -> list[dict[str, Any]]:
     }
     for name, reason in reasons.items():
         scheduler.answers[f"user/alice/jobs/{name}"] = say(
-            {"name": name, "jobStatus": {"waitingReason": reason}, "taskRoles": {}}
+            {"name": name, "jobStatus": waiting_status(reason), "taskRoles": {}}
         )
     return listed
+
+
+def waiting_status(reason: str) -> dict[str, Any]:
+    """Return the state of a job that waits; of what is not known yet there is nothing."""
+    later = (
+        "completedTime",
+        "appLaunchedTime",
+        "appExitCode",
+        "appExitSpec",
+        "startsWithin",
+        "latestEndTime",
+    )
+    return {
+        **dict.fromkeys(later),
+        "username": "alice",
+        "virtualCluster": "default",
+        "state": "WAITING",
+        "subState": "QUEUED",
+        "createdTime": 1_763_680_000_000,
+        "appExitDiagnostics": "",
+        "appExitMessages": {"container": None, "runtime": None, "launcher": None},
+        "waitingReason": reason,
+        "priority": 50,
+        "queuePlace": 1,
+    }
 
 
 def say(answer: dict[str, Any]) -> Callable[[Any], None]:

@@ -65,6 +65,18 @@ async def names(client: Client) -> list[str | None]:
     return [entry["name"] for entry in (await client.queue("default"))["default"]]
 
 
+async def watch_in_a_notebook(page: Page, job: str) -> None:
+    """Show a job's monitor in a notebook of its own."""
+    await page.locator(".lm-TabBar-tab", has_text=re.compile("Launcher|启动页")).click()
+    await page.locator(
+        ".jp-LauncherCard[data-category='Notebook'], .jp-LauncherCard[data-category='笔记本']"
+    ).first.click()
+    cell = page.locator(".jp-Notebook .cm-content").first
+    await cell.click()
+    await page.keyboard.type(f'from pai_labextension import JobMonitor; JobMonitor("{job}", "alice")')
+    await page.keyboard.press("Shift+Enter")
+
+
 async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     page: Page, queue: Client
 ) -> None:
@@ -111,8 +123,7 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await expect(machine.get_by_role("meter", name="Disk free (GB)")).to_be_visible()
     await expect(machine).to_contain_text("left for jobs: ")
 
-    await page.get_by_role("button", name="My jobs").click()
-    await page.get_by_role("button", name="Show “holder”").click()
+    await watch_in_a_notebook(page, "holder")
     output = page.locator(".jp-OutputArea-output .pai-widget")
     memory = output.get_by_role("img", name="Memory:")
     await expect(memory).to_be_visible()
@@ -137,8 +148,7 @@ async def test_queue_and_monitor_speak_chinese(page: Page) -> None:
     rows = page.get_by_role("region", name="队列").locator("tbody").get_by_role("row")
     await expect(rows.nth(1)).to_contain_text("其他用户的作业")
     await page.screenshot(path=ARTEFACTS / "queue-zh_CN.png")
-    await page.get_by_role("button", name="我的作业").click()
-    await page.get_by_role("button", name="查看“holder”").click()
+    await watch_in_a_notebook(page, "holder")
     output = page.locator(".jp-OutputArea-output .pai-widget")
     await expect(output.get_by_role("img", name="内存：")).to_be_visible()
     await expect(output).to_contain_text("优先级：50")

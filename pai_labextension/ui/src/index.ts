@@ -15,6 +15,7 @@ import { Api, IJob } from './api';
 import { openCell } from './cell';
 import { connectionLostPlugin, memoryPlugin } from './ended/plugin';
 import { paiIcon } from './icon';
+import { jobPlugin } from './job/plugin';
 import { kernelsPlugin } from './kernels/plugin';
 import { IJobsModel, JobsModel } from './model';
 import { JobsPanel } from './panel';
@@ -22,7 +23,7 @@ import { Polled } from './polled';
 import { QueueModel } from './queue';
 import { endedJobsPlugin, runsPlugin } from './runs/plugin';
 import { sessionPlugin } from './session/plugin';
-import { FORM_CELL, monitorCell } from './sources';
+import { FORM_CELL } from './sources';
 import { StatusItem } from './status';
 import { storagePlugin } from './storage/plugin';
 import { submitPlugin } from './submit/plugin';
@@ -32,7 +33,7 @@ const DOMAIN = 'pai_labextension';
 
 namespace CommandIDs {
   export const newJob = 'pai:new-job';
-  export const watchJob = 'pai:watch-job';
+  export const openJob = 'pai:open-job';
   export const showJobs = 'pai:show-jobs';
 }
 
@@ -57,7 +58,7 @@ const modelPlugin: JupyterFrontEndPlugin<IJobsModel> = {
 
 const newJobPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:new-job',
-  description: 'Opens the job form, from the launcher and the command palette, and the monitor of a job.',
+  description: 'Opens the job form, from the launcher and the command palette.',
   autoStart: true,
   optional: [ICommandPalette, ILauncher, ITranslator],
   activate: (
@@ -79,26 +80,6 @@ const newJobPlugin: JupyterFrontEndPlugin<void> = {
           return await openCell(FORM_CELL, app.commands, app.serviceManager.kernelspecs, cwd, trans);
         } catch (error) {
           await showErrorMessage(trans.__('The job form could not be opened'), error as Error);
-          return undefined;
-        }
-      }
-    });
-    app.commands.addCommand(CommandIDs.watchJob, {
-      label: trans.__('Watch a PAI job'),
-      caption: trans.__('Open a notebook that shows what a job does'),
-      describedBy: {
-        args: {
-          type: 'object',
-          properties: { name: { type: 'string' }, user: { type: 'string' } },
-          required: ['name', 'user']
-        }
-      },
-      execute: async args => {
-        const source = monitorCell(args.name as string, args.user as string);
-        try {
-          return await openCell(source, app.commands, app.serviceManager.kernelspecs, '', trans);
-        } catch (error) {
-          await showErrorMessage(trans.__('The job could not be shown'), error as Error);
           return undefined;
         }
       }
@@ -142,7 +123,7 @@ const jobsPlugin: JupyterFrontEndPlugin<void> = {
           const machines = new Polled('machines', () => api.nodes());
           const onNewJob = () => void commands.execute(CommandIDs.newJob);
           const onWatch = ({ name, username }: IJob) =>
-            void commands.execute(CommandIDs.watchJob, { name, user: username });
+            void commands.execute(CommandIDs.openJob, { name, user: username });
           const ports = new JobPorts(model, access.client);
           const doWith =
             (id: string) =>
@@ -188,6 +169,7 @@ export default [
   modelPlugin,
   newJobPlugin,
   jobsPlugin,
+  jobPlugin,
   storagePlugin,
   submitPlugin,
   runsPlugin,

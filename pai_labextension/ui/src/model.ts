@@ -23,7 +23,7 @@ export interface IJobsModel extends IDisposable {
   readonly error: string;
   readonly changed: ISignal<IJobsModel, void>;
   /** Return whether a job is the notebook server in front of which the person sits. */
-  isOwnServer(job: IJob): boolean;
+  isOwnServer(job: Pick<IJob, 'name'>): boolean;
   /** Why a waiting job waits; `undefined` where that is not known (yet). */
   reason(job: IJob): string | undefined;
   /** Ask now; resolves when answered. */
@@ -69,7 +69,7 @@ export class JobsModel implements IJobsModel {
     return this.poll.isDisposed;
   }
 
-  isOwnServer(job: IJob): boolean {
+  isOwnServer(job: Pick<IJob, 'name'>): boolean {
     return this.ownServer !== '' && job.name === this.ownServer;
   }
 

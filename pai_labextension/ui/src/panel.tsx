@@ -224,7 +224,7 @@ function JobButtons(props: IListProps & { job: IJob }): React.ReactElement {
       <TextButton
         small
         aria-label={trans.__('Show “%1”', job.name)}
-        title={trans.__('Its attempts, logs and what it uses, in a notebook')}
+        title={trans.__('Its logs, tasks and attempts, and what it uses')}
         onClick={() => onWatch(job)}
       >
         {trans.__('Show')}

@@ -6,6 +6,7 @@ import * as React from 'react';
 
 import { IQueueEntry } from './api';
 import { IconButton } from './buttons';
+import { startsIn } from './forecast';
 import { ColumnTitles, PageError } from './page';
 import { QueueModel } from './queue';
 
@@ -91,17 +92,6 @@ function QueueRow({
       <td>{name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}</td>
     </tr>
   );
-}
-
-/** Says in how many seconds a job starts, as people say it; null: nobody knows. */
-function startsIn(seconds: number | null, trans: TranslationBundle): string {
-  if (seconds === null) {
-    return '';
-  }
-  const minutes = Math.max(1, Math.ceil(seconds / 60));
-  return minutes <= 120
-    ? trans._n('It starts in about %1 minute.', 'It starts in about %1 minutes.', minutes)
-    : trans._n('It starts in about %1 hour.', 'It starts in about %1 hours.', Math.ceil(minutes / 60));
 }
 
 function PriorityInput({

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { AnswerError } from '../src/answers';
 import { Api, ApiError } from '../src/api';
-import { detail, NotebookServer, job, trans, user } from './notebookServer';
+import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
 
 describe('Api', () => {
   let server: NotebookServer;
@@ -27,7 +27,7 @@ describe('Api', () => {
     server.answers['GET jobs'] = [200, []];
     server.answers['GET user/a%20b%2Fc/jobs/x~1'] = [
       200,
-      detail({ jobStatus: { waitingReason: 'third in the queue' } })
+      detail({ jobStatus: jobStatus({ waitingReason: 'third in the queue' }) })
     ];
     expect(await api.jobs('a b/c')).toEqual([]);
     expect(await api.waitingReason(strange)).toBe('third in the queue');

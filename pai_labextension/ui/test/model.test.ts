@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Api } from '../src/api';
 import { JobsModel } from '../src/model';
-import { detail, NotebookServer, job, trans, user } from './notebookServer';
+import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
 
 describe('JobsModel', () => {
   let server: NotebookServer;
@@ -36,10 +36,13 @@ describe('JobsModel', () => {
     const first = job({ name: 'first', state: 'WAITING', createdTime: 1 });
     const second = job({ name: 'second', state: 'WAITING', createdTime: 2 });
     server.answers['GET jobs'] = [200, [second, first]];
-    server.answers['GET user/alice/jobs/first'] = [200, detail({ jobStatus: { waitingReason: '1 × P100 free of 2' } })];
+    server.answers['GET user/alice/jobs/first'] = [
+      200,
+      detail({ jobStatus: jobStatus({ waitingReason: '1 × P100 free of 2' }) })
+    ];
     server.answers['GET user/alice/jobs/second'] = [
       200,
-      detail({ jobStatus: { waitingReason: 'second in the queue' } })
+      detail({ jobStatus: jobStatus({ waitingReason: 'second in the queue' }) })
     ];
     await heard();
     expect(model.reason(first)).toBe('1 × P100 free of 2');

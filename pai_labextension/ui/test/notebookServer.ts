@@ -7,7 +7,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 
 import { IJob, IQueueEntry, IUser } from '../src/api';
-import { JobDetail } from '../src/generated/types.gen';
+import { AttemptInfo, JobDetail, JobStatus, TaskStatus } from '../src/generated/types.gen';
 
 export interface IAsked {
   method: string;
@@ -78,9 +78,63 @@ export function user(changes: Partial<IUser> = {}): IUser {
   };
 }
 
+/** Make the state of a job with the given differences. */
+export function jobStatus(changes: Partial<JobStatus> = {}): JobStatus {
+  return {
+    username: 'alice',
+    virtualCluster: 'default',
+    state: 'RUNNING',
+    subState: 'RUNNING',
+    createdTime: 1_700_000_000_000,
+    completedTime: null,
+    appLaunchedTime: null,
+    appExitCode: null,
+    appExitSpec: null,
+    appExitDiagnostics: '',
+    appExitMessages: { container: null, runtime: null },
+    waitingReason: '',
+    priority: 50,
+    queuePlace: null,
+    startsWithin: null,
+    latestEndTime: null,
+    ...changes
+  };
+}
+
+/** Make the state of a task with the given differences. */
+export function taskStatus(changes: Partial<TaskStatus> = {}): TaskStatus {
+  return {
+    taskIndex: 0,
+    taskState: 'RUNNING',
+    containerIp: '10.0.0.1',
+    containerPorts: {},
+    containerGpus: 0,
+    containerExitCode: null,
+    node: 'node-a',
+    ...changes
+  };
+}
+
+/** Make an attempt with the given differences. */
+export function attempt(changes: Partial<AttemptInfo> = {}): AttemptInfo {
+  return {
+    attempt: 0,
+    state: 'RUNNING',
+    createdTime: 1_700_000_000_000,
+    launchedTime: null,
+    completedTime: null,
+    exitCode: null,
+    exitSpec: null,
+    trigger: null,
+    reason: '',
+    taskRoles: {},
+    ...changes
+  };
+}
+
 /** Make what there is to know of a job, with the given differences. */
 export function detail(changes: Partial<JobDetail> = {}): JobDetail {
-  return { name: 'train', jobStatus: { waitingReason: '' }, taskRoles: {}, ...changes };
+  return { name: 'train', jobStatus: jobStatus(), taskRoles: {}, ...changes };
 }
 
 /** Make a job with the given differences. */

@@ -16,6 +16,10 @@ export type PublicKeys = Array<PublicKeyInfo>;
 
 export type Terminals = Array<TerminalInfo>;
 
+export type Attempts = Array<AttemptInfo>;
+
+export type JobEvents = Array<JobEvent>;
+
 /**
  * Why something was refused, and by whom: this server, the scheduler, its storage, Jupyter.
  */
@@ -140,6 +144,10 @@ export type SubmitLine = {
  * What a task has used.
  */
 export type TaskMetrics = {
+    /**
+     * Seconds between the newest points
+     */
+    interval: number;
     /**
      * What the task's GPUs have together; null: none, not known, or no longer its own
      */
@@ -399,6 +407,54 @@ export type TerminalInfo = {
 };
 
 /**
+ * One attempt of a job.
+ */
+export type AttemptInfo = {
+    attempt: number;
+    state: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+    /**
+     * ms since the epoch
+     */
+    createdTime: number;
+    /**
+     * ms since the epoch
+     */
+    launchedTime: number | null;
+    /**
+     * ms since the epoch
+     */
+    completedTime: number | null;
+    exitCode: number | null;
+    exitSpec: ExitSpec | null;
+    trigger: Trigger | null;
+    reason: string;
+    taskRoles: {
+        [key: string]: {
+            taskStatuses: Array<TaskStatus>;
+        };
+    };
+};
+
+/**
+ * Something that happened to a job.
+ */
+export type JobEvent = {
+    /**
+     * Increasing
+     */
+    id: number;
+    /**
+     * ms since the epoch
+     */
+    time: number;
+    type: string;
+    attempt: number | null;
+    taskRole: string | null;
+    taskIndex: number | null;
+    message: string;
+};
+
+/**
  * Why something was refused: Hadoop's name for it, and a sentence for people.
  */
 export type RemoteException = {
@@ -410,10 +466,49 @@ export type RemoteException = {
  * The state of a job.
  */
 export type JobStatus = {
+    username: string;
+    virtualCluster: string;
+    state: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+    subState: string;
+    /**
+     * ms since the epoch
+     */
+    createdTime: number;
+    /**
+     * ms since the epoch
+     */
+    completedTime: number | null;
+    /**
+     * ms since the epoch
+     */
+    appLaunchedTime: number | null;
+    /**
+     * The real exit code of the user's command
+     */
+    appExitCode: number | null;
+    appExitSpec: ExitSpec | null;
+    appExitDiagnostics: string;
+    appExitMessages: ExitMessages;
     /**
      * Why it waits now, or for what its end does; empty otherwise
      */
     waitingReason: string;
+    /**
+     * Higher comes first among the waiting jobs of the virtual cluster
+     */
+    priority: number;
+    /**
+     * Place in the queue of the virtual cluster; null where the job is not in line
+     */
+    queuePlace: number | null;
+    /**
+     * Seconds until it starts, by the time limits of the jobs before it; null: not known
+     */
+    startsWithin: number | null;
+    /**
+     * When its time limit ends it; null: it has none, or does not run
+     */
+    latestEndTime: number | null;
 };
 
 /**
@@ -644,17 +739,51 @@ export type DiskInfo = {
 };
 
 /**
+ * A row of the exit table.
+ */
+export type ExitSpec = {
+    code: number;
+    phrase: string;
+};
+
+/**
+ * The task whose exit decided an attempt.
+ */
+export type Trigger = {
+    taskRole: string;
+    taskIndex: number;
+};
+
+/**
+ * What is known of an end, by who says it.
+ */
+export type ExitMessages = {
+    container: string | null;
+    runtime: string | null;
+};
+
+/**
  * The state of a task.
  */
 export type TaskStatus = {
     taskIndex: number;
     taskState: 'WAITING' | 'RUNNING' | 'SUCCEEDED' | 'FAILED' | 'STOPPED';
+    containerIp: string;
     /**
      * By label: "p1,p2"
      */
     containerPorts: {
         [key: string]: string;
     };
+    /**
+     * Bit map of the GPUs' numbers
+     */
+    containerGpus: number;
+    containerExitCode: number | null;
+    /**
+     * Where it runs or ran; empty before it was placed
+     */
+    node: string;
 };
 
 /**

@@ -34,6 +34,7 @@ export const vCodeServerInfo = v.object({
  * What a task has used.
  */
 export const vTaskMetrics = v.object({
+    interval: v.pipe(v.number(), v.gtValue(0)),
     gpuMemoryTotalMB: v.nullable(v.pipe(v.number(), v.integer())),
     series: v.record(v.string(), v.array(v.array(v.number())))
 });
@@ -94,6 +95,21 @@ export const vTerminalInfo = v.object({
 export const vTerminals = v.array(vTerminalInfo);
 
 /**
+ * Something that happened to a job.
+ */
+export const vJobEvent = v.object({
+    id: v.pipe(v.number(), v.integer()),
+    time: v.pipe(v.number(), v.integer()),
+    type: v.string(),
+    attempt: v.nullable(v.pipe(v.number(), v.integer())),
+    taskRole: v.nullable(v.string()),
+    taskIndex: v.nullable(v.pipe(v.number(), v.integer())),
+    message: v.string()
+});
+
+export const vJobEvents = v.array(vJobEvent);
+
+/**
  * Why something was refused: Hadoop's name for it, and a sentence for people.
  */
 export const vRemoteException = v.object({
@@ -108,13 +124,6 @@ export const vRefusal = v.object({
     code: v.optional(v.string()),
     message: v.optional(v.string()),
     RemoteException: v.optional(vRemoteException)
-});
-
-/**
- * The state of a job.
- */
-export const vJobStatus = v.object({
-    waitingReason: v.string()
 });
 
 /**
@@ -427,6 +436,58 @@ export const vNodeInfo = v.object({
 export const vNodes = v.array(vNodeInfo);
 
 /**
+ * A row of the exit table.
+ */
+export const vExitSpec = v.object({
+    code: v.pipe(v.number(), v.integer()),
+    phrase: v.string()
+});
+
+/**
+ * The task whose exit decided an attempt.
+ */
+export const vTrigger = v.object({
+    taskRole: v.string(),
+    taskIndex: v.pipe(v.number(), v.integer())
+});
+
+/**
+ * What is known of an end, by who says it.
+ */
+export const vExitMessages = v.object({
+    container: v.nullable(v.string()),
+    runtime: v.nullable(v.string())
+});
+
+/**
+ * The state of a job.
+ */
+export const vJobStatus = v.object({
+    username: v.string(),
+    virtualCluster: v.string(),
+    state: v.picklist([
+        'WAITING',
+        'RUNNING',
+        'SUCCEEDED',
+        'FAILED',
+        'STOPPED'
+    ]),
+    subState: v.string(),
+    createdTime: v.pipe(v.number(), v.integer()),
+    completedTime: v.nullable(v.pipe(v.number(), v.integer())),
+    appLaunchedTime: v.nullable(v.pipe(v.number(), v.integer())),
+    appExitCode: v.nullable(v.pipe(v.number(), v.integer())),
+    appExitSpec: v.nullable(vExitSpec),
+    appExitDiagnostics: v.string(),
+    appExitMessages: vExitMessages,
+    waitingReason: v.string(),
+    priority: v.pipe(v.number(), v.integer()),
+    queuePlace: v.nullable(v.pipe(v.number(), v.integer())),
+    startsWithin: v.nullable(v.pipe(v.number(), v.integer())),
+    latestEndTime: v.nullable(v.pipe(v.number(), v.integer()))
+});
+
+/**
  * The state of a task.
  */
 export const vTaskStatus = v.object({
@@ -438,7 +499,11 @@ export const vTaskStatus = v.object({
         'FAILED',
         'STOPPED'
     ]),
-    containerPorts: v.record(v.string(), v.string())
+    containerIp: v.string(),
+    containerPorts: v.record(v.string(), v.string()),
+    containerGpus: v.pipe(v.number(), v.integer()),
+    containerExitCode: v.nullable(v.pipe(v.number(), v.integer())),
+    node: v.string()
 });
 
 /**
@@ -451,6 +516,32 @@ export const vJobDetail = v.object({
         taskStatuses: v.array(vTaskStatus)
     }))
 });
+
+/**
+ * One attempt of a job.
+ */
+export const vAttemptInfo = v.object({
+    attempt: v.pipe(v.number(), v.integer()),
+    state: v.picklist([
+        'WAITING',
+        'RUNNING',
+        'SUCCEEDED',
+        'FAILED',
+        'STOPPED'
+    ]),
+    createdTime: v.pipe(v.number(), v.integer()),
+    launchedTime: v.nullable(v.pipe(v.number(), v.integer())),
+    completedTime: v.nullable(v.pipe(v.number(), v.integer())),
+    exitCode: v.nullable(v.pipe(v.number(), v.integer())),
+    exitSpec: v.nullable(vExitSpec),
+    trigger: v.nullable(vTrigger),
+    reason: v.string(),
+    taskRoles: v.record(v.string(), v.object({
+        taskStatuses: v.array(vTaskStatus)
+    }))
+});
+
+export const vAttempts = v.array(vAttemptInfo);
 
 /**
  * The tasks of a role.

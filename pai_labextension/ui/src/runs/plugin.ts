@@ -67,7 +67,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
           const job = await runAsJob(serviceManager.contents.localPath(path), client, trans);
           if (job !== null) {
             await jobs.refresh();
-            const callback = () => void commands.execute('pai:watch-job', { name: job.name, user: job.username });
+            const callback = () => void commands.execute('pai:open-job', { name: job.name, user: job.username });
             Notification.success(trans.__('%1 is submitted.', job.name), {
               autoClose: 10000,
               actions: [{ label: trans.__('Watch'), callback }]
@@ -101,7 +101,7 @@ export const endedJobsPlugin: JupyterFrontEndPlugin<void> = {
   optional: [ITranslator],
   activate: ({ commands }: JupyterFrontEnd, jobs: IJobsModel, translator: ITranslator | null) => {
     const trans = (translator ?? nullTranslator).load('pai_labextension');
-    const open = ({ name, username }: IJob) => void commands.execute('pai:watch-job', { name, user: username });
+    const open = ({ name, username }: IJob) => void commands.execute('pai:open-job', { name, user: username });
     new EndedNotices(jobs, open, Notification.manager, trans);
   }
 };

@@ -4,11 +4,11 @@ import { AccessClient } from '../../src/access/client';
 import { JobPorts } from '../../src/access/jobPorts';
 import { Api } from '../../src/api';
 import { JobsModel } from '../../src/model';
-import { detail, NotebookServer, job, trans, user } from '../notebookServer';
+import { detail, NotebookServer, job, taskStatus, trans, user } from '../notebookServer';
 
 function running(labels: string[]) {
   const containerPorts = Object.fromEntries([...labels, 'http', 'ssh'].map(label => [label, '30000']));
-  return detail({ taskRoles: { worker: { taskStatuses: [{ taskIndex: 0, taskState: 'RUNNING', containerPorts }] } } });
+  return detail({ taskRoles: { worker: { taskStatuses: [taskStatus({ containerPorts })] } } });
 }
 
 describe('the ports of the listed jobs', () => {

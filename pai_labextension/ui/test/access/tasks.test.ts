@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { pathOf, runningTasks } from '../../src/access/tasks';
-import { detail, job } from '../notebookServer';
+import { detail, job, taskStatus } from '../notebookServer';
 
 const running = detail({
   taskRoles: {
@@ -16,7 +16,7 @@ const running = detail({
 });
 
 function status(taskIndex: number, taskState: 'RUNNING' | 'SUCCEEDED', containerPorts: Record<string, string>) {
-  return { taskIndex, taskState, containerPorts };
+  return taskStatus({ taskIndex, taskState, containerPorts });
 }
 
 describe('the tasks of a job', () => {

@@ -1,0 +1,199 @@
+// The head of a job's page: its state and since when, why it waits or how it ended, and what one does with it.
+
+import { TranslationBundle } from '@jupyterlab/translation';
+import { copyIcon, deleteIcon, refreshIcon, stopIcon, terminalIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { AccessClient } from '../access/client';
+import { PortLink } from '../access/ports';
+import { keyOf, runningTasks } from '../access/tasks';
+import { TextButton } from '../buttons';
+import { startsIn } from '../forecast';
+import { stateLabel } from '../states';
+import { LocalTime } from '../times';
+import { deleteJob, runAgain, stopJob } from './actions';
+import { durationWords, endSentences, exitWords, since } from './facts';
+import { IKnownJob } from './model';
+import { IJobPageProps } from './page';
+
+/** Tasks whose ports stand here; those of the others are in “Connect”. */
+const TASKS = 4;
+
+/** Shows how a job is, whatever else its page shows. */
+export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {
+  const { model, known, trans, isOwnServer } = props;
+  const { detail, attempts } = known;
+  const status = detail.jobStatus;
+  return (
+    <section className="pai-Job-head" aria-label={trans.__('State of “%1”', detail.name)}>
+      <header className="pai-Page-header">
+        <h2>{detail.name}</h2>
+        <Buttons {...props} />
+      </header>
+      <p className="pai-Job-facts">
+        <span className="pai-State" data-state={status.state}>
+          {stateLabel(status, trans)}
+        </span>{' '}
+        {isOwnServer && <span>{trans.__('this notebook server')}</span>}
+        <Since known={known} language={props.language} trans={trans} />
+        <span>{trans.__('Virtual cluster %1', status.virtualCluster)}</span>
+        <span>{trans.__('Priority: %1', status.priority)}</span>
+        {status.queuePlace !== null && <span>{trans.__('Place %1 in the queue', status.queuePlace)}</span>}
+        {attempts.length > 1 && <span>{trans.__('Attempt %1', attempts.length)}</span>}
+        {status.latestEndTime !== null && (
+          <span>
+            {trans.__('Ends at the latest:')}{' '}
+            <LocalTime time={new Date(status.latestEndTime)} language={props.language} form="minutes" />
+          </span>
+        )}
+      </p>
+      {(status.waitingReason || status.startsWithin !== null) && (
+        <p className="pai-Job-reason" role="status">
+          {status.waitingReason} {startsIn(status.startsWithin, trans)}
+        </p>
+      )}
+      <End known={known} trans={trans} />
+      <Ports user={model.name.user} known={known} access={props.access} trans={trans} />
+    </section>
+  );
+}
+
+function Since(props: { known: IKnownJob; language: string; trans: TranslationBundle }): React.ReactElement {
+  const { known, language, trans } = props;
+  const { jobStatus } = known.detail;
+  const time = since(jobStatus, known.attempts);
+  const launched = jobStatus.appLaunchedTime;
+  const end = jobStatus.completedTime;
+  return (
+    <>
+      <span>
+        {trans.__('since')} <LocalTime time={new Date(time)} language={language} form="seconds" />
+      </span>
+      {end === null && <span>({durationWords(known.time - time, trans)})</span>}
+      {end !== null && launched !== null && <span>{trans.__('ran for %1', durationWords(end - launched, trans))}</span>}
+    </>
+  );
+}
+
+function End({ known, trans }: { known: IKnownJob; trans: TranslationBundle }): React.ReactElement | null {
+  const { jobStatus } = known.detail;
+  const code = exitWords(jobStatus.appExitCode, jobStatus.appExitSpec, trans);
+  const sentences = endSentences(jobStatus);
+  if (code === '' && sentences.length === 0) {
+    return null;
+  }
+  return (
+    <div className="pai-Job-end" data-state={jobStatus.state}>
+      {code && (
+        <p>
+          <b>{trans.__('Exit code: %1', code)}</b>
+        </p>
+      )}
+      {sentences.map(sentence => (
+        <p key={sentence}>{sentence}</p>
+      ))}
+    </div>
+  );
+}
+
+function Ports(props: {
+  user: string;
+  known: IKnownJob;
+  access: AccessClient;
+  trans: TranslationBundle;
+}): React.ReactElement | null {
+  const { user, known, access, trans } = props;
+  const { detail } = known;
+  const open = detail.jobStatus.state === 'RUNNING' && detail.jobStatus.subState !== 'ENDING';
+  const tasks = open
+    ? runningTasks({ username: user, name: detail.name }, detail).filter(({ ports }) => ports.length > 0)
+    : [];
+  if (tasks.length === 0) {
+    return null;
+  }
+  return (
+    <ul className="pai-Jobs-ports" aria-label={trans.__('Ports of “%1”', detail.name)}>
+      {tasks.slice(0, TASKS).map(task => (
+        <li key={keyOf(task)}>
+          {task.task}:{' '}
+          {task.ports.map(label => (
+            <PortLink
+              key={label}
+              label={label}
+              url={access.portUrl(task, label)}
+              title={trans.__('Open “%1” of %2', label, task.task)}
+            />
+          ))}
+        </li>
+      ))}
+      {tasks.length > TASKS && (
+        <li>{trans._n('and %1 more task: see “Connect”', 'and %1 more tasks: see “Connect”', tasks.length - TASKS)}</li>
+      )}
+    </ul>
+  );
+}
+
+function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {
+  const { model, known, trans, isOwnServer, onTerminal, onConnect, onClone, onOpen, onDeleted } = props;
+  const [busy, setBusy] = React.useState(false);
+  const { state, subState } = known.detail.jobStatus;
+  const isOpen = state === 'RUNNING' && subState !== 'ENDING';
+  const act = (action: () => Promise<void>) => () => {
+    setBusy(true);
+    void action().finally(() => setBusy(false));
+  };
+  return (
+    <div className="pai-Job-buttons">
+      {isOpen && (
+        <>
+          <TextButton icon={terminalIcon} onClick={onTerminal}>
+            {trans.__('Terminal')}
+          </TextButton>
+          <TextButton
+            title={trans.__('SSH, VS Code, PyCharm and other programs: how they reach a task')}
+            onClick={onConnect}
+          >
+            {trans.__('Connect')}
+          </TextButton>
+        </>
+      )}
+      {!isOwnServer && (
+        <TextButton
+          icon={refreshIcon}
+          disabled={busy}
+          title={trans.__('Submit the same job under a new name')}
+          onClick={act(async () => {
+            const other = await runAgain(model, trans);
+            if (other) {
+              onOpen(other);
+            }
+          })}
+        >
+          {trans.__('Run again')}
+        </TextButton>
+      )}
+      {onClone && !isOwnServer && (
+        <TextButton icon={copyIcon} title={trans.__('Change the job, then submit it')} onClick={onClone}>
+          {trans.__('Clone and edit')}
+        </TextButton>
+      )}
+      {model.ended ? (
+        <TextButton
+          icon={deleteIcon}
+          disabled={busy}
+          onClick={act(async () => {
+            if (await deleteJob(model, trans)) {
+              onDeleted();
+            }
+          })}
+        >
+          {trans.__('Delete')}
+        </TextButton>
+      ) : (
+        <TextButton icon={stopIcon} disabled={busy} onClick={act(() => stopJob(model, isOwnServer, trans))}>
+          {trans.__('Stop')}
+        </TextButton>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,323 @@
+// The log on a job's page: choose whose, read along, search, jump; older and newer lines come as one scrolls.
+
+import { UseSignal } from '@jupyterlab/apputils';
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { TextButton } from '../../buttons';
+import { PageError } from '../../page';
+import { bytesText } from '../../storage/quantities';
+import { IAttemptTask, Stream } from '../client';
+import { ITaskRow, tasksOf } from '../facts';
+import { IKnownJob, JobModel } from '../model';
+import { JumpBar, SearchBar } from './bars';
+import { LogLine } from './line';
+import { ILine } from './lines';
+import { LogModel, MOST_TOGETHER } from './model';
+
+interface ILogProps {
+  model: LogModel;
+  job: JobModel;
+  known: IKnownJob;
+  trans: TranslationBundle;
+  language: string;
+  /** The person has chosen a log. */
+  onChosen: () => void;
+}
+
+/** In the list of tasks: all of them, or of a role. */
+const TOGETHER = '*';
+/** Pixels from an edge at which more is read, and within which the end counts as in view. */
+const NEAR = 600;
+const AT_EDGE = 24;
+
+export function LogView(props: ILogProps): React.ReactElement {
+  return <UseSignal signal={props.model.changed}>{() => <Log {...props} />}</UseSignal>;
+}
+
+function Log(props: ILogProps): React.ReactElement {
+  const { model, trans } = props;
+  const [query, setQuery] = React.useState('');
+  const [times, setTimes] = React.useState(false);
+  const box = React.useRef<HTMLDivElement>(null);
+  if (model.choice.tasks.length === 0) {
+    return <p role="status">{trans.__('Nothing has been written yet: no task has started.')}</p>;
+  }
+  return (
+    <>
+      <div className="pai-Log-bar" role="group" aria-label={trans.__('Which log')}>
+        <Choice {...props} />
+        <label className="pai-Log-check">
+          <input type="checkbox" checked={times} onChange={event => setTimes(event.target.checked)} />
+          {trans.__('Times')}
+        </label>
+        <Download {...props} />
+      </div>
+      <div className="pai-Log-bar">
+        <SearchBar {...props} query={query} onQuery={setQuery} firstInView={() => firstInView(box.current)} />
+        <JumpBar {...props} />
+      </div>
+      <PageError text={model.error} />
+      <Lines {...props} box={box} query={query} times={times} />
+      <Foot {...props} />
+    </>
+  );
+}
+
+function Choice({ model, known, trans, onChosen }: ILogProps): React.ReactElement {
+  const { attempts } = known;
+  const { tasks: chosen, stream } = model.choice;
+  const number = chosen[0]!.attempt;
+  const attempt = attempts.find(one => one.attempt === number) ?? attempts.at(-1);
+  const rows = React.useMemo(() => tasksOf(attempt?.taskRoles ?? {}, number), [attempt, number]);
+  const roles = [...new Set(rows.map(({ role }) => role))];
+  const choose = (tasks: readonly IAttemptTask[], other: Stream) => {
+    onChosen();
+    model.choose({ tasks: tasks.map(({ role, index, attempt }) => ({ role, index, attempt })), stream: other });
+  };
+  const value = chosen.length > 1 ? sharedRole(chosen, roles) : `${chosen[0]!.role}-${chosen[0]!.index}`;
+  const onTask = (key: string) => {
+    const [, role] = key.split('*');
+    const found = key.startsWith(TOGETHER)
+      ? rows.filter(row => role === '' || row.role === role).slice(0, MOST_TOGETHER)
+      : rows.filter(row => row.key === key);
+    choose(found, stream);
+  };
+  return (
+    <>
+      <label>
+        {trans.__('Task')}{' '}
+        <select className="jp-mod-styled" value={value} onChange={event => onTask(event.target.value)}>
+          {rows.length > 1 && <option value={TOGETHER}>{trans.__('All tasks, in order of time')}</option>}
+          {roles.length > 1 &&
+            roles
+              .filter(role => rows.filter(row => row.role === role).length > 1)
+              .map(role => (
+                <option key={role} value={`${TOGETHER}${role}`}>
+                  {trans.__('All of %1, in order of time', role)}
+                </option>
+              ))}
+          {rows.map(({ key }) => (
+            <option key={key} value={key}>
+              {key}
+            </option>
+          ))}
+        </select>
+      </label>
+      {attempts.length > 1 && (
+        <label>
+          {trans.__('Attempt')}{' '}
+          <select
+            className="jp-mod-styled"
+            value={number}
+            onChange={event =>
+              choose(
+                chosen.map(task => ({ ...task, attempt: Number(event.target.value) })),
+                stream
+              )
+            }
+          >
+            {attempts.map(one => (
+              <option key={one.attempt} value={one.attempt}>
+                {one.attempt + 1}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      <label>
+        {trans.__('Stream')}{' '}
+        <select
+          className="jp-mod-styled"
+          value={stream}
+          onChange={event => choose(chosen, event.target.value as Stream)}
+        >
+          <option value="all">{trans.__('all output')}</option>
+          <option value="stdout">stdout</option>
+          <option value="stderr">stderr</option>
+        </select>
+      </label>
+      {chosen.length === MOST_TOGETHER && count(rows, value) > MOST_TOGETHER && (
+        <span role="note">{trans.__('The first %1 tasks of %2 are shown.', MOST_TOGETHER, count(rows, value))}</span>
+      )}
+    </>
+  );
+}
+
+function sharedRole(chosen: readonly IAttemptTask[], roles: readonly string[]): string {
+  const [first] = chosen;
+  const one = roles.length > 1 && chosen.every(({ role }) => role === first!.role);
+  return one ? `${TOGETHER}${first!.role}` : TOGETHER;
+}
+
+function count(rows: readonly ITaskRow[], value: string): number {
+  return rows.filter(({ role }) => value === TOGETHER || value === `${TOGETHER}${role}`).length;
+}
+
+function Download({ model, job, trans }: ILogProps): React.ReactElement | null {
+  const { tasks, stream } = model.choice;
+  const [task, other] = tasks;
+  if (!task || other) {
+    return null;
+  }
+  const name = `${job.name.name}-${task.role}-${task.index}-${task.attempt + 1}.${stream}.log`;
+  return (
+    <a className="pai-PortLink" href={job.client.logUrl(task, stream)} download={name}>
+      {trans.__('Download the whole log')}
+    </a>
+  );
+}
+
+interface ILinesProps extends ILogProps {
+  box: React.RefObject<HTMLDivElement>;
+  query: string;
+  times: boolean;
+}
+
+function Lines(props: ILinesProps): React.ReactElement {
+  const { model, trans, language, box, query, times } = props;
+  const { lines, choice, found } = model;
+  // the line that stays where it is while others come before it
+  const anchor = React.useRef<{ id: string; top: number } | null>(null);
+  React.useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) {
+      return;
+    }
+    if (model.following) {
+      element.scrollTo({ top: element.scrollHeight });
+    } else if (anchor.current) {
+      const line = element.querySelector<HTMLElement>(`[data-line="${anchor.current.id}"]`);
+      if (line) {
+        element.scrollTo({ top: line.offsetTop - anchor.current.top });
+      }
+    }
+    // a short part is filled up
+    if (lines.length > 0 && element.scrollHeight < element.clientHeight + NEAR && element.clientHeight > 0) {
+      void model.more(true);
+    }
+  }, [lines, model, times, box]);
+  React.useEffect(() => {
+    // the end stays in view when what is above the log grows
+    const observer = new ResizeObserver(() => {
+      if (model.following) {
+        box.current?.scrollTo({ top: box.current.scrollHeight });
+      }
+    });
+    observer.observe(box.current!);
+    return () => observer.disconnect();
+  }, [model, box]);
+  React.useEffect(() => {
+    const onRevealed = (_: LogModel, what: ILine | 'start' | 'end') => {
+      // when they are drawn
+      requestAnimationFrame(() => {
+        const element = box.current;
+        if (element && typeof what === 'object') {
+          element.querySelector(`[data-line="${idOf(what)}"]`)?.scrollIntoView({ block: 'center' });
+        } else if (element) {
+          element.scrollTo({ top: what === 'start' ? 0 : element.scrollHeight });
+        }
+      });
+    };
+    model.revealed.connect(onRevealed);
+    return () => void model.revealed.disconnect(onRevealed);
+  }, [model, box]);
+  const onScroll = () => {
+    const element = box.current!;
+    // another log is about to come
+    if (!model.isKnown || model.lines.length === 0) {
+      return;
+    }
+    const below = element.scrollHeight - element.clientHeight - element.scrollTop;
+    const first = lineInView(element);
+    anchor.current = first && { id: first.dataset.line!, top: first.offsetTop - element.scrollTop };
+    model.setFollowing(model.atEnd && below < AT_EDGE);
+    if (element.scrollTop < NEAR) {
+      void model.more(true);
+    }
+    if (below < NEAR) {
+      void model.more(false);
+    }
+  };
+  return (
+    <div
+      ref={box}
+      className="pai-Log jp-RenderedText"
+      role="log"
+      aria-live="off"
+      aria-label={trans.__('Log')}
+      aria-busy={!model.isKnown && !model.error}
+      tabIndex={0}
+      onScroll={onScroll}
+    >
+      {lines.length === 0 ? (
+        <p role="status">
+          {model.isKnown || model.error ? trans.__('Nothing has been written yet.') : trans.__('Reading the log …')}
+        </p>
+      ) : (
+        <pre>
+          {lines.map(line => (
+            <LogLine
+              key={idOf(line)}
+              id={idOf(line)}
+              line={line}
+              task={choice.tasks.length > 1 ? nameOf(choice.tasks[line.task]!) : ''}
+              query={query}
+              language={times ? language : ''}
+              isFound={line === found}
+            />
+          ))}
+        </pre>
+      )}
+    </div>
+  );
+}
+
+function Foot({ model, trans }: ILogProps): React.ReactElement {
+  const { top, size } = model.place;
+  const single = model.choice.tasks.length === 1;
+  return (
+    <p className="pai-Log-foot">
+      <span role="status">
+        {model.following
+          ? trans.__('New lines appear here by themselves.')
+          : trans.__('You are looking at an older part.')}
+      </span>{' '}
+      {single && size > 0 && <span>{trans.__('from %1 of %2', bytesText(top), bytesText(size))}</span>}{' '}
+      {!model.following && (
+        <TextButton small onClick={() => void model.toEnd()}>
+          {trans.__('To the end')}
+        </TextButton>
+      )}
+    </p>
+  );
+}
+
+function idOf({ task, start }: ILine): string {
+  return `${task}:${start}`;
+}
+
+function nameOf({ role, index }: IAttemptTask): string {
+  return `${role}-${index}`;
+}
+
+/** Find the first line that is in view: lines are in the order of their places. */
+function lineInView(box: HTMLElement): HTMLElement | null {
+  const lines = box.querySelectorAll<HTMLElement>('[data-line]');
+  let [low, high] = [0, lines.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const line = lines[middle]!;
+    if (line.offsetTop + line.offsetHeight <= box.scrollTop) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return lines[low] ?? null;
+}
+
+function firstInView(box: HTMLElement | null): number {
+  const line = box && lineInView(box);
+  return line ? Array.from(box.querySelectorAll('[data-line]')).indexOf(line) : 0;
+}

@@ -1,0 +1,88 @@
+// What is known of one job, asked again and again while its page is in view.
+
+import { IDisposable } from '@lumino/disposable';
+import { ISignal, Signal } from '@lumino/signaling';
+
+import { ApiError } from '../api';
+import { AttemptInfo, JobDetail } from '../generated/types.gen';
+import { Polled } from '../polled';
+import { IJobName, JobClient } from './client';
+
+/** ms between two questions. */
+const INTERVAL = 2_000;
+
+/** A job with all its attempts, the oldest first. */
+export interface IKnownJob {
+  readonly detail: JobDetail;
+  readonly attempts: readonly AttemptInfo[];
+  /** When that was so (ms since the epoch). */
+  readonly time: number;
+}
+
+export class JobModel implements IDisposable {
+  constructor(readonly client: JobClient) {
+    this.polled = new Polled('job', () => this.ask(), INTERVAL);
+    this.polled.changed.connect(() => this._changed.emit());
+  }
+
+  get name(): IJobName {
+    return this.client.job;
+  }
+
+  /** `null` until the first answer. */
+  get known(): IKnownJob | null {
+    return this.polled.answer;
+  }
+
+  /** Why the last question had no answer; empty when it had one. */
+  get error(): string {
+    return this.polled.error;
+  }
+
+  /** Whether there is no such job (any more). */
+  get gone(): boolean {
+    return this._gone && this.polled.error !== '';
+  }
+
+  get ended(): boolean {
+    const state = this.known?.detail.jobStatus.state;
+    return state !== undefined && state !== 'WAITING' && state !== 'RUNNING';
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this.polled.isDisposed;
+  }
+
+  async refresh(): Promise<void> {
+    await this.polled.refresh();
+  }
+
+  setShown(shown: boolean): void {
+    this.polled.setShown(shown);
+  }
+
+  dispose(): void {
+    this.polled.dispose();
+    Signal.clearData(this);
+  }
+
+  private async ask(): Promise<IKnownJob> {
+    try {
+      const detail = await this.client.detail();
+      // what has ended stays as it is
+      const attempts = this.ended && this.known ? this.known.attempts : await this.client.attempts();
+      return { detail, attempts, time: Date.now() };
+    } catch (error) {
+      this._gone = error instanceof ApiError && error.status === 404;
+      throw error;
+    }
+  }
+
+  private readonly polled: Polled<IKnownJob>;
+  private readonly _changed = new Signal<this, void>(this);
+  private _gone = false;
+}

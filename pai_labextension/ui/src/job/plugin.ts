@@ -1,0 +1,123 @@
+// The plugin: the page of a job, opened by its name and its user, and restored when JupyterLab is loaded again.
+
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
+import { PageConfig } from '@jupyterlab/coreutils';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { IAccess } from '../access/access';
+import { paiIcon } from '../icon';
+import { IJobsModel } from '../model';
+import { IJobName, JobClient } from './client';
+import { LogModel } from './log/model';
+import { JobModel } from './model';
+import { JobPage } from './page';
+
+const COMMAND = 'pai:open-job';
+const EDITOR = 'pai:new-job';
+
+export const jobPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:job',
+  description: 'Shows what a job does, and what its tasks write and use.',
+  autoStart: true,
+  requires: [IAccess, IJobsModel],
+  optional: [ILayoutRestorer, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    access: IAccess,
+    jobs: IJobsModel,
+    restorer: ILayoutRestorer | null,
+    someTranslator: ITranslator | null
+  ) => {
+    const { commands, shell, serviceManager } = app;
+    const translator = someTranslator ?? nullTranslator;
+    const trans = translator.load('pai_labextension');
+    const tracker = new WidgetTracker<MainAreaWidget<JobPage>>({ namespace: 'pai-job' });
+
+    const make = async (job: IJobName): Promise<MainAreaWidget<JobPage>> => {
+      const client = new JobClient(job, serviceManager.serverSettings, translator.languageCode, trans);
+      const target = { job: job.name, user: job.user };
+      const canClone = await takes(app, EDITOR, 'from');
+      const content: JobPage = new JobPage({
+        model: new JobModel(client),
+        log: new LogModel(client),
+        access: access.client,
+        trans,
+        language: translator.languageCode.replace('_', '-'),
+        isOwnServer: jobs.isOwnServer(job),
+        storageRoot: PageConfig.getOption('paiStorageUri'), // written by the server extension
+        onTerminal: () => void commands.execute('pai:open-terminal', target),
+        onConnect: () => void commands.execute('pai:connect', target),
+        ...(canClone ? { onClone: () => void commands.execute(EDITOR, { from: { ...job } }) } : {}),
+        onOpen: other => {
+          void jobs.refresh();
+          void commands.execute(COMMAND, { ...other });
+        },
+        onResults: path => void commands.execute('pai:open-storage', { path }),
+        onDeleted: () => {
+          void jobs.refresh();
+          widget.dispose();
+        }
+      });
+      const widget = new MainAreaWidget({ content });
+      widget.id = `pai-job-${keyOf(job)}`;
+      widget.title.label = job.name;
+      widget.title.caption = trans.__('PAI job “%1” of %2', job.name, job.user);
+      widget.title.icon = paiIcon;
+      widget.title.closable = true;
+      widget.toolbar.hide(); // its buttons are beside its heading
+      return widget;
+    };
+
+    commands.addCommand(COMMAND, {
+      label: trans.__('Open a PAI job'),
+      caption: trans.__('Show what a job does, and what its tasks write and use'),
+      icon: paiIcon,
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: { name: { type: 'string' }, user: { type: 'string' } },
+          required: ['name', 'user']
+        }
+      },
+      execute: async args => {
+        const job = { name: args.name as string, user: args.user as string };
+        const isThere = () => tracker.find(({ content }) => keyOf(content.job) === keyOf(job));
+        let widget = isThere();
+        if (!widget) {
+          const made = await make(job);
+          widget = isThere() ?? made;
+          if (widget === made) {
+            shell.add(widget, 'main');
+            await tracker.add(widget);
+          } else {
+            made.dispose();
+          }
+        }
+        shell.activateById(widget.id);
+        return widget;
+      }
+    });
+    if (restorer) {
+      void restorer.restore(tracker, {
+        command: COMMAND,
+        args: ({ content }) => ({ ...content.job }),
+        name: ({ content }) => keyOf(content.job)
+      });
+    }
+  }
+};
+
+function keyOf({ user, name }: IJobName): string {
+  return `${user}/${name}`;
+}
+
+/** Return whether a command says that it takes an argument. */
+async function takes({ commands }: JupyterFrontEnd, command: string, argument: string): Promise<boolean> {
+  if (!commands.hasCommand(command)) {
+    return false;
+  }
+  const { args } = await commands.describedBy(command);
+  const properties = args?.properties;
+  return typeof properties === 'object' && properties !== null && argument in properties;
+}
