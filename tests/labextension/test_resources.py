@@ -75,7 +75,7 @@ KEPT_BACK = {
     "GET /user/{user}/jobs/{job}/taskRoles/{role}/tasks/{index}/ports/{port}",
 }
 #: what a page has no use for: a link that is good without a token
-UNUSED = {"expires", "signature", "timestamps"}
+UNUSED = {"expires", "signature"}
 
 
 def test_every_call_that_the_api_declares_passes_with_its_parameters_or_is_kept_back_on_purpose():
