@@ -22,6 +22,7 @@ from pai_labextension.answers import (
 from pai_scheduler.api.openapi import schemas_of
 from pai_scheduler.rest.models import (
     AttemptInfo,
+    ClusterUsage,
     JobDetail,
     JobEvent,
     JobSummary,
@@ -30,6 +31,7 @@ from pai_scheduler.rest.models import (
     QueueEntry,
     TaskMetrics,
     UserInfo,
+    VirtualClusterInfo,
 )
 from pai_scheduler.rest.sessions import SessionInfo
 from pai_scheduler.rest.webhdfs import ListingAnswer, PathAnswer, StatusAnswer, SummaryAnswer
@@ -39,6 +41,7 @@ _NAMED: Mapping[str, Any] = {
     "Jobs": list[JobSummary],
     "Queues": dict[str, list[QueueEntry]],
     "Nodes": list[NodeInfo],
+    "VirtualClusters": dict[str, VirtualClusterInfo],
     "PublicKeys": list[PublicKeyInfo],
     "Terminals": list[TerminalInfo],
     "Attempts": list[AttemptInfo],
@@ -46,7 +49,7 @@ _NAMED: Mapping[str, Any] = {
 }
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
-    *(TaskMetrics, SessionInfo, KernelStates, MemoryInfo, RunPlan),
+    *(ClusterUsage, TaskMetrics, SessionInfo, KernelStates, MemoryInfo, RunPlan),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.
@@ -74,6 +77,11 @@ _PARTS: Mapping[str, Collection[str]] = {
         *("containerExitCode", "node"),
     ),
     "TerminalInfo": ("name",),
+    "VirtualClusterInfo": (
+        *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
+        *("resourcesUsed", "resourcesTotal", "status"),
+    ),
+    "VirtualClusterResources": ("GPUs", "vCores"),
 }
 
 

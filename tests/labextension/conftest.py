@@ -293,3 +293,14 @@ async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
         name = re.sub(r"\W+", "-", request.node.name).strip("-")
         await page.screenshot(path=ARTEFACTS / f"{name}.png")
         await browser.close()
+
+
+def job_rows(page: Page) -> Locator:
+    """Find the rows of the side bar's list of jobs."""
+    return page.get_by_role("grid", name=re.compile("^(My jobs|我的作业)$")).get_by_role("row")
+
+
+async def choose_in_menu(page: Page, job: str, entry: str) -> None:
+    """Choose an entry of the menu that a job has in the side bar."""
+    await page.get_by_role("button", name=f"What can be done with “{job}”").click()
+    await page.get_by_role("menuitem", name=entry).click()

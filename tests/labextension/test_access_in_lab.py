@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Locator, Page, Position, WebSocketRoute, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, choose_in_menu, job_rows
 from tests.testbed.machine import apt_install
 from tests.testbed.scheduler import RunningScheduler, hello_job
 from tests.testbed.warm import WarmScheduler
@@ -77,7 +77,7 @@ async def command(page: Page, label: str) -> None:
 async def jobs(page: Page) -> Locator:
     """Show the list of jobs."""
     await page.get_by_role("button", name="PAI: 1 running").click()
-    return page.get_by_role("region", name="PAI jobs").get_by_role("row")
+    return job_rows(page)
 
 
 def shell(page: Page) -> Locator:
@@ -115,7 +115,7 @@ async def saved(page: Page, widget: str) -> None:
 async def test_a_terminal_of_a_chosen_task_is_as_it_was_after_a_reload(page: Page, alice: Client) -> None:
     await run_job(alice, "train", tasks=3)
     await jobs(page)
-    await page.get_by_role("button", name="Open a terminal in “train”").click()
+    await choose_in_menu(page, "train", "Terminal")
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Task").select_option("main-1")
     await dialog.get_by_role("button", name="Open").click()
@@ -246,7 +246,7 @@ async def test_a_port_of_a_task_is_one_click_away(page: Page, alice: Client) -> 
 async def connect(page: Page, job: str) -> Locator:
     """Show how to connect to the only task of a job; return the page about it."""
     await jobs(page)
-    await page.get_by_role("button", name=f"Connect to “{job}”").click()
+    await choose_in_menu(page, job, "Connect")
     panel = page.locator(".pai-Connect")
     await expect(panel.get_by_role("tablist", name="Ways in")).to_be_visible()
     return panel

@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, choose_in_menu
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.warm import WarmScheduler
 
@@ -84,7 +84,7 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     page: Page, told: Path, scheduler: RunningScheduler
 ) -> None:
     await page.get_by_role("button", name="PAI: 1 running").click()
-    await page.get_by_role("button", name="Show “gang”").click()
+    await choose_in_menu(page, "gang", "Open")
     head = page.get_by_role("region", name="State of “gang”")
     await expect(head).to_contain_text("Running")
     await expect(head.get_by_role("link", name="board")).to_have_count(2)

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.rest import Client
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, job_rows
 from tests.testbed.scheduler import RunningScheduler, hello_job
 from tests.testbed.warm import WarmScheduler
 
@@ -81,9 +81,9 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     page: Page, queue: Client
 ) -> None:
     await page.get_by_role("button", name="PAI: 1 running · 3 waiting").click()
-    jobs = page.get_by_role("region", name="PAI jobs").get_by_role("row")
-    await expect(jobs.filter(has_text="second").get_by_role("cell").nth(2)).to_have_text("50")
-    await expect(jobs.filter(has_text="second").get_by_role("cell").nth(3)).to_have_text("3")
+    second = job_rows(page).filter(has_text="second")
+    await expect(second).to_contain_text("priority 50")
+    await expect(second).to_contain_text("place 3")
     await page.screenshot(path=ARTEFACTS / "jobs.png")
 
     await page.get_by_role("button", name="Queue", exact=True).focus()
@@ -115,13 +115,13 @@ async def test_my_jobs_are_moved_with_the_keyboard_and_shown_with_what_they_use(
     await expect(priority).to_have_value("90")
     await page.screenshot(path=ARTEFACTS / "queue.png")
 
-    await page.get_by_role("button", name="Machines").click()
-    machine = page.get_by_role("region", name="Machines").get_by_role("row", name="node-a")
+    await page.get_by_role("button", name="Cluster").click()
+    machine = page.get_by_role("region", name="Machines").get_by_role("listitem").filter(has_text="node-a")
     await expect(machine).to_contain_text("ready")
-    await expect(machine).to_contain_text("P100 (simulated): 0/1")
+    await expect(machine).to_contain_text(re.compile(r"P100 \(simulated\)\s*0 of 1 free"))
     await expect(machine).to_contain_text("Jobs on its GPUs: alice~holder")
-    await expect(machine.get_by_role("meter", name="Disk free (GB)")).to_be_visible()
-    await expect(machine).to_contain_text("left for jobs: ")
+    await expect(machine.get_by_role("meter", name="Disk (GB)")).to_be_visible()
+    await expect(machine).to_contain_text("Disk that jobs may still reserve: ")
 
     await watch_in_a_notebook(page, "holder")
     output = page.locator(".jp-OutputArea-output .pai-widget")

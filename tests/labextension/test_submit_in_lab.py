@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pai_scheduler.client.storage.client import FilesClient
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, job_rows
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
 
@@ -61,8 +61,7 @@ async def test_a_job_file_is_submitted_with_the_code_beside_it(
     await dialog.get_by_label("Append eight characters").check()
     await dialog.get_by_role("button", name="Submit").click()
 
-    jobs = page.get_by_role("region", name="PAI jobs").get_by_role("row")
-    await expect(jobs.filter(has_text="couplet_")).to_have_count(1)
+    await expect(job_rows(page).filter(has_text="couplet_")).to_have_count(1)
     async with FilesClient(scheduler.url, "token-of-alice") as files:
         there = [info.path.split("/", 2)[2] async for info in files.walk("/alice")]
     (folder,) = [name for name in there if "/" not in name]

@@ -7,25 +7,49 @@ import { GenericSchema, InferOutput, is } from 'valibot';
 
 import { json, parsed } from './answers';
 import {
+  ClusterUsage as IClusterUsage,
+  JobDetail as IJobDetail,
   JobSummary as IJob,
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
   TaskMetrics as IMetrics,
-  UserInfo as IUser
+  UserInfo as IUser,
+  VirtualClusters as IVirtualClusters
 } from './generated/types.gen';
-import { vJobDetail, vJobs, vNodes, vQueues, vRefusal, vTaskMetrics, vUserInfo } from './generated/valibot.gen';
+import {
+  vClusterUsage,
+  vJobDetail,
+  vJobs,
+  vNodes,
+  vQueues,
+  vRefusal,
+  vTaskMetrics,
+  vUserInfo,
+  vVirtualClusters
+} from './generated/valibot.gen';
 
 export type {
+  ClusterUsage as IClusterUsage,
   JobSummary as IJob,
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
-  UserInfo as IUser
+  UserInfo as IUser,
+  VirtualClusters as IVirtualClusters
 } from './generated/types.gen';
 
 export type JobState = IJob['state'];
 
 /** Places of each queue that are shown. */
 const PLACES = 200;
+
+/** Some jobs, newest first; `next` is the cursor of those that come after them, `null` where there are none. */
+export interface IJobsPage {
+  readonly jobs: readonly IJob[];
+  readonly next: string | null;
+}
+
+/** The code of not having reached the notebook server. */
+const UNREACHABLE = 'ServerUnreachable';
 
 /** The scheduler, or the way to it, refused. `code` is the contract's name for the reason. */
 export class ApiError extends Error {
@@ -56,19 +80,35 @@ export class Api {
     return this.read(vUserInfo, ['user']);
   }
 
-  /** List a user's jobs, newest first. */
-  async jobs(user: string): Promise<IJob[]> {
-    return this.read(vJobs, ['jobs'], { username: user });
+  /** List a user's jobs, newest first: `limit` of them, those in some states, those after a cursor. */
+  async jobs(
+    user: string,
+    { limit, state, after }: { limit: number; state?: string; after?: string }
+  ): Promise<IJobsPage> {
+    const wanted = { ...(state ? { state } : {}), ...(after ? { after } : {}), limit: String(limit) };
+    const response = await this.ask('GET', ['jobs'], { username: user, ...wanted });
+    const jobs = parsed(vJobs, json(await response.text()), this.trans);
+    return { jobs, next: nextCursor(response.headers.get('Link')) };
+  }
+
+  /** Return what there is to know of a job. */
+  async detail(job: IJob): Promise<IJobDetail> {
+    return this.read(vJobDetail, jobPath(job));
   }
 
   /** Return why a job waits; empty when it does not. */
   async waitingReason(job: IJob): Promise<string> {
-    return (await this.read(vJobDetail, jobPath(job))).jobStatus.waitingReason;
+    return (await this.detail(job)).jobStatus.waitingReason;
   }
 
   /** Stop a job. */
   async stop(job: IJob): Promise<void> {
     await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
+  }
+
+  /** Delete a job and its logs; one that runs is stopped first. */
+  async delete(job: IJob): Promise<void> {
+    await this.send('DELETE', jobPath(job));
   }
 
   /** List the first waiting jobs of each virtual cluster, first come first, and the person's own that come later. */
@@ -79,6 +119,16 @@ export class Api {
   /** List the machines of the cluster. */
   async nodes(): Promise<INode[]> {
     return this.read(vNodes, ['nodes']);
+  }
+
+  /** List the virtual clusters by name. */
+  async virtualClusters(): Promise<IVirtualClusters> {
+    return this.read(vVirtualClusters, ['virtual-clusters']);
+  }
+
+  /** Return how many GPUs were taken over the last day, later than `after` (ms since the epoch). */
+  async clusterUsage(after: number): Promise<IClusterUsage> {
+    return this.read(vClusterUsage, ['cluster', 'usage'], { after: String(after) });
   }
 
   /** Return what a task has used, later than `after` (ms since the epoch). */
@@ -100,14 +150,36 @@ export class Api {
     return parsed(schema, await this.send('GET', path, parameters), this.trans);
   }
 
-  private send(
+  private async send(
     method: string,
     path: readonly string[],
     parameters: Record<string, string> = {},
     body?: unknown
   ): Promise<unknown> {
+    return json(await (await this.ask(method, path, parameters, body)).text());
+  }
+
+  private async ask(
+    method: string,
+    path: readonly string[],
+    parameters: Record<string, string>,
+    body?: unknown
+  ): Promise<Response> {
     const url = URLExt.join('pai/api/v1', ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(parameters);
-    return ask(this.settings, this.language, method, url, body);
+    try {
+      return await request(this.settings, this.language, method, url, body);
+    } catch (error) {
+      if (error instanceof ApiError && error.code === UNREACHABLE) {
+        // what the browser says of it is no sentence
+        const { trans } = this;
+        throw new ApiError(
+          0,
+          UNREACHABLE,
+          trans.__('Your notebook server does not answer. Your jobs go on; this page asks again by itself.')
+        );
+      }
+      throw error;
+    }
   }
 }
 
@@ -144,7 +216,7 @@ export async function request(
     { method, headers, body: body === undefined ? null : JSON.stringify(body) },
     settings
   ).catch((error: Error) => {
-    throw new ApiError(0, 'ServerUnreachable', error.message);
+    throw new ApiError(0, UNREACHABLE, error.message);
   });
   if (!response.ok) {
     const answer = json(await response.text());
@@ -156,4 +228,10 @@ export async function request(
 
 function jobPath(job: IJob): string[] {
   return ['user', job.username, 'jobs', job.name];
+}
+
+/** Find the cursor of the next page in an answer's header `Link`; `null`: there is no other page. */
+function nextCursor(link: string | null): string | null {
+  const address = /<([^>]*)>; *rel="next"/.exec(link ?? '')?.[1];
+  return address === undefined ? null : new URLSearchParams(address.replace(/^[^?]*/, '')).get('after');
 }

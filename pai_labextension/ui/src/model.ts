@@ -7,18 +7,28 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { Api, IJob } from './api';
 import { key, waiting } from './jobs';
+import { OwnJobs } from './ownJobs';
 
-/** ms between two questions, and at most after failed ones. */
+/** ms between two questions, and at most after failed ones. A list of many answers is asked for less often. */
 const INTERVAL = 5_000;
-const MAX_INTERVAL = 120_000;
-/** For how many waiting jobs to ask why, each a request: with the list in view, and for the tooltip alone. */
-const REASONS_IN_LIST = 20;
-const REASONS_IN_TOOLTIP = 1;
+const MAX_INTERVAL = 30_000;
+/** For how many waiting jobs in view to ask why, each a request. */
+const REASONS = 20;
+/** How many requests that end jobs are under way at once. */
+const AT_ONCE = 8;
+
+/** A job that was not stopped or deleted, and why. */
+export interface IRefusal {
+  readonly job: IJob;
+  readonly message: string;
+}
 
 /** What the status bar and the list show. */
 export interface IJobsModel extends IDisposable {
-  /** Newest first; `null` until the first answer. */
+  /** Newest first; `null` until the first answer. All that have not ended, and others. */
   readonly jobs: readonly IJob[] | null;
+  /** Whether these are all jobs; those that ended long ago come when a list is in view. */
+  readonly whole: boolean;
   /** Why the last question had no answer; empty when it had one. */
   readonly error: string;
   readonly changed: ISignal<IJobsModel, void>;
@@ -28,10 +38,14 @@ export interface IJobsModel extends IDisposable {
   reason(job: IJob): string | undefined;
   /** Ask now; resolves when answered. */
   refresh(): Promise<void>;
-  /** Stop a job and ask again. */
-  stop(job: IJob): Promise<void>;
+  /** Stop jobs and ask again; give those that were not stopped. */
+  stop(jobs: readonly IJob[]): Promise<IRefusal[]>;
+  /** Delete jobs with their logs and ask again; give those that were not deleted. */
+  delete(jobs: readonly IJob[]): Promise<IRefusal[]>;
   /** Note that a list of jobs came into view, or went. */
   setListed(listed: boolean): void;
+  /** Note which jobs are in view: of these it is asked why they wait. */
+  see(jobs: readonly IJob[]): void;
 }
 
 export const IJobsModel = new Token<IJobsModel>(
@@ -55,6 +69,10 @@ export class JobsModel implements IJobsModel {
 
   get jobs(): readonly IJob[] | null {
     return this._jobs;
+  }
+
+  get whole(): boolean {
+    return this.own?.whole ?? false;
   }
 
   get error(): string {
@@ -82,15 +100,28 @@ export class JobsModel implements IJobsModel {
     await this.poll.tick;
   }
 
-  async stop(job: IJob): Promise<void> {
-    await this.api.stop(job);
-    await this.refresh();
+  async stop(jobs: readonly IJob[]): Promise<IRefusal[]> {
+    return this.end(jobs, job => this.api.stop(job));
+  }
+
+  async delete(jobs: readonly IJob[]): Promise<IRefusal[]> {
+    return this.end(jobs, async job => {
+      await this.api.delete(job);
+      this.own?.forget(job);
+    });
   }
 
   setListed(listed: boolean): void {
     this.listed = listed;
     if (listed) {
       void this.poll.refresh();
+    }
+  }
+
+  see(jobs: readonly IJob[]): void {
+    this.seen = jobs.filter(job => job.state === 'WAITING').slice(0, REASONS);
+    if (this.seen.some(job => !this.reasons.has(key(job)) && !this.asked.has(key(job)))) {
+      void this.askReasons().then(() => this.emit());
     }
   }
 
@@ -101,40 +132,68 @@ export class JobsModel implements IJobsModel {
 
   private async ask(): Promise<void> {
     try {
-      this.user ??= (await this.api.whoami()).username;
-      const jobs = await this.api.jobs(this.user);
-      this.reasons = await this.askReasons(jobs);
-      this._jobs = jobs;
+      this.own ??= new OwnJobs(this.api, (await this.api.whoami()).username, () => this.take());
+      await this.own.follow(this.listed);
+      this.poll.frequency = { ...this.poll.frequency, interval: INTERVAL * this.own.pages };
+      await this.askReasons();
       this._error = '';
+      this.take();
     } catch (error) {
       this._error = error instanceof Error ? error.message : String(error);
+      this.emit();
       throw error; // the poll then asks less often
-    } finally {
-      if (!this.isDisposed) {
-        this._changed.emit();
-      }
     }
   }
 
-  private async askReasons(jobs: readonly IJob[]): Promise<Map<string, string>> {
-    const asked = waiting(jobs).slice(0, this.listed ? REASONS_IN_LIST : REASONS_IN_TOOLTIP);
-    const answers = await Promise.allSettled(asked.map(job => this.api.waitingReason(job)));
-    const reasons = new Map<string, string>();
-    answers.forEach((answer, index) => {
-      const job = asked[index];
-      // a job that was deleted since has no reason any more
-      if (job && answer.status === 'fulfilled' && answer.value) {
-        reasons.set(key(job), answer.value);
+  private take(): void {
+    this._jobs = this.own?.jobs ?? null;
+    this.emit();
+  }
+
+  private emit(): void {
+    if (!this.isDisposed) {
+      this._changed.emit();
+    }
+  }
+
+  /** Ask why the first job waits, which the tooltip says, and those in view. */
+  private async askReasons(): Promise<void> {
+    const first = waiting(this.own?.jobs ?? []).slice(0, 1);
+    const jobs = this.listed ? [...first, ...this.seen] : first;
+    const wanted = new Map(jobs.map(job => [key(job), job]));
+    this.asked = new Set(wanted.keys());
+    const answers = await Promise.allSettled(
+      [...wanted].map(async ([name, job]) => [name, await this.api.waitingReason(job)] as const)
+    );
+    // a job that was deleted since has no reason any more
+    this.reasons = new Map(answers.flatMap(each => (each.status === 'fulfilled' && each.value[1] ? [each.value] : [])));
+  }
+
+  /** Do something with each of some jobs, some at once. */
+  private async end(jobs: readonly IJob[], act: (job: IJob) => Promise<void>): Promise<IRefusal[]> {
+    const refused: IRefusal[] = [];
+    const left = [...jobs];
+    const work = async () => {
+      for (let job = left.shift(); job; job = left.shift()) {
+        try {
+          await act(job);
+        } catch (error) {
+          refused.push({ job, message: error instanceof Error ? error.message : String(error) });
+        }
       }
-    });
-    return reasons;
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await this.refresh();
+    return refused;
   }
 
   private readonly poll: Poll;
   private readonly _changed = new Signal<this, void>(this);
   private _jobs: readonly IJob[] | null = null;
   private _error = '';
-  private user: string | undefined;
+  private own: OwnJobs | undefined;
   private reasons = new Map<string, string>();
+  private asked = new Set<string>();
+  private seen: readonly IJob[] = [];
   private listed = false;
 }

@@ -6,7 +6,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 /** ms between two questions, and at most after failed ones. */
 const INTERVAL = 5_000;
-const MAX_INTERVAL = 120_000;
+const MAX_INTERVAL = 30_000;
 
 export class Polled<Answer> implements IDisposable {
   /**

@@ -7,11 +7,12 @@ import { IJob, INode, JobState } from './api';
 /** Return how a job is, in words: its state, and what it is doing exactly where the state does not say that. */
 export function stateLabel(job: Pick<IJob, 'state' | 'subState'>, trans: TranslationBundle): string {
   const doing = subStateLabel(job.subState, trans);
-  const state = word(job.state, trans);
+  const state = stateWord(job.state, trans);
   return doing ? trans.__('%1: %2', state, doing) : state;
 }
 
-function word(state: JobState, trans: TranslationBundle): string {
+/** Return a state in a word. */
+export function stateWord(state: JobState, trans: TranslationBundle): string {
   switch (state) {
     case 'WAITING':
       return trans.__('Waiting');

@@ -29,9 +29,9 @@ describe('Api', () => {
       200,
       detail({ jobStatus: jobStatus({ waitingReason: 'third in the queue' }) })
     ];
-    expect(await api.jobs('a b/c')).toEqual([]);
+    expect(await api.jobs('a b/c', { limit: 7 })).toEqual({ jobs: [], next: null });
     expect(await api.waitingReason(strange)).toBe('third in the queue');
-    expect(server.requests).toEqual(['GET jobs?username=a%20b%2Fc', 'GET user/a%20b%2Fc/jobs/x~1']);
+    expect(server.requests).toEqual(['GET jobs?username=a%20b%2Fc&limit=7', 'GET user/a%20b%2Fc/jobs/x~1']);
   });
 
   it('stops a job', async () => {
@@ -39,6 +39,23 @@ describe('Api', () => {
     await api.stop(job());
     expect(server.asked[0]!.body).toBe('{"value":"STOP"}');
     expect(server.asked[0]!.headers['content-type']).toBe('application/json');
+  });
+
+  it('finds the next page of a list, wherever the scheduler says it is', async () => {
+    const link = { Link: '<https://hub/services/pai/api/v1/jobs?username=alice&limit=7&after=WzEsMl0>; rel="next"' };
+    server.answers['GET jobs'] = [200, [job()], link];
+    expect((await api.jobs('alice', { limit: 7, state: 'WAITING' })).next).toBe('WzEsMl0');
+    await api.jobs('alice', { limit: 7, after: 'WzEsMl0' });
+    expect(server.requests).toEqual([
+      'GET jobs?username=alice&state=WAITING&limit=7',
+      'GET jobs?username=alice&after=WzEsMl0&limit=7'
+    ]);
+  });
+
+  it('deletes a job', async () => {
+    server.answers['DELETE user/alice/jobs/train'] = [202, { message: 'deleted job train successfully' }];
+    await api.delete(job());
+    expect(server.requests).toEqual(['DELETE user/alice/jobs/train']);
   });
 
   it('gives a refusal in the words of the scheduler', async () => {
@@ -53,21 +70,22 @@ describe('Api', () => {
 
   it('says of an answer that is not what it should be where it is wrong', async () => {
     server.answers['GET jobs'] = [200, [job(), { ...job(), priority: undefined }]];
-    const refusal = await api.jobs('alice').catch((error: unknown) => error);
+    const refusal = await api.jobs('alice', { limit: 7 }).catch((error: unknown) => error);
     expect(refusal).toBeInstanceOf(AnswerError);
     expect((refusal as AnswerError).message).toContain('cannot be read (1.priority: ');
     server.answers['GET jobs'] = [200, '<h1>Hello</h1>'];
-    await expect(api.jobs('alice')).rejects.toThrow('cannot be read (Invalid type: Expected Array');
+    await expect(api.jobs('alice', { limit: 7 })).rejects.toThrow('cannot be read (Invalid type: Expected Array');
   });
 
   it('reads answers of a scheduler that is newer', async () => {
     const newer = { ...job(), subState: 'RESTING', mood: 'good' };
     server.answers['GET jobs'] = [200, [newer]];
-    expect(await api.jobs('alice')).toEqual([job({ subState: 'RESTING' })]);
+    expect((await api.jobs('alice', { limit: 7 })).jobs).toEqual([job({ subState: 'RESTING' })]);
   });
 
   it('says when nobody answers at all', async () => {
     await server.close();
     await expect(api.whoami()).rejects.toMatchObject({ status: 0, code: 'ServerUnreachable' });
+    await expect(api.whoami()).rejects.toThrow('Your notebook server does not answer.');
   });
 });

@@ -29,10 +29,10 @@ describe('JobsModel', () => {
     server.answers['GET jobs'] = [200, [job()]];
     await heard();
     expect(model.jobs).toEqual([job()]);
-    expect(server.requests).toEqual(['GET user', 'GET jobs?username=alice']);
+    expect(server.requests).toEqual(['GET user', 'GET jobs?username=alice&limit=100']);
   });
 
-  it('knows why the first job waits, and of all of them when they are listed', async () => {
+  it('knows why the first job waits, and of those in view when they are listed', async () => {
     const first = job({ name: 'first', state: 'WAITING', createdTime: 1 });
     const second = job({ name: 'second', state: 'WAITING', createdTime: 2 });
     server.answers['GET jobs'] = [200, [second, first]];
@@ -48,8 +48,10 @@ describe('JobsModel', () => {
     expect(model.reason(first)).toBe('1 × P100 free of 2');
     expect(model.reason(second)).toBeUndefined();
     model.setListed(true);
+    model.see([second]);
     await model.refresh();
     expect(model.reason(second)).toBe('second in the queue');
+    expect(model.reason(first)).toBe('1 × P100 free of 2');
   });
 
   it('keeps the list when a waiting job vanishes while it is asked about', async () => {
@@ -89,12 +91,26 @@ describe('JobsModel', () => {
     server.answers['PUT user/alice/jobs/train/executionType'] = [202, {}];
     await heard();
     server.answers['GET jobs'] = [200, [job({ state: 'STOPPED' })]];
-    await model.stop(job());
+    expect(await model.stop([job()])).toEqual([]);
     expect(model.jobs![0]!.state).toBe('STOPPED');
   });
 
-  it('lets who stops a job know that it was refused', async () => {
+  it('lets who stops jobs know which were refused, and why', async () => {
+    server.answers['PUT user/alice/jobs/one/executionType'] = [202, {}];
+    const refused = { code: 'NoJobError', message: 'There is no such job.' };
+    server.answers['PUT user/alice/jobs/two/executionType'] = [404, refused];
     await heard();
-    await expect(model.stop(job())).rejects.toMatchObject({ status: 404 });
+    const [one, two] = [job({ name: 'one' }), job({ name: 'two' })];
+    expect(await model.stop([one, two])).toEqual([{ job: two, message: 'There is no such job.' }]);
+  });
+
+  it('deletes jobs, which are gone at once', async () => {
+    const [one, two] = [job({ name: 'one', state: 'FAILED' }), job({ name: 'two', state: 'FAILED' })];
+    server.answers['GET jobs'] = [200, [one, two]];
+    await heard();
+    server.answers['DELETE user/alice/jobs/one'] = [202, {}];
+    server.answers['GET jobs'] = [200, [two]];
+    expect(await model.delete([one])).toEqual([]);
+    expect(model.jobs).toEqual([two]);
   });
 });

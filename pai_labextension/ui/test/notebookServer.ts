@@ -16,13 +16,13 @@ export interface IAsked {
   body: string;
 }
 
-/** What to answer: a status and JSON. */
-export type Answer = [status: number, body: unknown];
+/** What to answer: a status and JSON, and headers if need be; or what to answer to an address. */
+export type Answer = [status: number, body: unknown, headers?: Record<string, string>];
 
 export class NotebookServer {
   readonly asked: IAsked[] = [];
   /** By method and path below `/pai/api/v1/`, without the query. */
-  readonly answers: Record<string, Answer> = {};
+  readonly answers: Record<string, Answer | ((url: string) => Answer)> = {};
 
   static async open(): Promise<NotebookServer> {
     const server = new NotebookServer();
@@ -52,11 +52,9 @@ export class NotebookServer {
       const url = request.url!.replace('/user/alice/pai/api/v1/', '');
       const method = request.method!;
       this.asked.push({ method, url, headers: request.headers, body });
-      const [status, answer] = this.answers[`${method} ${url.split('?')[0]}`] ?? [
-        404,
-        { code: 'NoApiError', message: url }
-      ];
-      response.writeHead(status, { 'Content-Type': 'application/json' });
+      const known = this.answers[`${method} ${url.split('?')[0]}`] ?? [404, { code: 'NoApiError', message: url }];
+      const [status, answer, headers] = typeof known === 'function' ? known(url) : known;
+      response.writeHead(status, { 'Content-Type': 'application/json', ...headers });
       response.end(typeof answer === 'string' ? answer : JSON.stringify(answer));
     });
   });

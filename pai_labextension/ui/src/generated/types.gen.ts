@@ -12,6 +12,24 @@ export type Queues = {
 
 export type Nodes = Array<NodeInfo>;
 
+export type VirtualClusters = {
+    [key: string]: {
+        /**
+         * Guaranteed per cent of the cluster
+         */
+        capacity: number;
+        /**
+         * Per cent of the cluster at most
+         */
+        maxCapacity: number;
+        numActiveJobs: number;
+        numPendingJobs: number;
+        resourcesUsed: VirtualClusterResources;
+        resourcesTotal: VirtualClusterResources;
+        status: 'RUNNING' | 'STOPPED';
+    };
+};
+
 export type PublicKeys = Array<PublicKeyInfo>;
 
 export type Terminals = Array<TerminalInfo>;
@@ -138,6 +156,20 @@ export type SubmitLine = {
     progress?: SubmitProgress;
     error?: Refusal;
     job?: SubmittedJob;
+};
+
+/**
+ * How many of the cluster's GPUs were taken over the last day.
+ */
+export type ClusterUsage = {
+    /**
+     * Seconds between two samples
+     */
+    interval: number;
+    /**
+     * The oldest first: ms since the epoch, GPUs that tasks held, GPUs of all machines. There is none of a time at which the scheduler did not run
+     */
+    gpus: Array<Array<number>>;
 };
 
 /**
@@ -384,6 +416,25 @@ export type NodeInfo = {
      * The disk that tasks fill, as it was measured last; of several the one with the least room. Null: it is not known, or the machine does not answer. `storageGB` is what jobs may reserve
      */
     disk: DiskInfo | null;
+};
+
+/**
+ * A virtual cluster.
+ */
+export type VirtualClusterInfo = {
+    /**
+     * Guaranteed per cent of the cluster
+     */
+    capacity: number;
+    /**
+     * Per cent of the cluster at most
+     */
+    maxCapacity: number;
+    numActiveJobs: number;
+    numPendingJobs: number;
+    resourcesUsed: VirtualClusterResources;
+    resourcesTotal: VirtualClusterResources;
+    status: 'RUNNING' | 'STOPPED';
 };
 
 /**
@@ -736,6 +787,14 @@ export type GpuInfo = {
 export type DiskInfo = {
     freeMB: number;
     totalMB: number;
+};
+
+/**
+ * Totals as OpenPAI named them.
+ */
+export type VirtualClusterResources = {
+    vCores: number;
+    GPUs: number;
 };
 
 /**

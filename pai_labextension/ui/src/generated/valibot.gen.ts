@@ -31,6 +31,14 @@ export const vCodeServerInfo = v.object({
 });
 
 /**
+ * How many of the cluster's GPUs were taken over the last day.
+ */
+export const vClusterUsage = v.object({
+    interval: v.pipe(v.number(), v.integer()),
+    gpus: v.array(v.array(v.number()))
+});
+
+/**
  * What a task has used.
  */
 export const vTaskMetrics = v.object({
@@ -434,6 +442,37 @@ export const vNodeInfo = v.object({
 });
 
 export const vNodes = v.array(vNodeInfo);
+
+/**
+ * Totals as OpenPAI named them.
+ */
+export const vVirtualClusterResources = v.object({
+    vCores: v.pipe(v.number(), v.integer()),
+    GPUs: v.pipe(v.number(), v.integer())
+});
+
+export const vVirtualClusters = v.record(v.string(), v.object({
+    capacity: v.number(),
+    maxCapacity: v.number(),
+    numActiveJobs: v.pipe(v.number(), v.integer()),
+    numPendingJobs: v.pipe(v.number(), v.integer()),
+    resourcesUsed: vVirtualClusterResources,
+    resourcesTotal: vVirtualClusterResources,
+    status: v.picklist(['RUNNING', 'STOPPED'])
+}));
+
+/**
+ * A virtual cluster.
+ */
+export const vVirtualClusterInfo = v.object({
+    capacity: v.number(),
+    maxCapacity: v.number(),
+    numActiveJobs: v.pipe(v.number(), v.integer()),
+    numPendingJobs: v.pipe(v.number(), v.integer()),
+    resourcesUsed: vVirtualClusterResources,
+    resourcesTotal: vVirtualClusterResources,
+    status: v.picklist(['RUNNING', 'STOPPED'])
+});
 
 /**
  * A row of the exit table.

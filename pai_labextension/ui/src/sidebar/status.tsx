@@ -4,8 +4,8 @@ import { ReactWidget, UseSignal } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { paiIcon } from './icon';
-import { IJobsModel } from './model';
+import { paiIcon } from '../icon';
+import { IJobsModel } from '../model';
 import { explanation, summary } from './summary';
 
 /** Shows `summary`; `onClick` opens the list. */

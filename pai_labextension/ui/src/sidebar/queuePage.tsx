@@ -1,13 +1,13 @@
-// The queues: who waits in which order; one's own jobs can be moved and given another priority.
+// The page of the queues: who waits in which order; one's own jobs can be moved and given another priority.
 
 import { TranslationBundle } from '@jupyterlab/translation';
 import { caretDownIcon, caretUpIcon, InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
-import { IQueueEntry } from './api';
-import { IconButton } from './buttons';
-import { startsIn } from './forecast';
-import { ColumnTitles, PageError } from './page';
+import { IQueueEntry } from '../api';
+import { IconButton } from '../buttons';
+import { startsIn } from '../forecast';
+import { PageError } from '../page';
 import { QueueModel } from './queue';
 
 interface IQueueProps {
@@ -18,7 +18,7 @@ interface IQueueProps {
 type Direction = 'up' | 'down';
 
 /** Shows all queues, as the model knows them. */
-export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
+export function QueuePage({ queue, trans }: IQueueProps): React.ReactElement {
   const filled = Object.entries(queue.answer ?? {}).filter(([, entries]) => entries.length > 0);
   return (
     <>
@@ -28,7 +28,7 @@ export function QueueView({ queue, trans }: IQueueProps): React.ReactElement {
       ) : filled.length === 0 ? (
         <p role="status">{trans.__('No job waits for resources.')}</p>
       ) : (
-        <div className="pai-Table-scroll" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
+        <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Queue')}>
           {filled.map(([name, entries]) => (
             <QueueTable key={name} queue={queue} trans={trans} virtualCluster={name} entries={entries} />
           ))}
@@ -42,20 +42,22 @@ function QueueTable(
   props: IQueueProps & { virtualCluster: string; entries: readonly IQueueEntry[] }
 ): React.ReactElement {
   const { virtualCluster, entries, trans } = props;
+  const titles = [
+    ...[trans.__('Place'), trans.__('Name'), trans.__('Actions')],
+    ...[trans.__('User, GPUs, priority'), trans.__('Why it waits')]
+  ];
   return (
-    <table className="pai-Table pai-Queue-table">
+    <table className="pai-Queue">
       <caption>{trans.__('Virtual cluster %1', virtualCluster)}</caption>
-      <ColumnTitles
-        columns={[
-          [trans.__('Place'), 'number'],
-          [trans.__('Name')],
-          [trans.__('User')],
-          [trans.__('Priority')],
-          [trans.__('GPUs'), 'number'],
-          [trans.__('Why it waits'), 'reason'],
-          [trans.__('Actions'), 'buttons']
-        ]}
-      />
+      <thead className="jp-sr-only">
+        <tr>
+          {titles.map(title => (
+            <th key={title} scope="col">
+              {title}
+            </th>
+          ))}
+        </tr>
+      </thead>
       <tbody>
         {entries.map(entry => (
           <QueueRow key={entry.name === null ? entry.place : `${entry.user}~${entry.name}`} {...props} entry={entry} />
@@ -75,21 +77,23 @@ function QueueRow({
   const kept = entry.reserved ? trans.__('What becomes free is kept for it.') : '';
   return (
     <tr>
-      <td className="pai-mod-number">{entry.place}</td>
+      <td className="pai-Queue-place">{entry.place}</td>
       <th scope="row">{name ?? <span className="pai-mod-secondary">{trans.__('another user’s job')}</span>}</th>
-      <td>{entry.user}</td>
-      <td>
+      <td className="pai-Queue-actions">
+        {name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}
+      </td>
+      <td className="pai-Queue-facts">
+        <span>{entry.user}</span>
+        {entry.totalGpuNumber > 0 && <span>{trans._n('%1 GPU', '%1 GPUs', entry.totalGpuNumber)}</span>}
         {name !== null && queue.mayChange(entry) ? (
           <PriorityInput queue={queue} trans={trans} entry={entry} name={name} />
         ) : (
-          entry.priority
+          <span>{trans.__('priority %1', entry.priority)}</span>
         )}
       </td>
-      <td className="pai-mod-number">{entry.totalGpuNumber}</td>
-      <td className="pai-Table-reason">
+      <td className="pai-Queue-reason">
         {[entry.waitingReason, kept, startsIn(entry.startsWithin, trans)].filter(Boolean).join(' ')}
       </td>
-      <td>{name !== null && <MoveButtons {...{ queue, trans, virtualCluster, entry, name }} />}</td>
     </tr>
   );
 }
@@ -108,24 +112,27 @@ function PriorityInput({
     }
   };
   return (
-    <InputGroup
-      type="number"
-      min={0}
-      max={100}
-      className="pai-Queue-priority"
-      aria-label={trans.__('Priority of “%1”', name)}
-      title={trans.__('0 to 100, higher comes first')}
-      value={typed ?? entry.priority}
-      onChange={event => setTyped(event.currentTarget.value)}
-      onKeyDown={event => {
-        if (event.key === 'Enter') {
-          void finish();
-        } else if (event.key === 'Escape') {
-          setTyped(null);
-        }
-      }}
-      onBlur={() => void finish()}
-    />
+    <label>
+      <span aria-hidden="true">{trans.__('Priority')}</span>
+      <InputGroup
+        type="number"
+        min={0}
+        max={100}
+        className="pai-Queue-priority"
+        aria-label={trans.__('Priority of “%1”', name)}
+        title={trans.__('0 to 100, higher comes first')}
+        value={typed ?? entry.priority}
+        onChange={event => setTyped(event.currentTarget.value)}
+        onKeyDown={event => {
+          if (event.key === 'Enter') {
+            void finish();
+          } else if (event.key === 'Escape') {
+            setTyped(null);
+          }
+        }}
+        onBlur={() => void finish()}
+      />
+    </label>
   );
 }
 

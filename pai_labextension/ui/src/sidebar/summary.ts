@@ -2,8 +2,8 @@
 
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { count, waiting } from './jobs';
-import { IJobsModel } from './model';
+import { count, waiting } from '../jobs';
+import { IJobsModel } from '../model';
 
 /** Return in a few words how the person's jobs are; the notebook server they sit at is none of them. */
 export function summary(model: IJobsModel, trans: TranslationBundle): string {

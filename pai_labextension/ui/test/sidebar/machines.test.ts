@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { INode } from '../src/api';
-import { diskOf, gpusOf, jobsOn, select, share, sum } from '../src/machines';
+import { INode } from '../../src/api';
+import { diskOf, gpusOf, jobsOn, select, share, sum } from '../../src/sidebar/machines';
 
 type Gpu = INode['gpus'][number];
 

@@ -1,7 +1,7 @@
 // The queues of the virtual clusters as last heard, and moving jobs in them.
 
-import { Api, IQueueEntry, IUser } from './api';
-import { Polled } from './polled';
+import { Api, IQueueEntry, IUser } from '../api';
+import { Polled } from '../polled';
 
 /** What a person may do with a waiting job. Places count from 1; `undefined`: there is no such move. */
 export interface IMoves {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api, IQueueEntry } from '../src/api';
-import { QueueModel } from '../src/queue';
-import { NotebookServer, trans, user, waits } from './notebookServer';
+import { Api, IQueueEntry } from '../../src/api';
+import { QueueModel } from '../../src/sidebar/queue';
+import { NotebookServer, trans, user, waits } from '../notebookServer';
 
 describe('QueueModel', () => {
   let server: NotebookServer;

@@ -2,10 +2,10 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 
-import { IJob } from '../src/api';
-import { IJobsModel } from '../src/model';
-import { explanation, summary } from '../src/summary';
-import { job } from './notebookServer';
+import { IJob } from '../../src/api';
+import { IJobsModel } from '../../src/model';
+import { explanation, summary } from '../../src/sidebar/summary';
+import { job } from '../notebookServer';
 
 const trans = nullTranslator.load('pai_labextension');
 

@@ -1,7 +1,7 @@
 // The machines of the cluster: what is free on each, whose jobs are there, and those that somebody looks for.
 
-import { INode } from './api';
-import { Polled } from './polled';
+import { INode } from '../api';
+import { Polled } from '../polled';
 
 /** The machines as last heard. */
 export type Machines = Polled<readonly INode[]>;

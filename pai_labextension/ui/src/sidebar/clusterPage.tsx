@@ -1,0 +1,119 @@
+// The page of the cluster: what of its GPUs is taken, now and over the day, its virtual clusters, its machines.
+
+import { TranslationBundle } from '@jupyterlab/translation';
+import { InputGroup } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { INode } from '../api';
+import { PageError } from '../page';
+import { Bar } from './bar';
+import { ClusterModel, gpuTypes, IVirtualCluster } from './cluster';
+import { MachineCard } from './machineCard';
+import { gpusOf, select, share, sum, takesJobs } from './machines';
+import { UsageChart } from './usageChart';
+
+interface IClusterPageProps {
+  cluster: ClusterModel;
+  trans: TranslationBundle;
+  language: string;
+}
+
+/** Beyond so many machines there is a field to look for some, and so many are shown at first. */
+const MANY = 10;
+const SHOWN = 100;
+
+export function ClusterPage({ cluster, trans, language }: IClusterPageProps): React.ReactElement {
+  const { machines, virtualClusters, usage } = cluster;
+  const nodes = machines.answer;
+  if (nodes === null || nodes.length === 0) {
+    const none = nodes === null ? trans.__('Asking for the machines …') : trans.__('No machine has joined yet.');
+    return machines.error ? <PageError text={machines.error} /> : <p role="status">{none}</p>;
+  }
+  return (
+    <div className="pai-Scrolled" tabIndex={0} role="region" aria-label={trans.__('Cluster')}>
+      <PageError text={machines.error || virtualClusters.error} />
+      <p>{summary(nodes, trans)}</p>
+      {gpuTypes(nodes).map(({ type, used, total }) => (
+        <Bar key={type} label={type} text={usedText(used, total, trans)} used={used} total={total} />
+      ))}
+      {usage.answer && <UsageChart usage={usage.answer} trans={trans} language={language} />}
+      {virtualClusters.answer && (
+        <section>
+          <h3>{trans.__('Virtual clusters')}</h3>
+          {virtualClusters.answer.map(each => (
+            <VirtualClusterBar key={each.name} cluster={each} trans={trans} />
+          ))}
+        </section>
+      )}
+      <MachineList nodes={nodes} trans={trans} />
+    </div>
+  );
+}
+
+function VirtualClusterBar(props: { cluster: IVirtualCluster; trans: TranslationBundle }): React.ReactElement {
+  const { cluster, trans } = props;
+  const { name, used, total, guaranteed, most, running, waiting } = cluster;
+  const text = cluster.of === 'GPUs' ? trans.__('%1 of %2 GPUs', used, most) : trans.__('%1 of %2 CPUs', used, most);
+  return (
+    <div className="pai-VirtualCluster">
+      <Bar label={name} text={text} used={used} total={most > 0 ? most : total} mark={guaranteed} />
+      <span className="pai-mod-secondary">
+        {[
+          cluster.stopped ? trans.__('stopped: takes no jobs') : '',
+          trans.__('guaranteed: %1', guaranteed),
+          trans.__('%1 running', running),
+          trans.__('%1 waiting', waiting)
+        ]
+          .filter(Boolean)
+          .join(' · ')}
+      </span>
+    </div>
+  );
+}
+
+function MachineList({ nodes, trans }: { nodes: readonly INode[]; trans: TranslationBundle }): React.ReactElement {
+  const [words, setWords] = React.useState('');
+  const [shown, setShown] = React.useState(SHOWN);
+  const found = select(nodes, words);
+  return (
+    <section aria-label={trans.__('Machines')} role="region">
+      <h3>{trans.__('Machines')}</h3>
+      {nodes.length > MANY && (
+        <InputGroup
+          type="search"
+          className="pai-Machines-search"
+          aria-label={trans.__('Find machines')}
+          placeholder={trans.__('Name, rack, GPU type or job')}
+          value={words}
+          onChange={event => setWords(event.currentTarget.value)}
+        />
+      )}
+      {found.length === 0 && <p role="status">{trans.__('No machine has all of that.')}</p>}
+      <ul className="pai-Machines">
+        {found.slice(0, shown).map(node => (
+          <MachineCard key={node.name} node={node} trans={trans} />
+        ))}
+      </ul>
+      {found.length > shown && (
+        <button type="button" className="jp-mod-styled" onClick={() => setShown(shown + SHOWN)}>
+          {trans._n('Show %1 more machine', 'Show %1 more machines', Math.min(SHOWN, found.length - shown))}
+        </button>
+      )}
+    </section>
+  );
+}
+
+function usedText(used: number, total: number, trans: TranslationBundle): string {
+  return trans.__('%1 of %2 used', used, total);
+}
+
+function summary(nodes: readonly INode[], trans: TranslationBundle): string {
+  const gpus = sum(nodes, gpusOf);
+  const cpus = sum(nodes, node => [share(node, 'cpus')]);
+  const parts = [trans.__('Machines that take jobs: %1 of %2', nodes.filter(takesJobs).length, nodes.length)];
+  if (gpus.total > 0) {
+    parts.push(trans.__('GPUs free: %1 of %2', gpus.free, gpus.total));
+  }
+  parts.push(trans.__('CPUs free: %1 of %2', cpus.free, cpus.total));
+  return parts.join(' · ');
+}

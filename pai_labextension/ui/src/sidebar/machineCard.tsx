@@ -1,0 +1,70 @@
+// A machine: how it is, what of it is taken, and whose jobs have its GPUs.
+
+import { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { INode } from '../api';
+import { machineLabel, shownState } from '../states';
+import { Bar } from './bar';
+import { diskOf, gpusOf, IGpus, IShare, jobsOn, share } from './machines';
+
+export function MachineCard({ node, trans }: { node: INode; trans: TranslationBundle }): React.ReactElement {
+  const jobs = jobsOn(node);
+  const disk = diskOf(node);
+  const storage = share(node, 'storageGB');
+  return (
+    <li className="pai-Machine" data-state={shownState(node)}>
+      <h4>{node.name}</h4>
+      {node.rack && <span className="pai-mod-secondary">{trans.__('rack %1', node.rack)}</span>}
+      <span className="pai-State" data-state={shownState(node)}>
+        {machineLabel(node, trans)}
+      </span>
+      {gpusOf(node).map(gpus => (
+        <Gpus key={gpus.type} gpus={gpus} trans={trans} />
+      ))}
+      <FreeBar label={trans.__('CPUs')} of={share(node, 'cpus')} trans={trans} />
+      <FreeBar label={trans.__('Memory (GB)')} of={inGb(share(node, 'memoryMB'))} trans={trans} />
+      {disk && <FreeBar label={trans.__('Disk (GB)')} of={inGb(disk)} trans={trans} />}
+      <span className="pai-mod-secondary">
+        {trans.__('Disk that jobs may still reserve: %1 of %2 GB', storage.free, storage.total)}
+      </span>
+      {jobs.length > 0 && <span>{trans.__('Jobs on its GPUs: %1', jobs.join(', '))}</span>}
+    </li>
+  );
+}
+
+/** Shows one square for each GPU beneath how many are free. */
+function Gpus({ gpus, trans }: { gpus: IGpus; trans: TranslationBundle }): React.ReactElement {
+  return (
+    <div className="pai-Bar">
+      <span className="pai-Bar-label">{gpus.simulated ? trans.__('%1 (simulated)', gpus.type) : gpus.type}</span>
+      <span className="pai-Bar-text">{trans.__('%1 of %2 free', gpus.free, gpus.total)}</span>
+      <span className="pai-Machine-squares" aria-hidden="true">
+        {gpus.holders.map((holder, number) => (
+          <span
+            key={number}
+            className="pai-Machine-square"
+            data-held={holder === null ? 'no' : holder === 'busy' ? 'busy' : 'known'}
+            title={holder === null ? trans.__('free') : holder === 'busy' ? trans.__('another user’s job') : holder}
+          />
+        ))}
+      </span>
+    </div>
+  );
+}
+
+function FreeBar(props: { label: string; of: IShare; trans: TranslationBundle }): React.ReactElement {
+  const { free, total } = props.of;
+  return (
+    <Bar
+      label={props.label}
+      text={props.trans.__('%1 of %2 free', free, total)}
+      used={Math.max(0, total - free)}
+      total={total}
+    />
+  );
+}
+
+function inGb({ free, total }: IShare): IShare {
+  return { free: Math.floor(free / 1024), total: Math.floor(total / 1024) };
+}

@@ -1,0 +1,78 @@
+// The plugin: the side bar, the command that shows it, and the status-bar item that opens it.
+
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { IStatusBar } from '@jupyterlab/statusbar';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { IAccess } from '../access/access';
+import { JobPorts } from '../access/jobPorts';
+import { Api, IJob } from '../api';
+import { paiIcon } from '../icon';
+import { IJobsModel } from '../model';
+import { ClusterModel } from './cluster';
+import { QueueModel } from './queue';
+import { PAGES, Sidebar } from './sidebar';
+import { StatusItem } from './status';
+
+const DOMAIN = 'pai_labextension';
+const ID = 'pai-sidebar';
+const SHOW = 'pai:show-jobs';
+
+export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:jobs',
+  description: 'The side bar with my jobs, the queue and the cluster; counts the jobs in the status bar.',
+  autoStart: true,
+  requires: [IJobsModel, IAccess],
+  optional: [ICommandPalette, IStatusBar, ILayoutRestorer, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    model: IJobsModel,
+    access: IAccess,
+    palette: ICommandPalette | null,
+    statusBar: IStatusBar | null,
+    restorer: ILayoutRestorer | null,
+    translator: ITranslator | null
+  ) => {
+    const { commands, shell, serviceManager } = app;
+    const known = translator ?? nullTranslator;
+    const trans = known.load(DOMAIN);
+    const language = known.languageCode.replace('_', '-');
+    const api = new Api(serviceManager.serverSettings, known.languageCode, trans);
+    const withTask =
+      (command: string) =>
+      ({ name, username }: IJob) =>
+        void commands.execute(command, { job: name, user: username });
+    const sidebar = new Sidebar({
+      ...{ model, trans, language },
+      queue: new QueueModel(api),
+      cluster: new ClusterModel(api),
+      ports: new JobPorts(model, access.client),
+      onNewJob: () => void commands.execute('pai:new-job'),
+      onOpen: ({ name, username }) => void commands.execute('pai:open-job', { name, user: username }),
+      onTerminal: withTask('pai:open-terminal'),
+      onConnect: withTask('pai:connect')
+    });
+    sidebar.id = ID;
+    sidebar.title.icon = paiIcon;
+    sidebar.title.caption = trans.__('PAI: jobs, queue and cluster');
+    shell.add(sidebar, 'left', { rank: 105, type: 'PAI' });
+    restorer?.add(sidebar, ID);
+    commands.addCommand(SHOW, {
+      label: trans.__('Show PAI jobs'),
+      caption: trans.__('List my jobs on the GPU cluster'),
+      icon: args => (args.isPalette ? undefined : paiIcon),
+      describedBy: { args: { type: 'object', properties: { page: { type: 'string', enum: [...PAGES] } } } },
+      execute: args => {
+        sidebar.turnTo(PAGES.find(page => page === args.page) ?? 'jobs');
+        shell.activateById(ID);
+      }
+    });
+    palette?.addItem({ command: SHOW, category: trans.__('PAI'), args: { isPalette: true } });
+    statusBar?.registerStatusItem('pai-labextension:jobs', {
+      item: new StatusItem(model, trans, () => void commands.execute(SHOW)),
+      align: 'left',
+      rank: 100
+    });
+  }
+};

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+
+import { INode } from '../../src/api';
+import { described, gpuTypes } from '../../src/sidebar/cluster';
+
+const resources = (GPUs: number, vCores: number) => ({ GPUs, vCores });
+const cluster = {
+  capacity: 60,
+  maxCapacity: 100,
+  numActiveJobs: 2,
+  numPendingJobs: 3,
+  resourcesUsed: resources(5, 20),
+  resourcesTotal: resources(8, 64),
+  status: 'RUNNING' as const
+};
+
+describe('the virtual clusters', () => {
+  it('are told in GPUs, whole ones', () => {
+    const [vision] = described({ vision: cluster });
+    expect(vision).toMatchObject({ of: 'GPUs', used: 5, total: 8, guaranteed: 4, most: 8, running: 2, waiting: 3 });
+    expect(vision!.stopped).toBe(false);
+  });
+
+  it('are told in CPUs where there are no GPUs', () => {
+    const [vision] = described({ vision: { ...cluster, resourcesTotal: resources(0, 64), status: 'STOPPED' } });
+    expect(vision).toMatchObject({ of: 'vCores', used: 20, total: 64, guaranteed: 38, stopped: true });
+  });
+
+  it('come by name', () => {
+    expect(described({ 'vc-10': cluster, 'vc-9': cluster }).map(({ name }) => name)).toEqual(['vc-9', 'vc-10']);
+  });
+});
+
+describe('the GPUs of all machines', () => {
+  it('are counted by type', () => {
+    const gpu = (type: string, job: string | null) => ({ index: 0, type, simulated: false, job });
+    const nodes = [
+      { gpus: [gpu('V100', null), gpu('A100', 'busy')] },
+      { gpus: [gpu('A100', 'alice~train'), gpu('A100', null)] }
+    ] as unknown as INode[];
+    expect(gpuTypes(nodes)).toEqual([
+      { type: 'A100', used: 2, total: 3 },
+      { type: 'V100', used: 0, total: 1 }
+    ]);
+  });
+});

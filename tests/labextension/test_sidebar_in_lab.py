@@ -1,0 +1,120 @@
+"""The side bar in a real JupyterLab, with a real scheduler: jobs are found, chosen and ended; the cluster."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pai_scheduler.client.rest import Client
+from tests.labextension.conftest import ARTEFACTS, job_rows
+from tests.testbed.scheduler import RunningScheduler, hello_job
+from tests.testbed.warm import WarmScheduler
+
+CLUSTER = """
+nodes:
+  - {name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}
+"""
+AXE = Path(__file__).parents[2] / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[RunningScheduler]:
+    """Run a scheduler that knows the token of the notebook server; in place of the played one."""
+    folder = tmp_path / "scheduler"
+    folder.mkdir()
+    running = WarmScheduler(folder, cluster=CLUSTER)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def token() -> str:
+    return "token-of-alice"
+
+
+async def faults(page: Page) -> list[str]:
+    """Return what axe finds serious in the side bar."""
+    found = await page.evaluate("axe.run('.pai-Sidebar')")
+    return [
+        f"{fault['id']}: {[node['html'] for node in fault['nodes']]}"
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboard(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        for number in range(6):
+            job = hello_job(f"sweep-{number}", "sleep 3600")
+            job["taskRoles"][0]["gpuNumber"] = 1  # type: ignore[index]
+            await alice.submit(job)
+        await alice.submit(hello_job("other", "exit 3"))
+        async for _ in alice.events("alice", "other"):
+            pass
+    await page.get_by_role("button", name="PAI: 2 running · 4 waiting").click()
+    rows = job_rows(page)
+    await expect(rows).to_have_count(7)
+    await expect(rows.first).to_contain_text("Running")
+    await expect(rows.last).to_contain_text("exit code 3")
+
+    await page.get_by_role("searchbox", name="Name").fill("SWEEP")
+    await page.get_by_role("combobox", name="State").select_option("WAITING")
+    await expect(rows).to_have_count(4)
+    await expect(page.get_by_text("4 of 7 jobs")).to_be_visible()
+    await rows.nth(0).get_by_role("checkbox").click()
+    await rows.nth(2).get_by_role("checkbox").click(modifiers=["Shift"])
+    await expect(page.get_by_text("3 chosen")).to_be_visible()
+    await page.add_script_tag(path=AXE)
+    assert await faults(page) == []
+    await page.get_by_role("button", name="Stop", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("Stop 3 jobs?")
+    await expect(dialog).to_contain_text("sweep-2, sweep-3, sweep-4")
+    await page.screenshot(path=ARTEFACTS / "sidebar-stop-many.png")
+    await dialog.get_by_role("button", name="Stop 3 jobs").click()
+    await expect(rows).to_have_count(1)
+    await page.get_by_role("button", name="Show all").click()
+    await expect(rows.filter(has_text="Stopped")).to_have_count(3)
+
+    # the same with keys alone: to the first row, two more with Shift, the menu of all three
+    await page.get_by_role("combobox", name="Order").select_option("name")
+    await expect(rows.first).to_contain_text("other")
+    await rows.first.focus()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Shift+ArrowDown")
+    await page.keyboard.press("Shift+ArrowDown")
+    await expect(page.get_by_text("3 chosen")).to_be_visible()
+    await page.keyboard.press("Shift+F10")
+    await expect(page.get_by_role("menuitem", name="Delete 3 jobs …")).to_be_visible()
+    await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Enter")
+    await expect(dialog).to_contain_text("sweep-0, sweep-1, sweep-2")
+    await dialog.get_by_role("button", name="Delete 3 jobs").click()
+    await expect(rows).to_have_count(4)
+
+    await page.get_by_role("button", name="Cluster").click()
+    await expect(page.get_by_role("meter", name="P100")).to_have_attribute(
+        "aria-valuetext", re.compile("of 2 used")
+    )
+    await expect(page.get_by_role("meter", name="default")).to_be_visible()
+    await expect(page.get_by_role("img", name="GPUs in use, last 24 hours: Now")).to_be_visible()
+    assert await faults(page) == []
+    await page.screenshot(path=ARTEFACTS / "sidebar-cluster.png")
+
+    # a scheduler that is gone is told in a sentence, and its return is noticed
+    scheduler.kill()
+    await page.get_by_role("button", name="Refresh").click()
+    alert = page.locator(".pai-Sidebar").get_by_role("alert")
+    await expect(alert).to_contain_text("does not answer")
+    scheduler.start()
+    await expect(alert).to_have_count(0)
+
+    await page.reload()
+    await expect(page.locator(".pai-Sidebar")).to_be_visible()
+    await expect(rows.filter(has_text="other")).to_have_count(1)
