@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 from pai_scheduler.rest.models import SshGateway, about
 from pai_scheduler.rest.webhdfs import RemoteException
@@ -160,3 +160,21 @@ class SubmitLine(TypedDict, total=False):
     progress: SubmitProgress
     error: Refusal
     job: SubmittedJob
+
+
+class JobTemplate(TypedDict):
+    """A job to begin with."""
+
+    name: Annotated[str, about("Of its file; what its jobs are called")]
+    title: str
+    description: Annotated[str, about("What it does, and what to change")]
+    config: dict[str, Any]
+
+
+class JobEditorInfo(TypedDict):
+    """What the job editor is made from."""
+
+    jobSchema: Annotated[dict[str, Any], about("With titles and descriptions in the reader's language")]
+    templates: list[JobTemplate]
+    images: Annotated[list[str], about("Those of the person's last jobs, newest first")]
+    imageNeeded: Annotated[bool, about("False where tasks run without containers")]

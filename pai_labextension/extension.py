@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _PARTS = (
     (".api_routes", "api|webhdfs"),
     (".code_routes", "code-plan|submit-with-code"),
+    (".job_editor.routes", "job-editor"),
     (".kernels.routes", "kernels"),
     (".memory_routes", "memory"),
     (".runs.routes", "run-plan|run-file"),

@@ -12,6 +12,7 @@ from pai_labextension.answers import (
     CodeServerInfo,
     ConnectCheck,
     ConnectInfo,
+    JobEditorInfo,
     KernelStates,
     MemoryInfo,
     Refusal,
@@ -31,6 +32,7 @@ from pai_scheduler.rest.models import (
     QueueEntry,
     TaskMetrics,
     UserInfo,
+    Validation,
     VirtualClusterInfo,
 )
 from pai_scheduler.rest.sessions import SessionInfo
@@ -50,6 +52,7 @@ _NAMED: Mapping[str, Any] = {
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
     *(ClusterUsage, TaskMetrics, SessionInfo, KernelStates, MemoryInfo, RunPlan),
+    *(JobEditorInfo, Validation),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.
@@ -77,6 +80,7 @@ _PARTS: Mapping[str, Collection[str]] = {
         *("containerExitCode", "node"),
     ),
     "TerminalInfo": ("name",),
+    "Validation": ("errors", "fits", "reason", "borrows", "startsWithin", "startsNowIn"),
     "VirtualClusterInfo": (
         *("capacity", "maxCapacity", "numActiveJobs", "numPendingJobs"),
         *("resourcesUsed", "resourcesTotal", "status"),

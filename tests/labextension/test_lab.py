@@ -161,14 +161,11 @@ async def test_why_a_job_waits_and_its_menu_are_seen_at_any_width_of_the_page(pa
 
 
 @pytest.mark.usefixtures("jobs")
-async def test_new_pai_job_shows_the_form_in_a_notebook(page):
+async def test_new_pai_job_opens_the_editor_from_the_palette(page):
     await expect(page.locator(".jp-LauncherCard", has_text="New PAI job")).to_be_visible()
     await page.keyboard.press("Control+Shift+C")
     await page.locator(".lm-CommandPalette-item", has_text="New PAI job").click()
-    cell = page.locator(".jp-Notebook .jp-CodeCell").first
-    await expect(cell.locator(".jp-InputPrompt")).to_have_text("[1]:")
-    await expect(cell.locator(".jp-InputArea-editor")).to_contain_text("JobForm()")
-    await expect(cell.get_by_role("button", name="Submit")).to_be_visible()
+    await expect(page.locator(".pai-JobEditor").get_by_role("button", name="Submit job")).to_be_visible()
 
 
 async def test_nothing_asks_about_news_unless_the_person_has_said_so(lab):

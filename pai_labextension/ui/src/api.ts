@@ -14,6 +14,7 @@ import {
   QueueEntry as IQueueEntry,
   TaskMetrics as IMetrics,
   UserInfo as IUser,
+  Validation as IValidation,
   VirtualClusters as IVirtualClusters
 } from './generated/types.gen';
 import {
@@ -25,6 +26,7 @@ import {
   vRefusal,
   vTaskMetrics,
   vUserInfo,
+  vValidation,
   vVirtualClusters
 } from './generated/valibot.gen';
 
@@ -34,6 +36,7 @@ export type {
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
   UserInfo as IUser,
+  Validation as IValidation,
   VirtualClusters as IVirtualClusters
 } from './generated/types.gen';
 
@@ -99,6 +102,34 @@ export class Api {
   /** Return why a job waits; empty when it does not. */
   async waitingReason(job: IJob): Promise<string> {
     return (await this.detail(job)).jobStatus.waitingReason;
+  }
+
+  /** Return whether a user has a job of that name, ended or not. */
+  async hasJob(user: string, name: string): Promise<boolean> {
+    try {
+      await this.send('GET', ['user', user, 'jobs', name], {});
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'NoJobError') {
+        return false;
+      }
+      throw error;
+    }
+  }
+
+  /** Return the job as it was submitted. */
+  async config(user: string, name: string): Promise<unknown> {
+    return this.send('GET', ['user', user, 'jobs', name, 'config'], {});
+  }
+
+  /** Return what submitting a job would do. */
+  async validate(config: unknown): Promise<IValidation> {
+    return parsed(vValidation, await this.send('POST', ['validate'], {}, config), this.trans);
+  }
+
+  /** Submit a job. */
+  async submit(config: unknown): Promise<void> {
+    await this.send('POST', ['jobs'], {}, config);
   }
 
   /** Stop a job. */

@@ -289,6 +289,51 @@ export type RunPlan = {
 };
 
 /**
+ * What the job editor is made from.
+ */
+export type JobEditorInfo = {
+    /**
+     * With titles and descriptions in the reader's language
+     */
+    jobSchema: {
+        [key: string]: unknown;
+    };
+    templates: Array<JobTemplate>;
+    /**
+     * Those of the person's last jobs, newest first
+     */
+    images: Array<string>;
+    /**
+     * False where tasks run without containers
+     */
+    imageNeeded: boolean;
+};
+
+/**
+ * What submitting a job would do.
+ */
+export type Validation = {
+    errors: Array<FieldError>;
+    fits: 'now' | 'later' | 'never';
+    /**
+     * Why not now
+     */
+    reason: string;
+    /**
+     * Whether it would run on what other virtual clusters do not use
+     */
+    borrows: boolean;
+    /**
+     * Seconds until it starts, by the time limits of the jobs before it; null: not known
+     */
+    startsWithin: number | null;
+    /**
+     * Other virtual clusters open to the user in which it would start at once
+     */
+    startsNowIn: Array<string>;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {
@@ -689,6 +734,32 @@ export type KernelState = {
      * The last lines that its task wrote, where they say why it has ended
      */
     log: string;
+};
+
+/**
+ * A job to begin with.
+ */
+export type JobTemplate = {
+    /**
+     * Of its file; what its jobs are called
+     */
+    name: string;
+    title: string;
+    /**
+     * What it does, and what to change
+     */
+    description: string;
+    config: {
+        [key: string]: unknown;
+    };
+};
+
+/**
+ * One thing that is wrong in a request.
+ */
+export type FieldError = {
+    path: string;
+    message: string;
 };
 
 /**

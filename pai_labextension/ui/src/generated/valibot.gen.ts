@@ -310,6 +310,50 @@ export const vKernelStates = v.object({
 });
 
 /**
+ * A job to begin with.
+ */
+export const vJobTemplate = v.object({
+    name: v.string(),
+    title: v.string(),
+    description: v.string(),
+    config: v.record(v.string(), v.unknown())
+});
+
+/**
+ * What the job editor is made from.
+ */
+export const vJobEditorInfo = v.object({
+    jobSchema: v.record(v.string(), v.unknown()),
+    templates: v.array(vJobTemplate),
+    images: v.array(v.string()),
+    imageNeeded: v.boolean()
+});
+
+/**
+ * One thing that is wrong in a request.
+ */
+export const vFieldError = v.object({
+    path: v.string(),
+    message: v.string()
+});
+
+/**
+ * What submitting a job would do.
+ */
+export const vValidation = v.object({
+    errors: v.array(vFieldError),
+    fits: v.picklist([
+        'now',
+        'later',
+        'never'
+    ]),
+    reason: v.string(),
+    borrows: v.boolean(),
+    startsWithin: v.nullable(v.pipe(v.number(), v.integer())),
+    startsNowIn: v.array(v.string())
+});
+
+/**
  * A file or folder; `pathSuffix`: its name within the folder that was listed, empty for itself.
  */
 export const vFileStatus = v.object({

@@ -172,7 +172,7 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
           {trans.__('Run again')}
         </TextButton>
       )}
-      {onClone && !isOwnServer && (
+      {!isOwnServer && (
         <TextButton icon={copyIcon} title={trans.__('Change the job, then submit it')} onClick={onClone}>
           {trans.__('Clone and edit')}
         </TextButton>

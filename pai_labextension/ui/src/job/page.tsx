@@ -33,7 +33,7 @@ export interface IJobPageProps {
   onTerminal: () => void;
   onConnect: () => void;
   /** Open the editor with this job's configuration; absent where there is none that takes it. */
-  onClone?: () => void;
+  onClone: () => void;
   /** Show another job. */
   onOpen: (job: IJobName) => void;
   onResults: (path: string) => void;

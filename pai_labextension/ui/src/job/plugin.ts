@@ -37,7 +37,6 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
     const make = async (job: IJobName): Promise<MainAreaWidget<JobPage>> => {
       const client = new JobClient(job, serviceManager.serverSettings, translator.languageCode, trans);
       const target = { job: job.name, user: job.user };
-      const canClone = await takes(app, EDITOR, 'from');
       const content: JobPage = new JobPage({
         model: new JobModel(client),
         log: new LogModel(client),
@@ -48,7 +47,7 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         storageRoot: PageConfig.getOption('paiStorageUri'), // written by the server extension
         onTerminal: () => void commands.execute('pai:open-terminal', target),
         onConnect: () => void commands.execute('pai:connect', target),
-        ...(canClone ? { onClone: () => void commands.execute(EDITOR, { from: { ...job } }) } : {}),
+        onClone: () => void commands.execute(EDITOR, { from: { ...job } }),
         onOpen: other => {
           void jobs.refresh();
           void commands.execute(COMMAND, { ...other });
@@ -110,14 +109,4 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
 
 function keyOf({ user, name }: IJobName): string {
   return `${user}/${name}`;
-}
-
-/** Return whether a command says that it takes an argument. */
-async function takes({ commands }: JupyterFrontEnd, command: string, argument: string): Promise<boolean> {
-  if (!commands.hasCommand(command)) {
-    return false;
-  }
-  const { args } = await commands.describedBy(command);
-  const properties = args?.properties;
-  return typeof properties === 'object' && properties !== null && argument in properties;
 }

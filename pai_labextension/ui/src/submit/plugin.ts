@@ -13,7 +13,8 @@ import { CodeClient } from './client';
 
 const COMMAND = 'pai:submit-with-code';
 /** JSON files of the notebook server; those of the storage are no files here. */
-const JOB_FILES = '.jp-FileBrowser:not(.pai-Storage) .jp-DirListing-item[data-file-type="json"]';
+const JOB_FILES =
+  '.jp-FileBrowser:not(.pai-Storage) .jp-DirListing-item:is([data-file-type="json"], [data-file-type="pai-job"])';
 
 export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:submit-with-code',

@@ -1,0 +1,1 @@
+"""What the job editor of JupyterLab is made from: the job schema in words, templates, images."""

@@ -1,0 +1,255 @@
+// The job editor: head, form and JSON side by side (tabs where that is too narrow), and Submit beneath.
+
+import { showErrorMessage } from '@jupyterlab/apputils';
+import { CodeEditor } from '@jupyterlab/codeeditor';
+import { TranslationBundle } from '@jupyterlab/translation';
+import { MessageLoop } from '@lumino/messaging';
+import { Signal } from '@lumino/signaling';
+import { PanelLayout, SplitPanel, Widget } from '@lumino/widgets';
+
+import { Api } from '../api';
+import { JobEditorInfo, JobTemplate } from '../generated/types.gen';
+import { CodePane } from './codePane';
+import { FormView } from './form';
+import { Head, Side } from './head';
+import { JobEditorModel } from './model';
+import { inputId } from './fields';
+import { SubmitBar } from './submitBar';
+import { Path, textOf, uniqueName } from './text';
+
+/** px below which form and JSON have no room beside each other. */
+const NARROW = 720;
+/** Bytes of the longest text that the scheduler takes. */
+const LONGEST = 8 * 1024 * 1024;
+
+export interface IJobEditorOptions {
+  readonly code: CodeEditor.IModel;
+  readonly factory: CodeEditor.Factory;
+  readonly info: JobEditorInfo;
+  readonly api: Api;
+  readonly trans: TranslationBundle;
+  /** The job was submitted, or its page is wanted. */
+  readonly onOpen: (name: string, user: string) => void;
+  /** `null`: JupyterLab saves it itself. */
+  readonly onSave: (() => void) | null;
+}
+
+export class JobEditor extends Widget {
+  readonly model: JobEditorModel;
+
+  constructor(private readonly options: IJobEditorOptions) {
+    super();
+    const { code, factory, info, api, trans, onSave } = options;
+    this.addClass('pai-JobEditor');
+    code.mimeType = 'application/json';
+    this.model = new JobEditorModel(code.sharedModel, info, api, trans);
+    const id = `pai-job-editor-${(count += 1)}`;
+    this.inputs = id;
+    this.form = new FormView(this.model, trans, id);
+    this.form.id = `${id}-form`;
+    this.pane = new CodePane(factory, code, this.model, trans);
+    this.pane.id = `${id}-json`;
+    const head = new Head(
+      {
+        templates: info.templates,
+        trans,
+        id,
+        actions: {
+          take: template => this.take(template),
+          importFile: file => void this.importFile(file),
+          undo: () => this.undo(),
+          show: side => this.showSide(side),
+          save: onSave
+        }
+      },
+      () => ({
+        notice: this.notice,
+        canUndo: this.before !== null,
+        side: this.isNarrow ? this.side : null,
+        isUntouched: this.model.isUntouched
+      }),
+      this.headChanged
+    );
+    const bar = new SubmitBar(this.model, trans, {
+      submit: () => void this.submit(),
+      open: name => options.onOpen(name, this.model.user ?? ''),
+      goTo: path => this.goTo(path)
+    });
+    this.sides = new SplitPanel({ orientation: 'horizontal', spacing: 4 });
+    this.sides.addClass('pai-JobSides');
+    this.sides.addWidget(this.form);
+    this.sides.addWidget(this.pane);
+    this.sides.setRelativeSizes([3, 2]);
+    const layout = (this.layout = new PanelLayout());
+    for (const widget of [head, this.sides, bar]) {
+      layout.addWidget(widget);
+    }
+    // (what head and bar say decides how much is left)
+    this.observer = new ResizeObserver(() => {
+      MessageLoop.postMessage(this.sides, Widget.ResizeMessage.UnknownSize);
+    });
+    this.observer.observe(this.sides.node);
+    this.model.changed.connect(() => this.headChanged.emit());
+    for (const event of ['dragover', 'drop', 'paste']) {
+      this.node.addEventListener(event, this);
+    }
+  }
+
+  /** Replace the whole job; what stood there can be had back. */
+  replace(text: string, notice: string): void {
+    this.before = this.model.isUntouched ? null : this.model.text;
+    this.notice = notice;
+    this.model.setText(text);
+  }
+
+  handleEvent(event: Event): void {
+    const transfer = event instanceof ClipboardEvent ? event.clipboardData : (event as DragEvent).dataTransfer;
+    const [file] = transfer?.files ?? [];
+    const isFile = transfer?.types.includes('Files') ?? false;
+    if (event.type === 'paste') {
+      const target = event.target as HTMLElement;
+      // where there is something to type, it goes there
+      const text = target.closest('input, textarea, .cm-editor') ? '' : (transfer?.getData('text/plain') ?? '');
+      if (text.trim().startsWith('{')) {
+        event.preventDefault();
+        this.replace(text, this.options.trans.__('Pasted.'));
+      }
+    } else if (isFile) {
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.type === 'drop' && file) {
+        void this.importFile(file);
+      }
+    }
+  }
+
+  dispose(): void {
+    if (!this.isDisposed) {
+      this.observer.disconnect();
+      this.model.dispose();
+      Signal.clearData(this);
+      super.dispose();
+    }
+  }
+
+  protected onAfterShow(): void {
+    this.model.cluster.setShown(true);
+  }
+
+  protected onAfterAttach(): void {
+    this.model.cluster.setShown(this.isVisible);
+  }
+
+  protected onBeforeHide(): void {
+    this.model.cluster.setShown(false);
+  }
+
+  protected onActivateRequest(): void {
+    const first = this.model.needed[0] ?? ['jobName'];
+    if (!this.node.contains(document.activeElement)) {
+      this.goTo(first);
+    }
+  }
+
+  protected onResize(message: Widget.ResizeMessage): void {
+    const width = message.width < 0 ? this.node.offsetWidth : message.width;
+    if (width > 0 && width < NARROW !== this.isNarrow) {
+      this.isNarrow = width < NARROW;
+      this.arrange();
+    }
+  }
+
+  private arrange(): void {
+    this.form.setHidden(this.isNarrow && this.side !== 'form');
+    this.pane.setHidden(this.isNarrow && this.side !== 'json');
+    for (const widget of [this.form, this.pane]) {
+      if (this.isNarrow) {
+        widget.node.setAttribute('role', 'tabpanel');
+        widget.node.setAttribute('aria-labelledby', `${widget.id}-tab`);
+      } else {
+        widget.node.removeAttribute('role');
+        widget.node.removeAttribute('aria-labelledby');
+      }
+    }
+    this.headChanged.emit();
+  }
+
+  private showSide(side: Side): void {
+    this.side = side;
+    this.arrange();
+  }
+
+  private take(template: JobTemplate): void {
+    const config = { ...template.config, jobName: uniqueName(template.name) };
+    this.replace(textOf(config), template.description);
+  }
+
+  private async importFile(file: File): Promise<void> {
+    const { trans } = this.options;
+    try {
+      if (file.size > LONGEST) {
+        throw new Error(trans.__('This file is larger than 8 MiB, which no job is.'));
+      }
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
+      this.replace(text, trans.__('Imported: %1', file.name));
+    } catch (error) {
+      const message =
+        error instanceof TypeError
+          ? trans.__('This file is no text in UTF-8; save it as UTF-8 and choose it again.')
+          : (error as Error).message;
+      await showErrorMessage(trans.__('“%1” was not imported', file.name), message);
+    }
+  }
+
+  private undo(): void {
+    if (this.before !== null) {
+      this.model.setText(this.before);
+    }
+    this.before = null;
+    this.notice = '';
+    this.headChanged.emit();
+  }
+
+  private async submit(): Promise<void> {
+    const place = this.model.needed[0] ?? this.model.mistakes[0]?.path;
+    if (place) {
+      this.goTo(place);
+      return;
+    }
+    const job = await this.model.submit();
+    if (job) {
+      this.options.onOpen(job.name, job.user);
+    } else if (this.model.mistakes[0]) {
+      this.goTo(this.model.mistakes[0].path);
+    }
+  }
+
+  /** Go to the input of a field, or where it has none to its place in the JSON. */
+  private goTo(path: Path): void {
+    const input = this.inputOf(path);
+    if (input) {
+      this.showSide('form');
+      input.focus();
+    } else {
+      this.showSide('json');
+      this.pane.goTo(path);
+    }
+  }
+
+  private inputOf(path: Path): HTMLElement | null {
+    return document.getElementById(inputId(this.inputs, path));
+  }
+
+  private readonly form: FormView;
+  private readonly pane: CodePane;
+  private readonly sides: SplitPanel;
+  private readonly observer: ResizeObserver;
+  private readonly inputs: string;
+  private readonly headChanged = new Signal<this, void>(this);
+  private side: Side = 'form';
+  private isNarrow = false;
+  private notice = '';
+  private before: string | null = null;
+}
+
+let count = 0;

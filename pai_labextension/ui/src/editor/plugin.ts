@@ -1,0 +1,170 @@
+// The plugin: "New PAI job" in launcher, palette and menu, and job files opened in the job editor.
+
+import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
+import { CodeEditor, IEditorServices } from '@jupyterlab/codeeditor';
+import { IDocumentWidget } from '@jupyterlab/docregistry';
+import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
+import { ILauncher } from '@jupyterlab/launcher';
+import { IMainMenu } from '@jupyterlab/mainmenu';
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+import { UUID } from '@lumino/coreutils';
+
+import { Api } from '../api';
+import { paiIcon } from '../icon';
+import { IJobsModel } from '../model';
+import { editorInfo } from './client';
+import { FACTORY, JOB_FILE, JobDocumentFactory } from './document';
+import { JobEditor } from './editor';
+import { emptyJob } from './newJob';
+import { keptJob, NewJobWidget } from './newJobWidget';
+import { ENDING, saveJob } from './saving';
+import { isObject, textOf, uniqueName } from './text';
+
+const COMMAND = 'pai:new-job';
+const NAMESPACE = 'pai-job-editor';
+/** Begins what is kept of an editor; not as the tracker's own begins, which removes what it does not know. */
+const KEPT = 'pai-job-text';
+
+export const editorPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'pai-labextension:job-editor',
+  description: 'Writes a job as a form and as JSON, says whether it fits, and submits it.',
+  autoStart: true,
+  requires: [IEditorServices, IJobsModel],
+  optional: [ICommandPalette, ILauncher, IMainMenu, ILayoutRestorer, IStateDB, IDefaultFileBrowser, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    { factoryService }: IEditorServices,
+    jobs: IJobsModel,
+    palette: ICommandPalette | null,
+    launcher: ILauncher | null,
+    menu: IMainMenu | null,
+    restorer: ILayoutRestorer | null,
+    state: IStateDB | null,
+    browser: IDefaultFileBrowser | null,
+    someTranslator: ITranslator | null
+  ) => {
+    const { commands, docRegistry, serviceManager, shell } = app;
+    const translator = someTranslator ?? nullTranslator;
+    const trans = translator.load('pai_labextension');
+    const api = new Api(serviceManager.serverSettings, translator.languageCode, trans);
+    const tracker = new WidgetTracker<NewJobWidget>({ namespace: NAMESPACE });
+    const files = new WidgetTracker<IDocumentWidget>({ namespace: `${NAMESPACE}-file` });
+
+    const makeEditor = async (code: CodeEditor.IModel, onSave: (() => void) | null) => {
+      const info = await editorInfo(serviceManager.serverSettings, translator.languageCode, trans);
+      const onOpen = (name: string, user: string) => {
+        void jobs.refresh();
+        void commands.execute('pai:open-job', { name, user });
+      };
+      return new JobEditor({
+        ...{ code, info, api, trans, onOpen, onSave },
+        factory: factoryService.newDocumentEditor
+      });
+    };
+
+    /** Open an editor on a job that is no file; `key`: one that was open before the page was loaded again. */
+    const openNew = async (text: string | null, cwd: string, key: string) => {
+      const code = new CodeEditor.Model({ mimeType: 'application/json' });
+      const save = async () => {
+        const { model } = widget.content;
+        const { jobName } = model.config;
+        const name = typeof jobName === 'string' && jobName !== '' ? jobName : 'job';
+        const path = await saveJob(model.text, name, cwd, serviceManager.contents, trans);
+        if (path !== null) {
+          widget.discard();
+          await commands.execute('docmanager:open', { path, factory: FACTORY });
+        }
+        return path !== null;
+      };
+      const editor = await makeEditor(code, () => void save());
+      editor.disposed.connect(() => code.dispose());
+      editor.model.setText(emptyJob(editor.model.info.imageNeeded, uniqueName('job')), { beginning: true });
+      const kept = await keptJob(state, key);
+      if (kept) {
+        editor.model.setText(kept.text, { submitted: kept.submitted });
+      } else if (text !== null) {
+        editor.model.setText(text, { beginning: true });
+      }
+      const widget = new NewJobWidget(editor, key, state, trans, save);
+      shell.add(widget, 'main');
+      await tracker.add(widget);
+      shell.activateById(widget.id);
+      return widget;
+    };
+
+    commands.addCommand(COMMAND, {
+      label: trans.__('New PAI job'),
+      caption: trans.__('Write a job for the GPU cluster, and submit it'),
+      icon: args => (args.isPalette ? undefined : paiIcon),
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: {
+            config: { type: 'object', description: 'The job to begin with' },
+            from: {
+              type: 'object',
+              description: 'A job of which a copy is made',
+              properties: { name: { type: 'string' }, user: { type: 'string' } },
+              required: ['name', 'user']
+            },
+            path: { type: 'string', description: 'A job file to open' },
+            cwd: { type: 'string', description: 'The folder in which it is saved' }
+          }
+        }
+      },
+      execute: async ({ config, from, path, cwd, restore }) => {
+        try {
+          if (typeof path === 'string') {
+            return (await commands.execute('docmanager:open', { path, factory: FACTORY })) as unknown;
+          }
+          const folder = typeof cwd === 'string' ? cwd : (browser?.model.path ?? '');
+          const key = typeof restore === 'string' ? restore : `${KEPT}:${UUID.uuid4()}`;
+          const given = isObject(from) ? await copyOf(api, from.user as string, from.name as string) : config;
+          return await openNew(given ? textOf(given) : null, folder, key);
+        } catch (error) {
+          await showErrorMessage(trans.__('The job editor could not be opened'), error as Error);
+          return undefined;
+        }
+      }
+    });
+
+    docRegistry.addFileType({
+      name: JOB_FILE,
+      displayName: trans.__('PAI job'),
+      extensions: [ENDING],
+      mimeTypes: ['application/json'],
+      fileFormat: 'text',
+      contentType: 'file',
+      icon: paiIcon
+    });
+    const factory = new JobDocumentFactory(code => makeEditor(code, null), trans.__('PAI job editor'));
+    factory.widgetCreated.connect((_, widget) => {
+      widget.context.pathChanged.connect(() => void files.save(widget));
+      void files.add(widget);
+    });
+    docRegistry.addWidgetFactory(factory);
+
+    palette?.addItem({ command: COMMAND, category: trans.__('PAI'), args: { isPalette: true } });
+    // right below the notebooks, and first of its kind
+    launcher?.add({ command: COMMAND, category: trans.__('PAI'), categoryRank: 10, rank: 1 });
+    menu?.fileMenu.newMenu.addGroup([{ command: COMMAND }], 40);
+    void restorer?.restore(tracker, {
+      command: COMMAND,
+      args: ({ key }) => ({ restore: key }),
+      name: ({ key }) => key
+    });
+    void restorer?.restore(files, {
+      command: 'docmanager:open',
+      args: ({ context }) => ({ path: context.path, factory: FACTORY }),
+      name: ({ context }) => context.path
+    });
+  }
+};
+
+/** Return a copy of a job under a name of its own. */
+async function copyOf(api: Api, user: string, name: string): Promise<Record<string, unknown>> {
+  const config = await api.config(user, name);
+  return { ...(isObject(config) ? config : {}), jobName: uniqueName(name) };
+}

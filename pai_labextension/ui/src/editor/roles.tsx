@@ -1,0 +1,152 @@
+// The form's task roles: a card for each kind of task, to be added, copied, moved and removed.
+
+import { addIcon, caretDownIcon, caretUpIcon, copyIcon, deleteIcon } from '@jupyterlab/ui-components';
+import * as React from 'react';
+
+import { IconButton, TextButton } from '../buttons';
+import { LimitField, NumberField, TextField, useForm } from './fields';
+import { isListOfObjects, Path } from './text';
+
+const NUMBERS = ['taskNumber', 'gpuNumber', 'cpuNumber', 'memoryMB'];
+const MORE_NUMBERS = ['shmMB', 'storageGB'];
+const MORE = [...MORE_NUMBERS, 'portList', 'minFailedTaskCount', 'minSucceededTaskCount'];
+
+/** Shows all task roles. */
+export function Roles(): React.ReactElement {
+  const { model, trans } = useForm();
+  const roles = model.roles();
+  return (
+    <section className="pai-Roles" aria-label={model.schema.words(['taskRoles']).title}>
+      <h3>{model.schema.words(['taskRoles']).title}</h3>
+      <p className="pai-Field-help">
+        {trans.__('One card for each kind of task; all tasks of the job start together.')}
+      </p>
+      {roles.map((_, index) => (
+        <RoleCard key={index} index={index} count={roles.length} />
+      ))}
+      <TextButton icon={addIcon} onClick={() => model.addRole()}>
+        {trans.__('Add a task role')}
+      </TextButton>
+    </section>
+  );
+}
+
+function RoleCard({ index, count }: { index: number; count: number }): React.ReactElement {
+  const { model, trans } = useForm();
+  const path: Path = ['taskRoles', index];
+  const name = model.value([...path, 'name']);
+  const title = typeof name === 'string' && name !== '' ? name : trans.__('Task role %1', index + 1);
+  const hasMore = model.mistakes.some(mistake => mistake.path[1] === index && MORE.includes(String(mistake.path[2])));
+  return (
+    <fieldset className="pai-Role">
+      <legend className="jp-sr-only">{trans.__('Task role %1', index + 1)}</legend>
+      <div className="pai-Role-head">
+        <strong aria-hidden="true">{title}</strong>
+        <IconButton
+          icon={caretUpIcon}
+          label={trans.__('Move task role %1 up', index + 1)}
+          disabled={index === 0}
+          onClick={() => model.swapRoles(index - 1, index)}
+        />
+        <IconButton
+          icon={caretDownIcon}
+          label={trans.__('Move task role %1 down', index + 1)}
+          disabled={index === count - 1}
+          onClick={() => model.swapRoles(index, index + 1)}
+        />
+        <IconButton
+          icon={copyIcon}
+          label={trans.__('Copy task role %1', index + 1)}
+          onClick={() => model.addRole(index)}
+        />
+        <IconButton
+          icon={deleteIcon}
+          label={trans.__('Remove task role %1', index + 1)}
+          disabled={count === 1}
+          onClick={() => model.edit(path, undefined)}
+        />
+      </div>
+      <div className="pai-Role-numbers">
+        <TextField path={[...path, 'name']} required placeholder={trans.__('required')} />
+        {NUMBERS.map(one => (
+          <NumberField key={one} path={[...path, one]} />
+        ))}
+      </div>
+      <TextField
+        path={[...path, 'command']}
+        required
+        lines={3}
+        placeholder={trans.__('required, for example: %1', 'python3 train.py')}
+      />
+      <Details summary={trans.__('More: ports, shared memory, scratch disk, when the job ends')} isOpen={hasMore}>
+        <div className="pai-Role-numbers">
+          {MORE_NUMBERS.map(one => (
+            <NumberField key={one} path={[...path, one]} />
+          ))}
+        </div>
+        <Ports path={[...path, 'portList']} />
+        <LimitField
+          path={[...path, 'minFailedTaskCount']}
+          absent={trans.__('1 (not given)')}
+          never={trans.__('never by count (null)')}
+        />
+        <LimitField
+          path={[...path, 'minSucceededTaskCount']}
+          absent={trans.__('all (not given)')}
+          never={trans.__('all (null)')}
+        />
+      </Details>
+    </fieldset>
+  );
+}
+
+/** What is folded away until somebody wants it, or something in it is wrong. */
+export function Details({
+  summary,
+  isOpen,
+  children
+}: {
+  summary: string;
+  isOpen: boolean;
+  children: React.ReactNode;
+}): React.ReactElement {
+  const [wanted, setWanted] = React.useState(false);
+  return (
+    <details open={wanted || isOpen} onToggle={({ currentTarget }) => setWanted(currentTarget.open)}>
+      <summary>{summary}</summary>
+      {children}
+    </details>
+  );
+}
+
+function Ports({ path }: { path: Path }): React.ReactElement {
+  const { model, trans } = useForm();
+  const words = model.schema.words(path);
+  const value = model.value(path);
+  const ports = isListOfObjects(value) ? value : [];
+  return (
+    <fieldset className="pai-Ports">
+      <legend>{words.title}</legend>
+      <p className="pai-Field-help">{words.description}</p>
+      {ports.map((_, index) => (
+        <div key={index} className="pai-Ports-row">
+          <TextField path={[...path, index, 'label']} required placeholder={trans.__('required')} />
+          <NumberField path={[...path, index, 'portNumber']} />
+          <NumberField path={[...path, index, 'beginAt']} />
+          <IconButton
+            icon={deleteIcon}
+            label={trans.__('Remove this port range')}
+            onClick={() => model.edit([...path, index], undefined)}
+          />
+        </div>
+      ))}
+      <TextButton
+        small
+        icon={addIcon}
+        onClick={() => model.edit([...path, ports.length], { label: '', beginAt: 0, portNumber: 1 })}
+      >
+        {trans.__('Add a port range')}
+      </TextButton>
+    </fieldset>
+  );
+}

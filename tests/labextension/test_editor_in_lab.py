@@ -1,0 +1,150 @@
+"""The job editor in a real JupyterLab: a job is written as a form and as JSON, checked and submitted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from pai_scheduler.client.rest import Client
+from pai_scheduler.job.jsontext import loads_jsonc
+from tests.labextension.conftest import ARTEFACTS
+from tests.testbed.scheduler import RunningScheduler, hello_job
+
+AXE = Path(__file__).parents[2] / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+#: A comment that editing by the form has to leave alone.
+COMMENTED = """{
+  // greets once a day
+  "jobName": "greeter",
+  "image": "local/any",
+  "taskRoles": [{"name": "main", "command": "echo hello"}]
+}
+"""
+
+
+@pytest.fixture
+def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
+    """Ask a scheduler itself, in place of the played one."""
+    return real_scheduler
+
+
+@pytest.fixture
+def token() -> str:
+    return "token-of-alice"
+
+
+@pytest.fixture
+def lab_folder(tmp_path: Path) -> Path:
+    """What the file browser shows, with a job file in it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "greeter.pai.json").write_text(COMMENTED)
+    return home
+
+
+async def serious(page: Page) -> list[str]:
+    """Return what axe finds serious in the editor."""
+    await page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = await page.evaluate("axe.run('.pai-JobEditor')")
+    return [
+        f"{one['id']}: {node['html']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+async def test_a_job_of_two_roles_is_written_checked_and_submitted(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("taken"))
+    await page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+    editor = page.locator(".pai-JobEditor")
+    submit = editor.get_by_role("region", name="Submit")
+    code = editor.get_by_role("textbox", name="Job as JSON")
+    await expect(submit).to_contain_text("Still needed:Command of main")
+    await expect(editor.get_by_text("Not used here: tasks run as processes")).to_be_visible()
+    await page.screenshot(path=ARTEFACTS / "editor-new.png")
+
+    # what Submit waits for is where it leads to
+    await submit.get_by_role("button", name="Submit job").click()
+    await expect(editor.get_by_label("Command")).to_be_focused()
+    await page.keyboard.type("echo I serve; sleep 3600")
+    await expect(submit).to_contain_text("This job starts now.")
+    await expect(code).to_contain_text('"command": "echo I serve; sleep 3600"')
+
+    await editor.get_by_label("Job name").fill("taken")
+    await expect(editor.get_by_role("alert")).to_contain_text("You have a job of this name already")
+    await editor.get_by_role("button", name="Make unique").click()
+    await expect(submit).to_contain_text("This job starts now.")
+    await editor.get_by_label("Job name").fill("two-roles")
+
+    await editor.get_by_role("button", name="Copy task role 1").click()
+    second = editor.get_by_role("group", name="Task role 2")
+    await second.get_by_label("Name").fill("worker")
+    await second.get_by_label("Tasks", exact=True).fill("2")
+    await second.get_by_label("GPUs").fill("5")
+    await expect(submit).to_contain_text("GPUs10 (8 of 8 free)")
+    await expect(submit).to_contain_text("cannot run here as it is")
+    await second.get_by_label("GPUs").fill("1")
+    await second.get_by_label("Memory (MB)", exact=True).fill("7")
+    mistake = second.get_by_role("alert")
+    await expect(mistake).to_have_count(1)
+    await expect(mistake).to_contain_text("100")
+    await page.screenshot(path=ARTEFACTS / "editor-mistake.png")
+    await expect(editor.locator(".cm-lint-marker-error")).to_have_count(1)
+    await submit.get_by_role("button", name="Memory (MB) of worker").click()
+    await expect(second.get_by_label("Memory (MB)", exact=True)).to_be_focused()
+    await page.keyboard.press("Control+A")
+    await page.keyboard.type("512")
+    await expect(submit).to_contain_text("This job starts now.")
+
+    # JSON that is none is said where it is, and the form comes back with it
+    await code.click()
+    await page.keyboard.press("Control+End")
+    await page.keyboard.type("x")
+    await expect(editor.get_by_text("The form follows as soon as the JSON is right")).to_be_visible()
+    await editor.get_by_role("button", name="Go back to the text that was right last").click()
+    await expect(second.get_by_label("Name")).to_have_value("worker")
+    await editor.get_by_role("button", name="Move task role 2 up").click()
+    await expect(second.get_by_label("Name")).to_have_value("main")
+    assert await serious(page) == []
+
+    # what was typed outlives a reload
+    await expect(page.locator(".lm-TabBar-tab", has_text="two-roles")).to_have_class(
+        re.compile("jp-mod-dirty")
+    )
+    await page.wait_for_timeout(1500)  # JupyterLab writes down what is open a second later
+    await page.reload()
+    await expect(second.get_by_label("Name")).to_have_value("main")
+    await page.set_viewport_size({"width": 600, "height": 800})
+    await editor.get_by_role("tab", name="JSON").click()
+    await expect(code).to_contain_text("two-roles")
+    await page.screenshot(path=ARTEFACTS / "editor-narrow.png")
+    await page.set_viewport_size({"width": 1280, "height": 800})
+
+    await submit.get_by_role("button", name="Submit job").click()
+    await expect(page.get_by_role("heading", name="two-roles")).to_be_visible()
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        config = await alice.config("alice", "two-roles")
+    assert [(role["name"], role["taskNumber"]) for role in config["taskRoles"]] == [
+        ("worker", 2),
+        ("main", 1),
+    ]
+
+
+async def test_a_job_file_opens_in_the_editor_and_keeps_its_comments(lab_folder: Path, page: Page) -> None:
+    file = lab_folder / "greeter.pai.json"
+    await page.locator(".jp-DirListing-item", has_text=file.name).dblclick()
+    editor = page.locator(".pai-JobEditor")
+    await expect(editor.get_by_role("textbox", name="Job as JSON")).to_contain_text("greets once a day")
+    await editor.get_by_label("Job name").fill("greeter-2")
+    await expect(editor.get_by_role("status")).to_contain_text("This job starts now.")
+    await page.keyboard.press("Control+S")
+    await expect(page.locator(".lm-TabBar-tab.jp-mod-dirty")).to_have_count(0)
+    written = file.read_text()
+    assert loads_jsonc(written)["jobName"] == "greeter-2"
+    assert written == COMMENTED.replace("greeter", "greeter-2")
