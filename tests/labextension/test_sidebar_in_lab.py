@@ -52,7 +52,7 @@ async def test_jobs_are_found_chosen_and_ended_many_at_once_by_mouse_and_keyboar
     async with Client(scheduler.url, "token-of-alice") as alice:
         for number in range(6):
             job = hello_job(f"sweep-{number}", "sleep 3600")
-            job["taskRoles"][0]["gpuNumber"] = 1  # type: ignore[index]
+            job["taskRoles"][0]["gpuNumber"] = 1
             await alice.submit(job)
         await alice.submit(hello_job("other", "exit 3"))
         async for _ in alice.events("alice", "other"):
