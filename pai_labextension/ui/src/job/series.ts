@@ -62,8 +62,8 @@ export function together(tasks: readonly (readonly Point[])[], how: Together): P
       while (places[task]! + 1 < points.length && points[places[task]! + 1]![0] <= time) {
         places[task]! += 1;
       }
-      // one that was measured a moment before the end is there at the end, too
-      if (points[0]![0] <= time && points.at(-1)![0] + step >= time) {
+      // one that was measured a moment after the beginning, or before the end, is there then, too
+      if (points[0]![0] - step <= time && points.at(-1)![0] + step >= time) {
         sum += points[places[task]!]![1];
         count += 1;
       }

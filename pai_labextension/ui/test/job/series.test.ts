@@ -31,8 +31,7 @@ describe('what tasks use over time', () => {
     const even = Array.from({ length: 11 }, (_, index): Point => [index * 1000, 10]);
     const odd = Array.from({ length: 11 }, (_, index): Point => [index * 1000 + 400, 20]);
     const sum = together([even, odd, []], 'sum');
-    expect(sum[0]).toEqual([0, 10]);
-    expect(sum.slice(1).every(([, value]) => value === 30)).toBe(true);
+    expect(sum.every(([, value]) => value === 30)).toBe(true);
     expect(together([even, odd], 'mean').at(-1)![1]).toBe(15);
     expect(together([even], 'sum')).toEqual(even);
     expect(together([], 'sum')).toEqual([]);

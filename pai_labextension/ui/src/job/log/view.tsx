@@ -273,14 +273,17 @@ function Lines(props: ILinesProps): React.ReactElement {
   );
 }
 
-function Foot({ model, trans }: ILogProps): React.ReactElement {
+function Foot({ model, known, trans }: ILogProps): React.ReactElement {
   const { top, size } = model.place;
   const single = model.choice.tasks.length === 1;
+  const isOver = known.detail.jobStatus.completedTime !== null;
   return (
     <p className="pai-Log-foot">
       <span role="status">
         {model.following
-          ? trans.__('New lines appear here by themselves.')
+          ? isOver
+            ? trans.__('The job has ended: this is its end.')
+            : trans.__('New lines appear here by themselves.')
           : trans.__('You are looking at an older part.')}
       </span>{' '}
       {single && size > 0 && <span>{trans.__('from %1 of %2', bytesText(top), bytesText(size))}</span>}{' '}
