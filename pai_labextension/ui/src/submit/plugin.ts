@@ -12,9 +12,10 @@ import { submitWithCode } from './dialog';
 import { CodeClient } from './client';
 
 const COMMAND = 'pai:submit-with-code';
-/** JSON files of the notebook server; those of the storage are no files here. */
-const JOB_FILES =
-  '.jp-FileBrowser:not(.pai-Storage) .jp-DirListing-item:is([data-file-type="json"], [data-file-type="pai-job"])';
+/** Files of the notebook server that may be jobs; those of the storage are no files here. */
+const JOB_FILES = ['json', 'pai-job'].map(
+  type => `.jp-FileBrowser:not(.pai-Storage) .jp-DirListing-item[data-file-type="${type}"]`
+);
 
 export const submitPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:submit-with-code',
@@ -53,6 +54,8 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    app.contextMenu.addItem({ command: COMMAND, selector: JOB_FILES, rank: 2 });
+    for (const selector of JOB_FILES) {
+      app.contextMenu.addItem({ command: COMMAND, selector, rank: 2 });
+    }
   }
 };
