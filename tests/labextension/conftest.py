@@ -37,6 +37,8 @@ BASE_URL = "/user/a%40b/"
 #: The job that the notebook server in the browser is.
 OWN_SERVER = "notebook_0a1b2c3d"
 LAB_TOKEN = "lab-token"
+#: What JupyterLab writes into the console of the browser where a plugin does not start.
+FAILED = "failed to activate"
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
 
 
@@ -287,8 +289,11 @@ async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
         page.set_default_timeout(60_000)
         expect.set_options(timeout=60_000)
         await page.add_locator_handler(no_theme(page), press_ok)
+        broken: list[str] = []
+        page.on("console", lambda said: broken.append(said.text) if FAILED in said.text else None)
         await page.goto(lab)
         await expect(page.locator(".jp-Launcher")).to_be_visible()
+        assert broken == []
         yield page
         name = re.sub(r"\W+", "-", request.node.name).strip("-")
         await page.screenshot(path=ARTEFACTS / f"{name}.png")
