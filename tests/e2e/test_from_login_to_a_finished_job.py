@@ -74,7 +74,7 @@ def log_in(page: Page, url: str) -> None:
 
 def choose_and_start(page: Page, camera: Camera) -> None:
     types = page.get_by_label("GPU type")
-    expect(types.locator("option", has_text="TITANX: 3 of 3 free (simulated)")).to_be_attached()
+    expect(types.locator("option", has_text="TITANX (simulated): 3 of 3 free")).to_be_attached()
     types.select_option("P100")
     page.get_by_label("Number of GPUs").fill("1")
     page.get_by_label("Memory (MB)", exact=True).fill("2048")

@@ -217,7 +217,7 @@ def test_the_page_answers_while_one_chooses_and_goes_where_there_is_room(
         assert "place 1 in the queue of default, about " in answer_in(page, "later")
         expect(page).to_have_title("2 × TITANX, 1 CPU, 2 GB – Server Options")
         expect(page.locator(field("gpu_type")).locator("option[value=TITANX]")).to_have_text(
-            "TITANX: 0 of 3 free (simulated)"
+            "TITANX (simulated): 0 of 3 free"
         )
 
         page.get_by_role("button", name="Take vision: it would start there now").click()
