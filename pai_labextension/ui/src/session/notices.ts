@@ -7,9 +7,6 @@ import { IMessage, ISession } from './client';
 import { SessionModel } from './model';
 import { duration } from './words';
 
-/** ms before its time within which an end is that of which was warned: between two looks, on two clocks. */
-const DUE = 60_000;
-
 /** Remembers which messages were seen; of one job. */
 export interface ISeen {
   read(): number;
@@ -40,12 +37,9 @@ export class SessionNotices {
       return;
     }
     if (error) {
-      if (this.model.stopped) {
-        this.dismiss();
-        // what was not warned of, or not due yet, is a stop or a failure, which others tell
-        if (session.warned && left !== null && left < DUE) {
-          this.sayEnded(session);
-        }
+      // whoever was not warned has stopped it, or it has failed, which others tell
+      if (session.warned && this.model.stopped) {
+        this.sayEnded(session);
       }
       return;
     }
@@ -101,6 +95,7 @@ export class SessionNotices {
       return;
     }
     this.ended = true;
+    this.dismiss();
     const startAgain = this.startAgain;
     const text = `${this.trans.__('This session was ended; your files are kept.')} ${session.why}`;
     this.notifications.notify(text, 'info', {
