@@ -106,8 +106,10 @@ def submit(page: Page, camera: Camera) -> None:
 
 
 def read_the_log(page: Page, camera: Camera) -> None:
-    expect(page.get_by_text("Succeeded", exact=True).first).to_be_visible()
-    printed = page.get_by_text(PRINTED, exact=True).first
+    # (the side bar has the words, too)
+    notebook = page.locator(".jp-Notebook")
+    expect(notebook.get_by_text("Succeeded", exact=True).first).to_be_visible()
+    printed = notebook.get_by_text(PRINTED, exact=True).first
     expect(printed).to_be_visible()
     printed.scroll_into_view_if_needed()
     # a short log stands at the top of a box that is no larger than it has to be
