@@ -1,29 +1,28 @@
-// The ports of a job in the list of jobs: a link for each label of each running task.
+// The ports of a job: a link for each label of each running task, of the first few.
 
 import { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { IJob } from '../api';
-import { JobPorts } from './jobPorts';
 import { PortLink } from './ports';
-import { keyOf } from './tasks';
+import { IRunningTask, keyOf } from './tasks';
 
 /** Tasks whose links stand in the list; those of the others are in “Connect”. */
 const TASKS = 3;
 
 /** Shows nothing for a job without ports. */
 export function JobPortsView(props: {
-  job: IJob;
-  ports: JobPorts;
+  name: string;
+  tasks: readonly IRunningTask[];
+  /** Return the address of a task's port. */
+  urlOf: (task: IRunningTask, label: string) => string;
   trans: TranslationBundle;
 }): React.ReactElement | null {
-  const { job, ports, trans } = props;
-  const tasks = ports.of(job);
+  const { name, tasks, urlOf, trans } = props;
   if (tasks.length === 0) {
     return null;
   }
   return (
-    <ul className="pai-Jobs-ports" aria-label={trans.__('Ports of “%1”', job.name)}>
+    <ul className="pai-Jobs-ports" aria-label={trans.__('Ports of “%1”', name)}>
       {tasks.slice(0, TASKS).map(task => (
         <li key={keyOf(task)}>
           {task.task}:{' '}
@@ -31,7 +30,7 @@ export function JobPortsView(props: {
             <PortLink
               key={label}
               label={label}
-              url={ports.url(task, label)}
+              url={urlOf(task, label)}
               title={trans.__('Open “%1” of %2', label, task.task)}
             />
           ))}

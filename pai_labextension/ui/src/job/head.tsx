@@ -5,8 +5,8 @@ import { copyIcon, deleteIcon, refreshIcon, stopIcon, terminalIcon } from '@jupy
 import * as React from 'react';
 
 import { AccessClient } from '../access/client';
-import { PortLink } from '../access/ports';
-import { keyOf, runningTasks } from '../access/tasks';
+import { JobPortsView } from '../access/jobPortsView';
+import { runningTasks } from '../access/tasks';
 import { TextButton } from '../buttons';
 import { startsIn } from '../forecast';
 import { stateLabel } from '../states';
@@ -15,9 +15,6 @@ import { deleteJob, runAgain, stopJob } from './actions';
 import { durationWords, endSentences, exitWords, since } from './facts';
 import { IKnownJob } from './model';
 import { IJobPageProps } from './page';
-
-/** Tasks whose ports stand here; those of the others are in “Connect”. */
-const TASKS = 4;
 
 /** Shows how a job is, whatever else its page shows. */
 export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {
@@ -108,28 +105,8 @@ function Ports(props: {
   const tasks = open
     ? runningTasks({ username: user, name: detail.name }, detail).filter(({ ports }) => ports.length > 0)
     : [];
-  if (tasks.length === 0) {
-    return null;
-  }
   return (
-    <ul className="pai-Jobs-ports" aria-label={trans.__('Ports of “%1”', detail.name)}>
-      {tasks.slice(0, TASKS).map(task => (
-        <li key={keyOf(task)}>
-          {task.task}:{' '}
-          {task.ports.map(label => (
-            <PortLink
-              key={label}
-              label={label}
-              url={access.portUrl(task, label)}
-              title={trans.__('Open “%1” of %2', label, task.task)}
-            />
-          ))}
-        </li>
-      ))}
-      {tasks.length > TASKS && (
-        <li>{trans._n('and %1 more task: see “Connect”', 'and %1 more tasks: see “Connect”', tasks.length - TASKS)}</li>
-      )}
-    </ul>
+    <JobPortsView name={detail.name} tasks={tasks} urlOf={(task, label) => access.portUrl(task, label)} trans={trans} />
   );
 }
 

@@ -82,7 +82,14 @@ export function JobRow(props: IRowProps): React.ReactElement {
           <LocalTime time={new Date(job.createdTime)} language={language} form="minutes" />
         </span>
         {reason && <span className="pai-JobRow-reason">{reason}</span>}
-        {isOpen(job) && <JobPortsView job={job} ports={ports} trans={trans} />}
+        {isOpen(job) && (
+          <JobPortsView
+            name={job.name}
+            tasks={ports.of(job)}
+            urlOf={(task, label) => ports.url(task, label)}
+            trans={trans}
+          />
+        )}
       </div>
       <span role="gridcell">
         <IconButton
