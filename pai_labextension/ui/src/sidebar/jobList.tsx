@@ -80,10 +80,19 @@ export function JobList(props: IJobListProps): React.ReactElement {
   // eslint-disable-next-line react-hooks/exhaustive-deps -- `seen` is what of them matters
   React.useEffect(() => model.see(inView), [model, seen]);
 
+  // the focus follows as soon as the row is drawn; the next key may come before that
+  const moved = React.useRef(false);
+  React.useLayoutEffect(() => {
+    const row = moved.current ? list.current?.querySelector<HTMLElement>(`[data-index="${current}"]`) : null;
+    if (row) {
+      moved.current = false;
+      row.focus({ preventScroll: true });
+    }
+  });
   const focus = (index: number) => {
+    moved.current = true;
     setCurrentKey(key(jobs[index]!));
     virtualizer.scrollToIndex(index);
-    requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(`[data-index="${index}"]`)?.focus());
   };
   const choose = (job: IJob, range: boolean) => {
     setCurrentKey(key(job));
@@ -95,13 +104,12 @@ export function JobList(props: IJobListProps): React.ReactElement {
     if (!(row instanceof HTMLElement) || row.getAttribute('role') !== 'row') {
       return;
     }
-    const index = Number(row.dataset.index);
-    const job = jobs[index];
+    const job = jobs[current];
     if (!job) {
       return;
     }
     const page = Math.max(1, items.length - 2 * BEYOND);
-    const to = next(event.key, index, jobs.length - 1, page);
+    const to = next(event.key, current, jobs.length - 1, page);
     if (to !== undefined) {
       if (event.shiftKey) {
         const begun = selection.anchor === null ? toggled(selection, key(job)) : selection;
