@@ -37,6 +37,7 @@ def test_a_wheel_carries_all_that_jupyterlab_needs(tmp_path):
     data = [f"data/{name.removeprefix('data/')}" for name in data]
     assert f"{EXTENSION}package.json" in data
     assert any(name.startswith(f"{EXTENSION}static/remoteEntry.") for name in data)
+    assert f"{EXTENSION}schemas/pai-labextension/ended-jobs.json" in data
     assert "data/etc/jupyter/jupyter_server_config.d/pai_labextension.json" in data
     assert "data/etc/jupyter/labconfig/default_setting_overrides.d/pai_labextension.json" in data
     assert "pai_labextension/locale/zh_CN/LC_MESSAGES/pai_labextension.json" in names

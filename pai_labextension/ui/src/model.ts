@@ -6,7 +6,7 @@ import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Api, IJob } from './api';
-import { key, waiting } from './jobs';
+import { isActive, key, waiting } from './jobs';
 import { OwnJobs } from './ownJobs';
 
 /** ms between two questions, and at most after failed ones. A list of many answers is asked for less often. */
@@ -44,6 +44,8 @@ export interface IJobsModel extends IDisposable {
   delete(jobs: readonly IJob[]): Promise<IRefusal[]>;
   /** Note that a list of jobs came into view, or went. */
   setListed(listed: boolean): void;
+  /** Note whether the ends of jobs are to be heard of while the page is hidden, too. */
+  setHeardHidden(heard: boolean): void;
   /** Note which jobs are in view: of these it is asked why they wait. */
   see(jobs: readonly IJob[]): void;
 }
@@ -63,7 +65,8 @@ export class JobsModel implements IJobsModel {
       name: 'pai-labextension:jobs',
       factory: () => this.ask(),
       frequency: { interval: INTERVAL, backoff: true, max: MAX_INTERVAL },
-      standby: 'when-hidden'
+      // who is told outside of the page hears of the jobs that have not ended
+      standby: () => (this.heardHidden && (this._jobs?.some(isActive) ?? true) ? 'never' : 'when-hidden')
     });
   }
 
@@ -116,6 +119,10 @@ export class JobsModel implements IJobsModel {
     if (listed) {
       void this.poll.refresh();
     }
+  }
+
+  setHeardHidden(heard: boolean): void {
+    this.heardHidden = heard;
   }
 
   see(jobs: readonly IJob[]): void {
@@ -196,4 +203,5 @@ export class JobsModel implements IJobsModel {
   private asked = new Set<string>();
   private seen: readonly IJob[] = [];
   private listed = false;
+  private heardHidden = false;
 }

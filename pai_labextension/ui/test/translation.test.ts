@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const source = join(import.meta.dirname, '..', 'src');
+const schemas = join(import.meta.dirname, '..', 'schema');
 const catalog = join(import.meta.dirname, '../../locale/zh_CN/LC_MESSAGES/pai_labextension.json');
 
 function files(): string[] {
@@ -26,13 +27,18 @@ const counted = handedTo(String.raw`trans\._n\(${LITERAL},${LITERAL}`);
 /** Every sentence that the source hands to the translator. */
 const sentences = [...handedTo(String.raw`trans\.__\(${LITERAL}`), ...counted];
 
+/** What the settings editor shows of our settings. */
+const ofSettings = readdirSync(schemas).flatMap(name =>
+  [...readFileSync(join(schemas, name), 'utf8').matchAll(/"(?:title|description)": "([^"]*)"/g)].map(match => match[1]!)
+);
+
 describe('the Chinese translation', () => {
   const entries = JSON.parse(readFileSync(catalog, 'utf8')) as Record<string, string[]>;
   delete entries['']; // the header
 
   it('has every sentence, and no other', () => {
     expect(sentences.length).toBeGreaterThan(20);
-    expect(Object.keys(entries).sort()).toEqual([...new Set(sentences)].sort());
+    expect(Object.keys(entries).sort()).toEqual([...new Set([...sentences, ...ofSettings])].sort());
   });
 
   it('keeps every placeholder', () => {
@@ -45,7 +51,7 @@ describe('the Chinese translation', () => {
   });
 
   it('has two forms where a number decides, without which JupyterLab overlooks it', () => {
-    for (const english of sentences) {
+    for (const english of [...sentences, ...ofSettings]) {
       expect(entries[english]!.length, english).toBe(counted.includes(english) ? 2 : 1);
     }
   });

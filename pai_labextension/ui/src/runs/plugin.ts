@@ -9,12 +9,10 @@ import { Contents } from '@jupyterlab/services';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
-import { IJob } from '../api';
 import { paiIcon } from '../icon';
 import { IJobsModel } from '../model';
 import { RunClient } from './client';
 import { runAsJob } from './dialog';
-import { EndedNotices } from './ended';
 import { canRun } from './model';
 
 const COMMAND = 'pai:run-as-job';
@@ -90,19 +88,6 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
       panel.toolbar.insertBefore('spacer', 'pai-run', button);
     });
     shell.currentChanged?.connect(() => commands.notifyCommandChanged(COMMAND));
-  }
-};
-
-export const endedJobsPlugin: JupyterFrontEndPlugin<void> = {
-  id: 'pai-labextension:ended-jobs',
-  description: 'Tells that a job has ended.',
-  autoStart: true,
-  requires: [IJobsModel],
-  optional: [ITranslator],
-  activate: ({ commands }: JupyterFrontEnd, jobs: IJobsModel, translator: ITranslator | null) => {
-    const trans = (translator ?? nullTranslator).load('pai_labextension');
-    const open = ({ name, username }: IJob) => void commands.execute('pai:open-job', { name, user: username });
-    new EndedNotices(jobs, open, Notification.manager, trans);
   }
 };
 

@@ -1,4 +1,4 @@
-// Tells that a job of one's own has ended, while one looks at something else.
+// Tells that a job of one's own has ended, while one looks at something else or not at JupyterLab at all.
 
 import type { Notification, NotificationManager } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -6,18 +6,28 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { IJob } from '../api';
 import { isActive, key } from '../jobs';
 import { IJobsModel } from '../model';
+import { BrowserNotices } from './browser';
 
 /** ms for which good news is shown; bad news stays until it is closed. */
 const SHOWN = 10_000;
 /** Jobs that notebook servers and kernels are: these tell of their ends themselves. */
 const SERVERS = /^(notebook|kernel)_[0-9a-f]{8}$/;
 
+/** What becomes of the end of a job. */
+export interface IEnds {
+  /** Show the job. */
+  open(job: IJob): void;
+  /** Return whether the person wants to be told of its end. */
+  wanted(job: IJob): boolean;
+  /** Shows it outside of the page while that is hidden. */
+  readonly inBrowser: Pick<BrowserNotices, 'show'>;
+}
+
 /** Shows a notification for each job that was seen waiting or running, and now has succeeded or failed. */
 export class EndedNotices {
-  /** @param open - shows a job */
   constructor(
     private readonly model: IJobsModel,
-    private readonly open: (job: IJob) => void,
+    private readonly ends: IEnds,
     private readonly notifications: Pick<NotificationManager, 'notify'>,
     private readonly trans: TranslationBundle
   ) {
@@ -41,12 +51,17 @@ export class EndedNotices {
     if (SERVERS.test(job.name) || this.model.isOwnServer(job) || job.state === 'STOPPED') {
       return;
     }
-    const actions: Notification.IAction[] = [{ label: trans.__('Show'), callback: () => this.open(job) }];
-    if (job.state === 'SUCCEEDED') {
-      this.notifications.notify(trans.__('%1 has succeeded.', job.name), 'success', { autoClose: SHOWN, actions });
-    } else {
-      this.notifications.notify(trans.__('%1 has failed.', job.name), 'error', { autoClose: false, actions });
+    if (!this.ends.wanted(job)) {
+      return;
     }
+    const actions: Notification.IAction[] = [{ label: trans.__('Show'), callback: () => this.ends.open(job) }];
+    const succeeded = job.state === 'SUCCEEDED';
+    const message = succeeded ? trans.__('%1 has succeeded.', job.name) : trans.__('%1 has failed.', job.name);
+    this.notifications.notify(message, succeeded ? 'success' : 'error', {
+      autoClose: succeeded ? SHOWN : false,
+      actions
+    });
+    this.ends.inBrowser.show(job, message);
   }
 
   private active = new Set<string>();

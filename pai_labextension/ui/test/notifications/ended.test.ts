@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../../src/api';
 import { IJobsModel } from '../../src/model';
-import { EndedNotices } from '../../src/runs/ended';
+import { EndedNotices } from '../../src/notifications/ended';
 import { job, trans } from '../notebookServer';
 
 /** As a model of which each question has its answer. */
@@ -13,11 +13,17 @@ class Heard {
   readonly changed = new Signal<this, void>(this);
   readonly said: string[] = [];
   readonly opened: string[] = [];
+  readonly inBrowser: string[] = [];
+  wanted = true;
 
   constructor() {
     new EndedNotices(
       this as unknown as IJobsModel,
-      job => this.opened.push(job.name),
+      {
+        open: job => void this.opened.push(job.name),
+        wanted: () => this.wanted,
+        inBrowser: { show: (_, message) => void this.inBrowser.push(message) }
+      },
       {
         notify: (message, type, options) => {
           this.said.push(`${type}: ${message}`);
@@ -66,5 +72,20 @@ describe('the end of a job', () => {
     model.hear([job({ name: 'a' })], 'away');
     model.hear([job({ name: 'a', state: 'SUCCEEDED' })]);
     expect(model.said).toEqual(['success: a has succeeded.']);
+  });
+
+  it('is told in the browser, too, with the same words', () => {
+    const model = new Heard();
+    model.hear([job({ name: 'a' })]);
+    model.hear([job({ name: 'a', state: 'FAILED' })]);
+    expect(model.inBrowser).toEqual(['a has failed.']);
+  });
+
+  it('is told nowhere where nobody wants to know', () => {
+    const model = new Heard();
+    model.wanted = false;
+    model.hear([job({ name: 'a' })]);
+    model.hear([job({ name: 'a', state: 'FAILED' })]);
+    expect([...model.said, ...model.inBrowser]).toEqual([]);
   });
 });
