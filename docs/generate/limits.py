@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
+from pai_scheduler.cluster.dispatch import MOST_RESERVATIONS
 from pai_scheduler.cluster.estimate import MOST_AHEAD
 from pai_scheduler.core.machine import CoreSettings
 from pai_scheduler.job.exits import PREEMPTED
@@ -23,6 +24,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "highest_priority": priority["maximum"],
         "default_priority": DEFAULT_PRIORITY,
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
+        "most_reservations": MOST_RESERVATIONS,
         "most_ahead": MOST_AHEAD,
         "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",
         "preempted": PREEMPTED,

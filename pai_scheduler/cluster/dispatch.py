@@ -10,18 +10,22 @@ fits, and what becomes free there is kept for it (EASY backfilling, Lifka 1995, 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+
+from sortedcontainers import SortedDict
 
 from .amounts import ANY_GPU, of_gang, of_task
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment, Demand
+from .overtaking import StartedJob
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
 from .proximity import rearrange
 from .queue import ShapeQueue, Standing
 from .quota import Bound, QuotaViolation
+from .ranks import QueuePosition
 from .reservations import Reservation, ReservedPlace
 from .soonest import SoonestPlanner
 from .state import SchedulerState, Shape
@@ -46,6 +50,13 @@ class Preempt:
 
 Decision = Start | Preempt
 
+#: Of which virtual cluster a job is, and how large.
+_Size = tuple[str, Hashable]
+
+#: For how many jobs of one size resources are kept at a time: what is kept stands idle until they start, and
+#: those behind get theirs in turn.
+MOST_RESERVATIONS = 4
+
 
 class Dispatcher(SchedulerState):
     """Makes the decisions, each of them once."""
@@ -56,10 +67,12 @@ class Dispatcher(SchedulerState):
         clusters: Iterable[VirtualCluster],
         overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
     ) -> None:
-        super().__init__(cluster, clusters)
+        super().__init__(cluster, clusters, overtake_limit)
         self._overtake_limit = overtake_limit
-        #: a job was overtaken too often just now
-        self._somebody_is_due = False
+        #: what has started in this look
+        self._started: list[StartedJob] = []
+        #: lines of which the first job is due to have a reservation, and others of its size have theirs first
+        self._turned_away: dict[_Size, SortedDict[QueuePosition, ShapeQueue[Shape]]] = {}
 
     def decide(self, now: int) -> list[Decision]:
         """Return what is to be done now, and take it as done: starts are booked, victims are ending."""
@@ -69,30 +82,26 @@ class Dispatcher(SchedulerState):
         self.cluster.allow_searches()
         again = True
         while again:
-            self._somebody_is_due = False
-            reservations_ended = self._look(now, decisions)
-            if reservations_ended:
-                # what was kept for a job is kept no more: others may have it
-                self.queue.reopen()
-            elif self._somebody_is_due:
-                self.queue.reopen(self._is_line_due)
-            again = reservations_ended or self._somebody_is_due
-        self._stirred = False
+            again = self._look(now, decisions)
+        self._stirred = self._stirred_all = False
         self._freed.clear()
         self._freed_clusters.clear()
         return decisions
 
     def _look(self, now: int, decisions: list[Decision]) -> bool:
-        """Look through reservations and queue once; tell whether a reservation came to its end."""
-        before = {reservation.job_id for reservation in self.reservations}
+        """Look through reservations and queue once; tell whether another look may find more."""
+        self._started.clear()
         self._serve_reservations(now, decisions, within=True)
+        self._reopen_after_reservations()
         with ExitStack() as borrowing:
-            for job_id in self.queue.candidates():
+            for job_id in self.queue.candidates(self._freed_rooms):
                 self._first_round(job_id, now, decisions, borrowing)
         self._serve_reservations(now, decisions, within=False)
         for job_id in self.queue.deferred():
             self._second_round(job_id, now, decisions)
-        return any(job_id not in self.reservations for job_id in before)
+        for line in self.queue.overtook(self._started):
+            self._reopen_due(line)
+        return self._reopen_after_reservations() or self.queue.anything_open
 
     def _first_round(self, job_id: str, now: int, decisions: list[Decision], borrowing: ExitStack) -> None:
         """Try a job within its guarantee; `borrowing` takes others' reservations beyond theirs away."""
@@ -107,12 +116,14 @@ class Dispatcher(SchedulerState):
             if shape.preemptible and found.user is None:
                 self.queue.set(job_id, Standing.DEFERRED, within=False)
             else:
-                self._give_way(job_id, within=False)
-        elif shape.preemptible and ANY_GPU in shape.asked:
+                self._give_way(job_id, Standing.OVER_LIMIT, within=False)
+        elif shape.preemptible and ANY_GPU in shape.asked and self._is_limited(job_id):
             # there may be room on GPUs of a type of which the guarantee is used up: nobody is stopped then
             self.queue.set(job_id, Standing.DEFERRED, within=True)
         elif not self._preempt(job_id, decisions):
-            self._give_way(job_id, within=True)
+            # (as others of its virtual cluster start and end, it goes beyond its guarantee and comes back)
+            standing = Standing.BLOCKED if self._is_limited(job_id) else Standing.NO_ROOM
+            self._give_way(job_id, standing, within=True)
 
     def _second_round(self, job_id: str, now: int, decisions: list[Decision]) -> None:
         found = self._place(job_id, Bound.MAXIMUM)
@@ -120,12 +131,16 @@ class Dispatcher(SchedulerState):
         if isinstance(found, list):
             self._start(job_id, found, now, decisions, borrows=True)
         elif not (within and self._preempt(job_id, decisions)):
-            self._give_way(job_id, within=within)
+            standing = Standing.OVER_LIMIT if isinstance(found, QuotaViolation) else Standing.BLOCKED
+            self._give_way(job_id, standing, within=within)
 
-    def _give_way(self, job_id: str, *, within: bool) -> None:
+    def _give_way(self, job_id: str, standing: Standing, *, within: bool) -> None:
         """A job cannot start: it is not tried again until something changes, or things are kept for it."""
-        if not (self._is_due(job_id) and self._reserve(job_id)):
-            self.queue.set(job_id, Standing.BLOCKED, within=within)
+        if not (self._is_due(job_id) and self._may_reserve(job_id) and self._reserve(job_id)):
+            self.queue.set(job_id, standing, within=within)
+
+    def _is_limited(self, job_id: str) -> bool:
+        return not self.quota_accounting.is_unlimited(self._waiting[job_id].virtual_cluster, Bound.GUARANTEE)
 
     def _start(
         self,
@@ -139,8 +154,7 @@ class Dispatcher(SchedulerState):
         self.version += 1
         waiting, shape = self._waiting.pop(job_id), self.queue.shape(job_id)
         rank = self.queue.rank(job_id)
-        for line in self.queue.overtook(waiting.virtual_cluster, rank, within=not borrows):
-            self._somebody_is_due = self._somebody_is_due or self._is_line_due(line)
+        self._started.append(StartedJob(waiting.virtual_cluster, rank, not borrows))
         self.queue.remove(job_id)
         best_fit, assignments = assignments, rearrange(self.cluster, shape.gang, assignments)
         if assignments is not best_fit:
@@ -187,7 +201,7 @@ class Dispatcher(SchedulerState):
     def _reserve(self, job_id: str) -> bool:
         """Keep resources for a job that was overtaken too often, wherever it will fit soonest."""
         waiting, shape = self._waiting[job_id], self.queue.shape(job_id)
-        if (waiting.virtual_cluster, shape) in self._hopeless:
+        if self._is_hopeless(self.queue.line(job_id)):
             return False
         bound = Bound.MAXIMUM if shape.preemptible else Bound.GUARANTEE
         others = (
@@ -207,6 +221,8 @@ class Dispatcher(SchedulerState):
                 self._book(reservation)
         if needed is None:
             self._hopeless.add((waiting.virtual_cluster, shape))
+            # it is the turn of another of this size
+            self._reservations_ended.append((waiting.virtual_cluster, shape))
         return needed is not None
 
     def _plan(
@@ -280,7 +296,7 @@ class Dispatcher(SchedulerState):
 
     def _is_worth_serving(self, reservation: Reservation) -> bool:
         """Return whether what became free may matter to a reservation."""
-        if not self._freed or reservation.is_complete or not reservation.awaits & self.holdings.keys():
+        if self._stirred_all or reservation.is_complete or not reservation.awaits & self.holdings.keys():
             return True
         if reservation.beyond_limit:
             return reservation.virtual_cluster in self._freed_clusters
@@ -313,7 +329,9 @@ class Dispatcher(SchedulerState):
         if isinstance(found, list):
             self._unbook(reservation)
             self.reservations.pop(self.cluster, job_id)
+            shape = self.queue.shape(job_id)
             self._start(job_id, found, now, decisions, borrows=bound is Bound.MAXIMUM)
+            self._reservation_ended(reservation, shape)
         elif not place and not reservation.awaits & self.holdings.keys():
             self._drop_reservation(job_id)
 
@@ -321,10 +339,48 @@ class Dispatcher(SchedulerState):
         """Return whether a job was overtaken too often, and nothing is kept yet for anybody in its line."""
         return self.queue.overtaken(job_id) >= self._overtake_limit and not self.queue.has_reservation(job_id)
 
-    def _is_line_due(self, line: ShapeQueue[Shape]) -> bool:
-        if line.overtaken < self._overtake_limit or not line.members:
-            return False
-        return self._is_due(line.head[1]) and (line.virtual_cluster, line.shape) not in self._hopeless
+    def _may_reserve(self, job_id: str) -> bool:
+        """Return whether it is a job's turn; else its line is noted."""
+        line = self.queue.line(job_id)
+        size = line.virtual_cluster, line.shape.size
+        if self._turns_left(size):
+            return True
+        self._turned_away.setdefault(size, SortedDict())[line.head] = line
+        return False
+
+    def _turns_left(self, size: _Size) -> int:
+        """Count for how many jobs of a size something may be kept beside those for which it is."""
+        taken = sum(
+            one.virtual_cluster == size[0] and self.queue.shape(one.job_id).size == size[1]
+            for one in self.reservations
+        )
+        return max(0, MOST_RESERVATIONS - taken)
+
+    def _reopen_due(self, line: ShapeQueue[Shape]) -> None:
+        """The first of a line was overtaken too often: try it again, where something can be kept for it."""
+        if not self._is_hopeless(line) and self._may_reserve(line.head[1]):
+            self.queue.reopen_line(line.virtual_cluster, line.shape)
+
+    def _reopen_after_reservations(self) -> bool:
+        """Open who may have what was kept for others, or may have something kept; tell if that may be."""
+        ended = list(dict.fromkeys(self._reservations_ended))
+        self._reservations_ended.clear()
+        for virtual_cluster, shape in ended:
+            self._reopen(virtual_cluster)
+            self.queue.reopen_line(virtual_cluster, shape)
+            size = virtual_cluster, shape.size
+            turned_away = self._turned_away.get(size, {})
+            left = self._turns_left(size)
+            while left and turned_away:
+                position, line = turned_away.popitem(0)
+                # (whoever is first by now is noted too, if it is due)
+                if line.members and line.head == position and not self._is_hopeless(line):
+                    self.queue.reopen_line(virtual_cluster, line.shape)
+                    left -= 1
+        return bool(ended)
+
+    def _is_hopeless(self, line: ShapeQueue[Shape]) -> bool:
+        return (line.virtual_cluster, line.shape) in self._hopeless
 
     def _reservations_within(self) -> list[Reservation]:
         return [reservation for reservation in self.reservations if reservation.within]

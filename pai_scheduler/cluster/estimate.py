@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 from .amounts import Amounts, of_task
 from .demand import Assignment, Demand
-from .queue import Rank
 from .quota import Bound
+from .ranks import Rank
 from .reservations import Reservation
 from .state import SchedulerState, Shape
 

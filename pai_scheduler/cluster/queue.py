@@ -1,33 +1,51 @@
 """Who is next: by rank within a virtual cluster; what does not fit does not block what does.
 
 Jobs that ask for the same under the same limits (their shape) wait behind one another in a line: when the
-first of a line does not fit, none of it does. So a look at the queue costs as many tries as there are lines
-that something has changed for, not as there are jobs.
+first of a line does not fit, none of it does. A line is tried again when what it lacks may be there: room on
+a node, or less that counts against a limit. So a look at the queue costs as many tries as there are lines
+for which something has changed, not as there are jobs or lines.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Generic, TypeVar
 
 from sortedcontainers import SortedList
 
-#: Priority (negated) and order of submission: lower comes first.
-Rank = tuple[int, int]
-#: Where a job stands in the queue of its virtual cluster: its rank and its id.
-QueuePosition = tuple[Rank, str]
+from .demand import Demand
+from .overtaking import NEVER, Head, Overtaking, StartedJob
+from .ranks import QueuePosition, Rank
+from .room_index import FreeRoom, RoomIndex
+
 Shape = TypeVar("Shape", bound=Hashable)
 
 
 class Standing(Enum):
-    """How a line stands: worth a try, waiting to borrow (later in the same look), or not worth one."""
+    """How a line stands: worth a try, or waiting to borrow (later in the same look), or not worth a try.
+
+    What is lacking for a try: room on a node (`NO_ROOM`), less that counts against a limit (`OVER_LIMIT`), or
+    one of both (`BLOCKED`: beyond the guarantee, with no room to borrow).
+    """
 
     OPEN = auto()
     DEFERRED = auto()
+    NO_ROOM = auto()
+    OVER_LIMIT = auto()
     BLOCKED = auto()
+
+    @property
+    def lacks_room(self) -> bool:
+        """Return whether room on a node would be worth a try."""
+        return self is Standing.NO_ROOM or self is Standing.BLOCKED
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether a try is worth it as soon as less counts against a limit."""
+        return self is Standing.OVER_LIMIT or self is Standing.BLOCKED
 
 
 @dataclass(slots=True, eq=False)
@@ -36,19 +54,23 @@ class ShapeQueue(Generic[Shape]):
 
     virtual_cluster: str
     shape: Shape
+    #: what its tasks ask for, each kind once
+    demands: Collection[Demand] = ()
     standing: Standing = Standing.OPEN
     #: its jobs would be within the guaranteed share
     within: bool = False
     members: SortedList = field(default_factory=SortedList)
-    #: how often a job has started before the first of this line, though it came later
-    overtaken: int = 0
     #: jobs of it for which resources are kept
     reserved: int = 0
+    #: how often it had been overtaken when it had no member left
+    overtaken: int = 0
+    #: where it is in the index of those that wait for room
+    filed: QueuePosition | None = None
 
     @property
-    def head(self) -> tuple[Rank, str]:
+    def head(self) -> QueuePosition:
         """Return the first job."""
-        first: tuple[Rank, str] = self.members[0]
+        first: QueuePosition = self.members[0]
         return first
 
 
@@ -56,18 +78,71 @@ class ShapeQueue(Generic[Shape]):
 class _Place(Generic[Shape]):
     line: ShapeQueue[Shape]
     rank: Rank
-    #: what `line.overtaken` was when the job came
+    #: how often its line had been overtaken when the job came
     base: int
     aside: bool = False
 
 
-class Queue(Generic[Shape]):
-    """The waiting jobs of all virtual clusters."""
+class _Turn(Generic[Shape]):
+    """The lines of one virtual cluster in one look at the queue."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_found", "_line", "_standing", "_tried", "heads", "index")
+
+    def __init__(self, standing: Standing) -> None:
+        self._standing = standing
+        #: the lines that are worth a try in any case
+        self.heads: list[tuple[QueuePosition, ShapeQueue[Shape]]] = []
+        #: those for which that depends on what is free
+        self.index: RoomIndex[QueuePosition, ShapeQueue[Shape]] | None = None
+        self._tried: QueuePosition | None = None
+        self._line: ShapeQueue[Shape] | None = None
+        self._found: ShapeQueue[Shape] | None = None
+
+    def next(self, rooms: Callable[[], Sequence[FreeRoom]]) -> QueuePosition | None:
+        """Return who is next, by what is free now; None: nobody."""
+        head = self.heads[0][0] if self.heads else None
+        if self.index:
+            found = self.index.first(rooms(), self._tried)
+            if found is not None and (head is None or found[0] < head):
+                self._found = found[1]
+                return found[0]
+        return head
+
+    def take(self, head: QueuePosition) -> None:
+        """Know that this one, which `next` returned, is tried."""
+        self._tried = head
+        if self.heads and self.heads[0][0] == head:
+            self._line = heapq.heappop(self.heads)[1]
+        elif self._found is not None:
+            self._line = self._found
+
+    def put_back(self) -> None:
+        """After a try: the line has its turn again where it is worth one."""
+        line = self._line
+        if line is not None and line.standing is self._standing and line.members:
+            heapq.heappush(self.heads, (line.head, line))
+
+
+class Queue(Generic[Shape]):
+    """The waiting jobs of all virtual clusters.
+
+    `demands`: what the tasks of a shape ask for, each kind once. `overtake_limit`: how often a job may be
+    overtaken before `overtook` tells of it.
+    """
+
+    def __init__(
+        self,
+        demands: Callable[[Shape], Collection[Demand]] = lambda shape: (),  # noqa: ARG005
+        overtake_limit: int = NEVER,
+    ) -> None:
+        self._demands = demands
+        self._overtake_limit = overtake_limit
         self._lines: dict[tuple[str, Shape], ShapeQueue[Shape]] = {}
         self._open: dict[ShapeQueue[Shape], None] = {}
         self._deferred: dict[ShapeQueue[Shape], None] = {}
+        self._limited: dict[str, dict[ShapeQueue[Shape], None]] = {}
+        self._by_need: dict[str, RoomIndex[QueuePosition, ShapeQueue[Shape]]] = {}
+        self._overtaking: Overtaking[ShapeQueue[Shape]] = Overtaking()
         self._places: dict[str, _Place[Shape]] = {}
         #: all jobs of a virtual cluster in order, so that a place is looked up and not counted
         self._ranked: dict[str, SortedList] = {}
@@ -83,10 +158,11 @@ class Queue(Generic[Shape]):
         key = (virtual_cluster, shape)
         line = self._lines.get(key)
         if line is None:
-            line = self._lines[key] = ShapeQueue(virtual_cluster, shape)
+            line = self._lines[key] = ShapeQueue(virtual_cluster, shape, self._demands(shape))
             self._open[line] = None
+        self._places[job_id] = _Place(line, rank, self._overtaken(line) - overtaken)
         line.members.add((rank, job_id))
-        self._places[job_id] = _Place(line, rank, line.overtaken - overtaken)
+        self._first_may_have_changed(line)
         self._ranked.setdefault(virtual_cluster, SortedList()).add((rank, job_id))
 
     def remove(self, job_id: str) -> None:
@@ -101,6 +177,7 @@ class Queue(Generic[Shape]):
             del self._ranked[line.virtual_cluster]
         if place.aside:
             line.reserved -= 1
+            self._first_may_have_changed(line)
         else:
             self._leave(line, place.rank, job_id)
 
@@ -116,23 +193,28 @@ class Queue(Generic[Shape]):
         place = self._places.pop(job_id)
         place.line.reserved -= 1
         shape, name = place.line.shape, place.line.virtual_cluster
-        overtaken = place.line.overtaken - place.base
+        overtaken = self._overtaken(place.line) - place.base
         self._ranked[name].remove((place.rank, job_id))
         self.add(job_id, name, shape, place.rank, overtaken)
         self._set(self._lines[name, shape], Standing.OPEN)
 
-    def candidates(self) -> Iterator[str]:
-        """Return the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`."""
-        return self._merged(self._open, Standing.OPEN)
+    def candidates(self, rooms: Callable[[], Sequence[FreeRoom]] = tuple) -> Iterator[str]:
+        """Return the jobs worth a try, first come first; after each, call `remove`, `set_aside` or `set`.
+
+        `rooms`: where something became free, what is free there now; asked for again after each try.
+        """
+        return self._merged(self._open, Standing.OPEN, rooms)
 
     def deferred(self) -> Iterator[str]:
         """Return the first jobs of the deferred lines; after each, call `remove`, `set_aside` or `set`."""
-        return self._merged(self._deferred, Standing.DEFERRED)
+        return self._merged(self._deferred, Standing.DEFERRED, tuple)
 
     def set(self, job_id: str, standing: Standing, *, within: bool) -> None:
         """Return how the line of a job stands, which was tried."""
         line = self._places[job_id].line
-        line.within = within
+        if within is not line.within:
+            line.within = within
+            self._count(line)
         self._set(line, standing)
 
     def reopen(self, worth: Callable[[ShapeQueue[Shape]], bool] = lambda line: True) -> None:  # noqa: ARG005
@@ -141,28 +223,29 @@ class Queue(Generic[Shape]):
             if line.standing is not Standing.OPEN and worth(line):
                 self._set(line, Standing.OPEN)
 
-    def overtook(self, virtual_cluster: str, rank: Rank, *, within: bool) -> Iterator[ShapeQueue[Shape]]:
-        """A job has started: who was tried before it and came before it was overtaken; return their lines.
+    def reopen_limited(self, virtual_cluster: str) -> None:
+        """Less counts against the limits of a virtual cluster: who lacks that is worth a try again."""
+        for line in list(self._limited.get(virtual_cluster, ())):
+            self._set(line, Standing.OPEN)
 
-        Between virtual clusters the order of submission counts; who stays within a guaranteed share
-        overtakes nobody that wants to borrow.
+    def reopen_line(self, virtual_cluster: str, shape: Shape) -> None:
+        """Something has changed for the jobs of one shape in one virtual cluster, if there are any."""
+        line = self._lines.get((virtual_cluster, shape))
+        if line is not None and line.standing is not Standing.OPEN:
+            self._set(line, Standing.OPEN)
+
+    def overtook(self, starts: Sequence[StartedJob]) -> list[ShapeQueue[Shape]]:
+        """Jobs have started: who came before one and still waits was overtaken.
+
+        Returns the lines of which the first job has been overtaken too often, and nothing is kept for
+        anybody; each once, until its first job is another.
         """
-        for line in self._lines.values():
-            if line.standing is Standing.OPEN or not line.members:
-                continue
-            head = line.head[0]
-            if line.virtual_cluster == virtual_cluster:
-                overtaken = head < rank
-            else:
-                overtaken = (line.within or not within) and head[1] < rank[1]
-            if overtaken:
-                line.overtaken += 1
-                yield line
+        return self._overtaking.started(starts)
 
     def overtaken(self, job_id: str) -> int:
         """Return how often a job was overtaken, or one that stood before it in its line."""
         place = self._places[job_id]
-        return place.line.overtaken - place.base
+        return self._overtaken(place.line) - place.base
 
     def has_reservation(self, job_id: str) -> bool:
         """Return whether resources are kept for one of the jobs in a job's line."""
@@ -176,6 +259,10 @@ class Queue(Generic[Shape]):
     def anything_open(self) -> bool:
         """Return whether there is a line worth a try."""
         return bool(self._open)
+
+    def line(self, job_id: str) -> ShapeQueue[Shape]:
+        """Return the line in which a job is."""
+        return self._places[job_id].line
 
     def shape(self, job_id: str) -> Shape:
         """Return what a job asks for."""
@@ -216,35 +303,97 @@ class Queue(Generic[Shape]):
 
     def _leave(self, line: ShapeQueue[Shape], rank: Rank, job_id: str) -> None:
         line.members.remove((rank, job_id))
-        if not line.members:
-            del self._lines[line.virtual_cluster, line.shape]
-            self._open.pop(line, None)
-            self._deferred.pop(line, None)
+        if line.members:
+            self._first_may_have_changed(line)
+            return
+        del self._lines[line.virtual_cluster, line.shape]
+        line.overtaken = self._overtaking.drop(line)
+        self._forget(line)
 
     def _set(self, line: ShapeQueue[Shape], standing: Standing) -> None:
-        line.standing = standing
+        if standing is not line.standing:
+            self._forget(line)
+            line.standing = standing
+            if standing is Standing.OPEN:
+                self._open[line] = None
+            elif standing is Standing.DEFERRED:
+                self._deferred[line] = None
+            elif standing.is_limited:
+                self._limited.setdefault(line.virtual_cluster, {})[line] = None
+        self._file(line)
+
+    def _forget(self, line: ShapeQueue[Shape]) -> None:
+        """Take a line out of where its standing has put it."""
         self._open.pop(line, None)
         self._deferred.pop(line, None)
-        if standing is Standing.OPEN:
-            self._open[line] = None
-        elif standing is Standing.DEFERRED:
-            self._deferred[line] = None
+        if line.standing.is_limited:
+            del self._limited[line.virtual_cluster][line]
+        if line.filed is not None:
+            self._by_need[line.virtual_cluster].remove(line.filed, line.demands)
+            line.filed = None
 
-    def _merged(self, lines: Iterable[ShapeQueue[Shape]], standing: Standing) -> Iterator[str]:
+    def _first_may_have_changed(self, line: ShapeQueue[Shape]) -> None:
+        if not line.members:
+            return
+        self._file(line)
+        if self._count(line):
+            # (the one before it was tried, or nobody; now something is to be kept for this one)
+            self._set(line, Standing.OPEN)
+
+    def _overtaken(self, line: ShapeQueue[Shape]) -> int:
+        return self._overtaking.count(line) if line.members else line.overtaken
+
+    def _count(self, line: ShapeQueue[Shape]) -> bool:
+        """Count how often a line is overtaken; tell whether its first job has been too often already."""
+        head = line.head
+        due_at = NEVER if line.reserved else self._places[head[1]].base + self._overtake_limit
+        return self._overtaking.put(line, Head(line.virtual_cluster, head, line.within), due_at)
+
+    def _file(self, line: ShapeQueue[Shape]) -> None:
+        """See to it that a line that waits for room is in the index, at the position of its first job."""
+        if not line.standing.lacks_room or line.filed == (head := line.head):
+            return
+        index = self._by_need.setdefault(line.virtual_cluster, RoomIndex())
+        if line.filed is not None:
+            index.remove(line.filed, line.demands)
+        index.add(head, line, line.demands)
+        line.filed = head
+
+    def _merged(
+        self,
+        lines: Iterable[ShapeQueue[Shape]],
+        standing: Standing,
+        rooms: Callable[[], Sequence[FreeRoom]],
+    ) -> Iterator[str]:
         """Merge lines: by rank within a virtual cluster, the firsts of those by order of submission."""
-        clusters: dict[str, list[tuple[Rank, str, ShapeQueue[Shape]]]] = {}
+        turns: dict[str, _Turn[Shape]] = {}
         for line in lines:
-            clusters.setdefault(line.virtual_cluster, []).append((*line.head, line))
-        for heads in clusters.values():
-            heapq.heapify(heads)
-        merged = [(heads[0][0][1], heads[0][1], name) for name, heads in clusters.items()]
-        heapq.heapify(merged)
+            name = line.virtual_cluster
+            if name not in turns:
+                turns[name] = _Turn(standing)
+            turns[name].heads.append((line.head, line))
+        if rooms():
+            for name, index in self._by_need.items():
+                if index:
+                    turns.setdefault(name, _Turn(standing)).index = index
+        merged: list[tuple[int, str, str]] = []
+        for name, turn in turns.items():
+            heapq.heapify(turn.heads)
+            _push(merged, turn.next(rooms), name)
         while merged:
-            _, _, name = heapq.heappop(merged)
-            heads = clusters[name]
-            _, job_id, line = heapq.heappop(heads)
+            order, job_id, name = heapq.heappop(merged)
+            turn = turns[name]
+            head = turn.next(rooms)
+            if head is None or (head[0][1], head[1]) != (order, job_id):
+                # what became free has been taken since
+                _push(merged, head, name)
+                continue
+            turn.take(head)
             yield job_id
-            if line.standing is standing and line.members:
-                heapq.heappush(heads, (*line.head, line))
-            if heads:
-                heapq.heappush(merged, (heads[0][0][1], heads[0][1], name))
+            turn.put_back()
+            _push(merged, turn.next(rooms), name)
+
+
+def _push(merged: list[tuple[int, str, str]], head: QueuePosition | None, name: str) -> None:
+    if head is not None:
+        heapq.heappush(merged, (head[0][1], head[1], name))

@@ -74,6 +74,8 @@ class Reservations:
 
     def __init__(self) -> None:
         self._reservations: dict[str, Reservation] = {}
+        #: those of them that go beyond their guarantee
+        self._beyond: dict[str, Reservation] = {}
         self._on_node: dict[str, dict[str, Reservation]] = {}
 
     def __len__(self) -> int:
@@ -97,9 +99,21 @@ class Reservations:
                 kept.setdefault(node, []).extend(parts)
         return kept
 
+    def beyond(self) -> list[Reservation]:
+        """List those that go beyond their guarantee, the older before the younger."""
+        return list(self._beyond.values())
+
+    def kept_beyond(self, node: str) -> Iterator[Demand]:
+        """Return what is booked on a node for those that go beyond their guarantee, by type of GPU."""
+        for reservation in self._on_node.get(node, {}).values() if self._beyond else ():
+            if not reservation.within:
+                yield from (part for part, _ in reservation.kept.get(node, ()))
+
     def add(self, cluster: Cluster, reservation: Reservation) -> None:
         """Take a reservation, and book what is free of its places and not kept for those before it."""
         self._reservations[reservation.job_id] = reservation
+        if not reservation.within:
+            self._beyond[reservation.job_id] = reservation
         for node in reservation.nodes:
             self._on_node.setdefault(node, {})[reservation.job_id] = reservation
             self.refresh(cluster, node)
@@ -109,6 +123,7 @@ class Reservations:
         reservation = self._reservations.pop(job_id, None)
         if reservation is None:
             return None
+        self._beyond.pop(job_id, None)
         for node in reservation.nodes:
             _let_go(cluster, reservation, node)
             del self._on_node[node][job_id]
@@ -118,13 +133,19 @@ class Reservations:
         return reservation
 
     def refresh(self, cluster: Cluster, node: str) -> None:
-        """Book what is free on a node for those who have places there, first come first."""
-        reservations = _ordered(self._on_node.get(node, {}).values())
-        for reservation in reservations:
-            _let_go(cluster, reservation, node)
-        for reservation in reservations:
-            if not reservation.suspended:
-                _keep(cluster, reservation, node)
+        """Book what is free on a node for those who have places there, first come first.
+
+        Where all nodes are one machine, a port that is free is free for those on other nodes too.
+        """
+        nodes = list(self._on_node) if cluster.shares_host_ports else [node]
+        there = {name: _ordered(self._on_node.get(name, {}).values()) for name in nodes}
+        for name, reservations in there.items():
+            for reservation in reservations:
+                _let_go(cluster, reservation, name)
+        for name, reservations in there.items():
+            for reservation in reservations:
+                if not reservation.suspended:
+                    _keep(cluster, reservation, name)
 
     @contextmanager
     def suspended(self, cluster: Cluster, some: Iterable[Reservation]) -> Iterator[None]:

@@ -6,30 +6,36 @@ A job is a gang here. Whatever changes is told by its method; `dispatch.py` deci
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import Amounts, of_gang, of_task
-from .definition import VirtualCluster
+from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment, Demand
 from .holdings import Holdings
 from .node import Node
 from .placement import Cluster
 from .preemption import JobHolding, PreemptionPlanner
-from .queue import Queue, Rank, ShapeQueue
+from .queue import Queue
 from .quota import Bound, QuotaAccounting, QuotaViolation
+from .ranks import Rank
 from .reservations import Reservation, Reservations
+from .room_index import FreeRoom
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a job asks for, and under which limits. `user`: whose quota counts; None where there is none."""
+    """What a job asks for, and under which limits. `user`: whose quota counts; None where there is none.
+
+    `size` is the same for jobs of about the same size: the same GPUs, less than twice the cores and memory.
+    """
 
     gang: tuple[Demand, ...]
     preemptible: bool
     user: str | None
     asked: Amounts = field(compare=False, hash=False)
+    size: Hashable = field(compare=False, hash=False)
 
 
 @dataclass(slots=True)
@@ -48,10 +54,11 @@ class SchedulerState:
         self,
         cluster: Cluster,
         clusters: Iterable[VirtualCluster],
+        overtake_limit: int = DEFAULT_OVERTAKE_LIMIT,
     ) -> None:
         self.cluster = cluster
         self.quota_accounting = QuotaAccounting(cluster.nodes, clusters)
-        self.queue: Queue[Shape] = Queue()
+        self.queue: Queue[Shape] = Queue(lambda shape: set(shape.gang), overtake_limit)
         self.holdings = Holdings()
         self.reservations = Reservations()
         #: by virtual cluster, as long as what its jobs hold and what it may hold stay as they are
@@ -60,10 +67,13 @@ class SchedulerState:
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
         self._empty: Cluster | None = None
-        #: something has changed for the jobs that have reservations: here, and more than that
+        #: where something became free since the last decisions: on which nodes, of whose shares
         self._freed: set[str] = set()
         self._freed_clusters: set[str] = set()
-        self._stirred = False
+        #: something has changed for the jobs that have reservations: there, or anywhere
+        self._stirred = self._stirred_all = False
+        #: of which virtual clusters and shapes the jobs are for which nothing is kept any more
+        self._reservations_ended: list[tuple[str, Shape]] = []
         #: counts what changes the answer to what would start: what is free, who waits, what ends when
         self.version = 0
         #: what does not fit even when everything has ended, as long as nodes and shares stay as they are
@@ -93,9 +103,8 @@ class SchedulerState:
         if self._waiting.pop(job_id, None) is None:
             return
         self.version += 1
+        self._drop_reservation(job_id)
         self.queue.remove(job_id)
-        if self._drop_reservation(job_id):
-            self.queue.reopen()
 
     def rerank(self, job_id: str, rank: Rank) -> None:
         """Return a waiting job another rank."""
@@ -145,21 +154,21 @@ class SchedulerState:
         self._stirred = True
         self._freed.add(assignment.node)
         self._freed_clusters.add(holding.virtual_cluster)
-        use = self.cluster.uses.get(assignment.node)
-        anybody_borrows = any(
-            self.quota_accounting.is_over_guarantee(name) for name in self.holdings.virtual_clusters
-        )
-
-        def worth(line: ShapeQueue[Shape]) -> bool:
-            if line.virtual_cluster == holding.virtual_cluster or (line.within and anybody_borrows):
-                return True
-            gang = line.shape.gang
-            if self.cluster.shares_host_ports and any(demand.has_fixed_ports for demand in gang):
-                return True
-            return use is not None and any(use.could_take(demand) for demand in set(gang))
-
-        self.queue.reopen(worth)
+        self._reopen(holding.virtual_cluster)
         self.reservations.refresh(self.cluster, assignment.node)
+
+    def _reopen(self, virtual_cluster: str) -> None:
+        """Less counts against a virtual cluster's limits, and something is free: open who may start now.
+
+        Who waits for room only is found by what is free on the nodes that are noted.
+        """
+        self.queue.reopen_limited(virtual_cluster)
+        quota = self.quota_accounting
+        if any(quota.is_over_guarantee(name) for name in self.holdings.virtual_clusters):
+            # with what is free, and what borrowing jobs hold beside it, there may be room
+            self.queue.reopen(lambda line: line.within)
+        if self.cluster.shares_host_ports:
+            self.queue.reopen(lambda line: any(demand.has_fixed_ports for demand in line.demands))
 
     def give_other_ports(self, job_id: str, taken: Collection[int]) -> dict[int, Assignment] | None:
         """Other programs have those ports: choose others for a job's tasks, where these had chosen ones.
@@ -355,7 +364,7 @@ class SchedulerState:
         """Return what makes jobs equal to the queue."""
         known = self.quota_accounting.clusters.get(cluster)
         limited = known is not None and known.gpus_per_user is not None
-        return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang))
+        return Shape(tuple(gang), preemptible, user if limited else None, of_gang(gang), _size(gang))
 
     def _try(
         self, user: str, cluster: str, shape: Shape, bound: Bound
@@ -382,30 +391,58 @@ class SchedulerState:
             return False
         self.version += 1
         self._unbook(reservation)
-        self._freed.clear()
-        self._stirred = True
-        if job_id in self.queue:
-            self.queue.take_back(job_id)
+        self._stirred = self._stirred_all = True
+        self.queue.take_back(job_id)
+        self._reservation_ended(reservation, self.queue.shape(job_id))
         return True
+
+    def _reservation_ended(self, reservation: Reservation, shape: Shape) -> None:
+        """What was kept for a job is kept no more: others may have it, as soon as that is looked at."""
+        self._reservations_ended.append((reservation.virtual_cluster, shape))
+        self._freed.update(reservation.nodes)
 
     def _drop_reservations(self) -> None:
         for reservation in self.reservations:
             self._drop_reservation(reservation.job_id)
 
     def _reservations_beyond(self) -> list[Reservation]:
-        return [
-            reservation
-            for reservation in self.reservations
-            if not reservation.within and not reservation.suspended
-        ]
+        return [reservation for reservation in self.reservations.beyond() if not reservation.suspended]
+
+    def _freed_rooms(self) -> list[FreeRoom]:
+        """Return what is free by now where something became free: also what those have who may have to wait.
+
+        A job within its guarantee gets what is kept for one beyond its own.
+        """
+        rooms = []
+        for name in self._freed:
+            use = self.cluster.uses.get(name)
+            if use is None or not use.node.ready:
+                continue
+            cpus, memory_mb, storage_gb = use.cpus, use.memory_mb, use.storage_gb
+            gpus = {gpu_type: len(free) for gpu_type, free in use.gpus.items() if free}
+            for part in self.reservations.kept_beyond(name):
+                cpus, memory_mb, storage_gb = (
+                    cpus + part.cpus,
+                    memory_mb + part.memory_mb,
+                    storage_gb + part.storage_gb,
+                )
+                if part.gpu_type is not None:
+                    gpus[part.gpu_type] = gpus.get(part.gpu_type, 0) + part.gpus
+            rooms.append(FreeRoom(cpus, memory_mb, storage_gb, gpus))
+        return rooms
 
     def _start_over(self) -> None:
         self.version += 1
         self._hopeless.clear()
         self._borrowing.clear()
         self._drop_reservations()
-        self._stirred = True
+        self._stirred = self._stirred_all = True
         self.queue.reopen()
+
+
+def _size(gang: Sequence[Demand]) -> Hashable:
+    sizes = {(one.gpu_type, one.gpus, one.cpus.bit_length(), one.memory_mb.bit_length()) for one in gang}
+    return len(gang), frozenset(sizes)
 
 
 def _by_age(holding: JobHolding) -> tuple[bool, int, str]:

@@ -13,7 +13,7 @@ from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ah
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.cluster.queue import QueuePosition, Rank
+from pai_scheduler.cluster.ranks import QueuePosition, Rank
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec

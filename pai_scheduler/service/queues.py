@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from heapq import nsmallest
 
-from pai_scheduler.cluster.queue import QueuePosition
+from pai_scheduler.cluster.ranks import QueuePosition
 from pai_scheduler.core.machine import Core
 from pai_scheduler.core.model import Job
 from pai_scheduler.core.queries import QueuedJob, positions_of, queued_job, queued_jobs, waiting_reason

@@ -60,13 +60,25 @@ class PlainHoldings(Holdings):
 
 
 class PlainDispatcher(Dispatcher):
-    """Decides by looks at everything."""
+    """Decides by looks at everything. `tries_all`: whatever happens, everybody who waits is tried again."""
 
     def __init__(
-        self, cluster: PlainCluster, clusters: Iterable[VirtualCluster], overtake_limit: int
+        self,
+        cluster: PlainCluster,
+        clusters: Iterable[VirtualCluster],
+        overtake_limit: int,
+        *,
+        tries_all: bool = True,
     ) -> None:
         super().__init__(cluster, clusters, overtake_limit)
         self.holdings = PlainHoldings()
+        self.tries_all = tries_all
+
+    def _reopen(self, virtual_cluster: str) -> None:
+        if self.tries_all:
+            self.queue.reopen()
+        else:
+            super()._reopen(virtual_cluster)
 
     def borrowing(self, cluster: str) -> list[JobHolding]:
         return self._find_borrowing(cluster)

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_scheduler.cluster.overtaking import StartedJob
 from pai_scheduler.cluster.queue import Queue, Standing
+from pai_scheduler.cluster.room_index import FreeRoom
+from tests.scheduler.making import make_demand
 
 
 def make_queue(*jobs: tuple[str, str, str]) -> Queue[str]:
@@ -24,7 +27,7 @@ def block(queue: Queue[str], job_id: str) -> None:
 def overtook(
     queue: Queue[str], virtual_cluster: str, rank: tuple[int, int], *, within: bool = True
 ) -> list[str]:
-    return [line.shape for line in queue.overtook(virtual_cluster, rank, within=within)]
+    return [line.shape for line in queue.overtook([StartedJob(virtual_cluster, rank, within)])]
 
 
 def tried(queue: Queue[str], fitting: str = "") -> list[str]:
@@ -85,6 +88,38 @@ def test_a_blocked_shape_is_not_tried_again_until_something_has_changed() -> Non
     assert tried(queue, "abc") == ["a", "b", "c"]
 
 
+def test_who_lacks_room_is_tried_where_something_is_free_and_who_is_over_a_limit_is_not() -> None:
+    queue: Queue[str] = Queue(lambda shape: {make_demand(gpus=len(shape))})
+    for order, (shape, standing) in enumerate(
+        [
+            ("1", Standing.OVER_LIMIT),
+            ("two", Standing.NO_ROOM),
+            ("3-", Standing.BLOCKED),
+            ("-", Standing.NO_ROOM),
+        ],
+        1,
+    ):
+        queue.add(f"j{order}", "vc", shape, (0, order))
+        queue.set(f"j{order}", standing, within=True)
+    assert not queue.anything_open
+    rooms = [FreeRoom(8, 10_000, 1000, {"K80": 2})]
+    seen = []
+    for job_id in queue.candidates(lambda: rooms):
+        seen.append(job_id)
+        rooms[0] = FreeRoom(8, 10_000, 1000, {"K80": 0})
+        queue.remove(job_id)
+    assert seen == ["j3"]
+
+
+def test_less_that_counts_against_a_limit_opens_who_is_over_it() -> None:
+    queue = make_queue(("a", "x", "s"), ("b", "x", "t"), ("c", "y", "s"), ("d", "x", "u"))
+    standings = [Standing.OVER_LIMIT, Standing.BLOCKED, Standing.OVER_LIMIT, Standing.NO_ROOM]
+    for job_id, standing in zip("abcd", standings, strict=True):
+        queue.set(job_id, standing, within=False)
+    queue.reopen_limited("x")
+    assert tried(queue) == ["a", "b"]
+
+
 def test_only_the_lines_for_which_something_has_changed_are_reopened() -> None:
     queue = make_queue(("a", "x", "s"), ("b", "y", "s"))
     tried(queue)
@@ -132,10 +167,33 @@ def test_a_job_set_aside_may_leave() -> None:
 def test_a_job_that_found_no_room_is_overtaken_by_later_jobs_that_start() -> None:
     queue = make_queue(("a", "vc", "large"), ("b", "vc", "small"), ("c", "other", "small"))
     block(queue, "a")
-    assert overtook(queue, "vc", queue.rank("b")) == ["large"]
-    assert overtook(queue, "other", queue.rank("c")) == ["large"]
-    assert overtook(queue, "other", (0, 0)) == []  # it came before
+    overtook(queue, "vc", queue.rank("b"))
+    overtook(queue, "other", queue.rank("c"))
+    overtook(queue, "other", (0, 0))  # it came before
     assert queue.overtaken("a") == 2
+
+
+def test_who_was_overtaken_as_often_as_may_be_is_told_once() -> None:
+    queue: Queue[str] = Queue(overtake_limit=2)
+    queue.add("a", "vc", "large", (0, 1))
+    assert overtook(queue, "vc", (0, 2)) == []
+    assert overtook(queue, "vc", (0, 3)) == ["large"]
+    assert overtook(queue, "vc", (0, 4)) == []
+    queue.add("b", "vc", "large", (0, 5))
+    queue.remove("a")
+    assert overtook(queue, "vc", (0, 6)) == []
+    assert overtook(queue, "vc", (0, 7)) == ["large"]
+
+
+def test_of_a_line_for_which_something_is_kept_nobody_is_told() -> None:
+    queue: Queue[str] = Queue(overtake_limit=1)
+    queue.add("a", "vc", "large", (0, 1))
+    queue.add("b", "vc", "large", (0, 2))
+    queue.set_aside("a")
+    assert overtook(queue, "vc", (0, 3)) == []
+    block(queue, "b")
+    queue.remove("a")
+    assert queue.anything_open, "it is b's turn"
 
 
 def test_a_job_within_its_guarantee_does_not_overtake_one_that_borrows_elsewhere() -> None:

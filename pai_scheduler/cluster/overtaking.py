@@ -1,0 +1,187 @@
+"""How often those who wait were overtaken, counted without a look at all of them whenever a job starts.
+
+A line (the jobs of one shape) is looked at once for each start that overtakes its first job, until that has
+happened too often; how often it was is made from a log of what has started, when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sortedcontainers import SortedDict, SortedList
+
+from .ranks import QueuePosition, Rank
+
+#: More often than any job is overtaken.
+NEVER = 1 << 62
+#: So many starts are remembered one by one before they are summed up.
+MOST_STARTS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class StartedJob:
+    """A job that has started. `within`: it stays within the guaranteed share."""
+
+    virtual_cluster: str
+    rank: Rank
+    within: bool
+
+    @property
+    def order(self) -> int:
+        """Return its place in the order of submission."""
+        return self.rank[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first job of a line. `within`: it would stay within the guaranteed share."""
+
+    virtual_cluster: str
+    position: QueuePosition
+    within: bool
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Return its place in the order of submission."""
+        return self.position[0][1], self.position[1]
+
+    def is_overtaken_by(self, start: StartedJob) -> bool:
+        """Return whether a job was overtaken.
+
+        Between virtual clusters the order of submission counts; who stays within a guaranteed share overtakes
+        nobody that wants to borrow.
+        """
+        if start.virtual_cluster == self.virtual_cluster:
+            return self.position[0] < start.rank
+        return (self.within or not start.within) and self.position[0][1] < start.order
+
+
+class _Log:
+    """What has started, counted by rank and by order of submission."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._ranks: dict[str, SortedList] = {}
+        #: by virtual cluster (None: all of them) and whether within the guarantee
+        self._orders: dict[tuple[str | None, bool], SortedList] = {}
+
+    def add(self, start: StartedJob) -> None:
+        self.length += 1
+        self._ranks.setdefault(start.virtual_cluster, SortedList()).add(start.rank)
+        for name in (start.virtual_cluster, None):
+            self._orders.setdefault((name, start.within), SortedList()).add(start.order)
+
+    def count(self, head: Head) -> int:
+        """Count those that overtook a job, were it there all the time."""
+        ranks = self._ranks.get(head.virtual_cluster, ())
+        count = len(ranks) and len(ranks) - int(ranks.bisect_right(head.position[0]))
+        if len(ranks) < self.length:
+            for within in (True, False) if head.within else (False,):
+                count += self._later(None, within, head) - self._later(head.virtual_cluster, within, head)
+        return count
+
+    def _later(self, name: str | None, within: bool, head: Head) -> int:
+        orders = self._orders.get((name, within), ())
+        return len(orders) and len(orders) - int(orders.bisect_right(head.order[0]))
+
+
+@dataclass(slots=True)
+class _Counted:
+    """A line: how often it was overtaken when the log counted `logged`, and with how often it is due."""
+
+    head: Head
+    overtaken: int
+    logged: int
+    due_at: int
+    #: so many more starts that overtake it, and it is due; nobody is to be told where it is NEVER
+    left: int = NEVER
+
+
+Line = TypeVar("Line", bound=Hashable)
+
+
+class Overtaking(Generic[Line]):
+    """The lines and how often they were overtaken."""
+
+    def __init__(self) -> None:
+        self._log = _Log()
+        self._lines: dict[Line, _Counted] = {}
+        #: those that will be due, by rank in each virtual cluster and by order of submission
+        self._by_rank: dict[str, SortedDict[QueuePosition, Line]] = {}
+        self._by_order: SortedDict[tuple[int, str], Line] = SortedDict()
+
+    def put(self, line: Line, head: Head, due_at: int) -> bool:
+        """Know who is first in a line; with `due_at` starts in all that have overtaken the line, it is due.
+
+        Returns whether it is already.
+        """
+        counted = self._lines.get(line)
+        if counted is None:
+            self._lines[line] = counted = _Counted(head, 0, self._log.count(head), due_at)
+        elif counted.head == head and counted.due_at == due_at:
+            return False
+        else:
+            self._unfile(counted)
+            overtaken = self.count(line)
+            counted.head, counted.due_at = head, due_at
+            counted.overtaken, counted.logged = overtaken, self._log.count(head)
+        if due_at != NEVER and counted.overtaken < due_at:
+            counted.left = due_at - counted.overtaken
+            self._by_rank.setdefault(head.virtual_cluster, SortedDict())[head.position] = line
+            self._by_order[head.order] = line
+        return counted.overtaken >= due_at
+
+    def drop(self, line: Line) -> int:
+        """Forget a line; return how often it was overtaken."""
+        overtaken = self.count(line)
+        self._unfile(self._lines.pop(line))
+        return overtaken
+
+    def count(self, line: Line) -> int:
+        """Return how often a line was overtaken: its first jobs, one after the other."""
+        counted = self._lines[line]
+        return counted.overtaken + self._log.count(counted.head) - counted.logged
+
+    def started(self, starts: Iterable[StartedJob]) -> list[Line]:
+        """Jobs have started: return the lines that are due now, each once until its first job changes."""
+        due = [line for start in starts for line in self._overtaken_by(start)]
+        if self._log.length > MOST_STARTS:
+            for line, counted in self._lines.items():
+                counted.overtaken, counted.logged = self.count(line), 0
+            self._log = _Log()
+        return due
+
+    def _overtaken_by(self, start: StartedJob) -> list[Line]:
+        mine = self._by_rank.get(start.virtual_cluster, SortedDict())
+        passed = list(mine.irange(None, (start.rank,), inclusive=(True, False)))
+        lines: list[Line] = [mine[position] for position in passed]
+        if len(mine) < len(self._by_order):
+            orders = self._by_order.irange(None, (start.order,), inclusive=(True, False))
+            others = [self._by_order[order] for order in orders]
+            lines += [
+                line
+                for line in others
+                if (head := self._lines[line].head).virtual_cluster != start.virtual_cluster
+                and head.is_overtaken_by(start)
+            ]
+        self._log.add(start)
+        due = []
+        for line in lines:
+            counted = self._lines[line]
+            counted.left -= 1
+            if not counted.left:
+                self._unfile(counted)
+                due.append(line)
+        return due
+
+    def _unfile(self, counted: _Counted) -> None:
+        if counted.left != NEVER:
+            counted.left = NEVER
+            head = counted.head
+            del self._by_order[head.order]
+            by_rank = self._by_rank[head.virtual_cluster]
+            del by_rank[head.position]
+            if not by_rank:
+                del self._by_rank[head.virtual_cluster]
