@@ -10,6 +10,7 @@ from pai_scheduler.cluster.definition import (
     DEFAULT_MAX_MOUNT_GB,
     DEFAULT_MIN_FREE_MB,
     DEFAULT_OVERTAKE_LIMIT,
+    DEFAULT_SCHEDULES_PER_USER,
     DEFAULT_STREAMS_PER_USER,
     LogKeeping,
     parse_definition,
@@ -44,6 +45,10 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "jobsPerUser": (
             DEFAULT_JOBS_PER_USER,
             "jobs of one user that have not ended; beyond it none is accepted",
+        ),
+        "schedulesPerUser": (
+            DEFAULT_SCHEDULES_PER_USER,
+            "schedules of one user ([more](../users/schedules.md)); 0: there are none",
         ),
         "debugHoldSeconds": (
             CoreSettings().debug_hold_seconds,

@@ -75,6 +75,7 @@ PARTS = {
     for part in (
         Parameter("user", "path", Text, "Name of the owner", shared="User"),
         Parameter("job", "path", Text, "jobName", shared="Job"),
+        Parameter("schedule", "path", Text, "Name of the schedule", shared="Schedule"),
         Parameter("node", "path", Text, "Name of the machine"),
         Parameter("role", "path", Text, "Name of the task role"),
         Parameter(
@@ -156,6 +157,9 @@ NO_VIRTUAL_CLUSTER = _shared(
     "NoVirtualCluster", 404, "NoVirtualClusterError NoApiError", "There is no such virtual cluster."
 )
 NO_NODE = _shared("NoNode", 404, "NoNodeError NoApiError", "There is no such machine.")
+NO_SCHEDULE = _shared(
+    "NoSchedule", 404, "NoScheduleError NoApiError", "There is no such schedule, or it is another user's."
+)
 CONFLICT = _shared("Conflict", 409, "ConflictJobError", "What is there already stands against it.")
 TOO_MANY_JOBS = _shared(
     "TooManyJobs",

@@ -13,6 +13,7 @@ from . import (
     openapi_handlers,
     public_keys,
     queue,
+    schedules,
     ssh_access,
     task_ports,
 )
@@ -24,6 +25,7 @@ ROUTES: tuple[Route, ...] = tuple(
         account,
         openapi_handlers,
         jobs,
+        schedules,
         ssh_access,
         task_ports,
         public_keys,

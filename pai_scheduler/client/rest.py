@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
@@ -27,8 +27,11 @@ from pai_scheduler.rest.models import (
     NodeInfo,
     PublicKeyInfo,
     QueueEntry,
+    ScheduleDetail,
+    ScheduleInfo,
     ServiceInfo,
     SshInfo,
+    StartedRun,
     TaskMetrics,
     TaskPort,
     UserInfo,
@@ -363,6 +366,47 @@ class Client:
         """Forget a public key, by its fingerprint (`SHA256:…`)."""
         await self._send("DELETE", f"{_public_keys(user)}/{quote(fingerprint, safe='')}")
 
+    async def schedules(self, user: str) -> list[ScheduleInfo]:
+        """List a user's schedules (jobs that run again and again) by name."""
+        return await self._read(list[ScheduleInfo], "GET", _schedules(user))
+
+    async def schedule(self, user: str, name: str) -> ScheduleDetail:
+        """Return a schedule with its job."""
+        return await self._read(ScheduleDetail, "GET", _schedule(user, name))
+
+    async def set_schedule(
+        self,
+        user: str,
+        name: str,
+        config: Mapping[str, Any],
+        *,
+        cron: str,
+        zone: str,
+        overlap: Literal["skip", "allow"] = "skip",
+        paused: bool = False,
+    ) -> ScheduleInfo:
+        """Make a schedule or change it: job `config` is submitted whenever `cron` is due.
+
+        `zone`: the time zone whose clocks tell it, an IANA name. `overlap`: what is done when a run is
+        due and another has not ended.
+        """
+        body = {"cron": cron, "timeZone": zone, "overlap": overlap, "paused": paused, "job": config}
+        return await self._read(ScheduleInfo, "PUT", _schedule(user, name), json=body)
+
+    async def pause_schedule(self, user: str, name: str, *, paused: bool = True) -> ScheduleInfo:
+        """Pause a schedule, or let it go on; what is due meanwhile is not made up for."""
+        return await self._read(
+            ScheduleInfo, "PUT", f"{_schedule(user, name)}/state", json={"paused": paused}
+        )
+
+    async def run_schedule(self, user: str, name: str) -> str:
+        """Submit a schedule's job now; return the job's name."""
+        return (await self._read(StartedRun, "POST", f"{_schedule(user, name)}/runs"))["job"]
+
+    async def remove_schedule(self, user: str, name: str) -> None:
+        """Delete a schedule; its jobs stay as they are."""
+        await self._send("DELETE", _schedule(user, name))
+
     async def _read(self, model: type[Answer], method: str, path: str, **options: Any) -> Answer:
         return self._as(model, (await self._send(method, path, **options)).content)
 
@@ -431,6 +475,14 @@ def _job(user: str, name: str) -> str:
 
 def _public_keys(user: str) -> str:
     return f"user/{quote(user, safe='')}/ssh-keys"
+
+
+def _schedules(user: str) -> str:
+    return f"user/{quote(user, safe='')}/schedules"
+
+
+def _schedule(user: str, name: str) -> str:
+    return f"{_schedules(user)}/{quote(name, safe='')}"
 
 
 def _node(name: str) -> str:

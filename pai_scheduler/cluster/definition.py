@@ -29,6 +29,7 @@ DEFAULT_DEBUG_HOLD_SECONDS = 7 * 24 * 3600
 DEFAULT_MIN_FREE_MB = 512
 #: jobs of one user that have not ended
 DEFAULT_JOBS_PER_USER = 10_000
+DEFAULT_SCHEDULES_PER_USER = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Definition:
     streams_per_user: int = DEFAULT_STREAMS_PER_USER
     #: jobs of one user that have not ended; beyond it none is accepted
     jobs_per_user: int = DEFAULT_JOBS_PER_USER
+    schedules_per_user: int = DEFAULT_SCHEDULES_PER_USER
     overtake_limit: int = DEFAULT_OVERTAKE_LIMIT
     debug_hold_seconds: int = DEFAULT_DEBUG_HOLD_SECONDS
     #: how much is fetched for one mount of a job at most, where the storage is not on this machine
@@ -104,7 +106,7 @@ def parse_definition(document: object) -> Definition:
     top = read_mapping(document if document is not None else {}, "", places)
     known = (
         *("storageGB", "overtakeLimit", "debugHoldSeconds", "logs"),
-        *("streamsPerUser", "jobsPerUser", "maxMountGB", "minFreeMB"),
+        *("streamsPerUser", "jobsPerUser", "schedulesPerUser", "maxMountGB", "minFreeMB"),
     )
     defaults = read_mapping(top.get("defaults", {}), "defaults", known)
     nodes = [_node(entry, f"nodes[{i}]") for i, entry in enumerate(read_list(top.get("nodes", []), "nodes"))]
@@ -124,6 +126,7 @@ def parse_definition(document: object) -> Definition:
         _log_keeping(defaults.get("logs", {})),
         default("streamsPerUser", DEFAULT_STREAMS_PER_USER, 1),
         default("jobsPerUser", DEFAULT_JOBS_PER_USER, 1),
+        default("schedulesPerUser", DEFAULT_SCHEDULES_PER_USER, 0),
         default("overtakeLimit", DEFAULT_OVERTAKE_LIMIT, 0),
         default("debugHoldSeconds", DEFAULT_DEBUG_HOLD_SECONDS, 1),
         default("maxMountGB", DEFAULT_MAX_MOUNT_GB, 0),

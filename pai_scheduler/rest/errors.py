@@ -69,6 +69,12 @@ def no_node(name: str, known: Sequence[str]) -> RequestError:
     return RequestError(404, "NoNodeError", message)
 
 
+def no_schedule(user: str, name: str) -> RequestError:
+    """There is no such schedule, or it is another user's."""
+    message = msg("Schedule {name} of user {user} is not found.", name=name, user=user)
+    return RequestError(404, "NoScheduleError", message)
+
+
 def forbidden(message: Message) -> RequestError:
     """The caller may not do this."""
     return RequestError(403, "ForbiddenUserError", message)
@@ -105,6 +111,17 @@ def too_many_jobs(user: str, most: int) -> RequestError:
         count=most,
     )
     return RequestError(429, "TooManyJobsError", message)
+
+
+def too_many_schedules(user: str, most: int) -> RequestError:
+    """A user has as many schedules as one may have."""
+    message = counted(
+        "User {user} has {count} schedule, which is all that one user may have. Delete it first.",
+        "User {user} has {count} schedules, which is all that one user may have. Delete one first.",
+        user=user,
+        count=most,
+    )
+    return RequestError(429, "TooManySchedulesError", message)
 
 
 def too_many_streams(most: int) -> RequestError:

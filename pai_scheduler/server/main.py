@@ -155,6 +155,7 @@ async def _run(options: argparse.Namespace) -> None:
                 address=address,
                 job_files=JobIdentities(storage, data_dir, authenticator.find_now),
                 keys=keys,
+                find_user=authenticator.find_now,
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),
             )

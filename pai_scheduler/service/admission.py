@@ -88,15 +88,8 @@ class Admission:
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
             raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
-        try:
-            spec = await _parse(config)
-        except InvalidJobError as error:
-            raise invalid_parameters(_summary(error.errors), error.errors) from None
+        spec = await self.check(principal, config)
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
-        self._check_virtual_cluster(principal, spec.virtual_cluster)
-        errors = await self._errors(spec)
-        if errors:
-            raise invalid_parameters(_summary(errors), errors)
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
         # a caller who goes away does not undo what is being written, nor free the name before it is
@@ -104,6 +97,18 @@ class Admission:
         # (an administrator who submits for somebody has not that user's groups at hand)
         refused = self._refused(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
+
+    async def check(self, principal: Principal, config: object) -> JobSpec:
+        """Return what a job asks for; refuses one that is wrong, or that this caller may not submit."""
+        try:
+            spec = await _parse(config)
+        except InvalidJobError as error:
+            raise invalid_parameters(_summary(error.errors), error.errors) from None
+        self._check_virtual_cluster(principal, spec.virtual_cluster)
+        errors = await self._errors(spec)
+        if errors:
+            raise invalid_parameters(_summary(errors), errors)
+        return spec
 
     async def validate(self, principal: Principal, config: object) -> Forecast:
         """Return what submitting this would do."""

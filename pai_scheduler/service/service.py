@@ -41,6 +41,7 @@ from .job_events import JobEvents
 from .jobs import Jobs
 from .nodes import Nodes
 from .queues import Queues
+from .schedules import FindUser, Schedules
 from .tasks import Tasks
 from .virtual_clusters import VirtualClusters
 
@@ -51,7 +52,8 @@ class Service:
     `default_fs_uri` is what tasks get as PAI_DEFAULT_FS_URI; empty: our own WebHDFS, at `address` or where
     the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
     task; without `data_dir` nobody watches whether its disk is full. `clock` is
-    what all times here are told by.
+    what all times here are told by. `find_user` says in whose name a schedule's jobs come; without it
+    none do.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Service:
         kill_grace_seconds: float = 10.0,
         first_port: int = 0,
         clock: Clock | None = None,
+        find_user: FindUser | None = None,
     ) -> None:
         self._engine, self._store, self._job_files = engine, store, job_files
         self._default_fs_uri, self._address = default_fs_uri, address
@@ -101,6 +104,15 @@ class Service:
             store, self._reader, self._writer, self._cluster, engine, self._room, files, clock
         )
         self.jobs = Jobs(store, self._reader, self._writer, clock)
+        self.schedules = Schedules(
+            store,
+            self._reader,
+            self._writer,
+            self.admission,
+            find_user or _find_nobody,
+            definition.schedules_per_user,
+            clock,
+        )
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader)
         self.changes = Changes(lambda: self._writer.core)
@@ -157,9 +169,11 @@ class Service:
         self._writer.report(Tick(self._clock()))
         if self._room is not None:
             await self._room.start()
+        self.schedules.start()
 
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
+        await self.schedules.close()
         await self._engine_events.close()
         if self._room is not None:
             await self._room.close()
@@ -231,3 +245,7 @@ class Service:
         """Remove the logs of deleted jobs; that they are to go is durable until they are gone."""
         if gone:
             self._launcher.forget(gone, partial(self._writer.forgot, gone))
+
+
+async def _find_nobody(name: str) -> Principal | None:  # noqa: ARG001
+    return None

@@ -117,7 +117,7 @@ def task_row(task: Task) -> dict[str, Any]:
         "address": task.address,
         "container_id": task.container_id,
         "killing": task.killing,
-        "reason": _dump_message(task.reason),
+        "reason": dump_message(task.reason),
         "held": task.held,
         "held_cause": task.held_cause,
     }
@@ -136,7 +136,7 @@ def read_task(row: Row) -> Task:
         address=row["address"],
         container_id=row["container_id"],
         killing=row["killing"],
-        reason=_read_message(row["reason"]),
+        reason=read_stored_message(row["reason"]),
         held=row["held"],
         held_cause=EndCause(row["held_cause"]) if row["held_cause"] else None,
     )
@@ -148,7 +148,7 @@ def job_event_row(entry: JobEvent) -> dict[str, Any]:
         "job_id": entry.job_id,
         "time": entry.time,
         "type": entry.type,
-        "message": _dump_message(entry.message),
+        "message": dump_message(entry.message),
         "attempt": entry.attempt,
         "role": entry.role,
         "idx": entry.index,
@@ -158,7 +158,7 @@ def job_event_row(entry: JobEvent) -> dict[str, Any]:
 
 def read_job_event(row: Row) -> JobEvent:
     """Make a job event of its row."""
-    message = _read_message(row["message"])
+    message = read_stored_message(row["message"])
     return JobEvent(
         row["job_id"],
         row["time"],
@@ -187,11 +187,13 @@ def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _dump_message(message: Message | None) -> str | None:
+def dump_message(message: Message | None) -> str | None:
+    """Write a message so that it can be told in any language later."""
     return None if message is None else _dump(message_document(message))
 
 
-def _read_message(text: str | None) -> Message | None:
+def read_stored_message(text: str | None) -> Message | None:
+    """Read what `dump_message` wrote."""
     return None if text is None else read_message(json.loads(text))
 
 

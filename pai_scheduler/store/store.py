@@ -23,6 +23,7 @@ from .changes import upsert, write_outcome
 from .database import StoreError
 from .migrate import EmptyDatabaseError
 from .records import JobPosition, StoredJobEvent
+from .schedules import StoredSchedules
 from .tables import (
     KEPT,
     attempts,
@@ -36,7 +37,7 @@ from .tables import (
     tasks,
     virtual_clusters,
 )
-from .transactions import DATABASE_FILE, Database
+from .transactions import DATABASE_FILE
 
 __all__ = ["DATABASE_FILE", "EmptyDatabaseError", "Store", "StoreError"]
 
@@ -51,9 +52,9 @@ _LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 _PAGE = 100
 
 
-class Store(Database):
+class Store(StoredSchedules):
     """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
-    public keys."""
+    public keys, schedules."""
 
     # -- writing --------------------------------------------------------------------------------------------
 

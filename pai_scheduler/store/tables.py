@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0009"
+HEAD = "0010"
 
 metadata = MetaData()
 
@@ -166,4 +166,25 @@ public_keys = Table(
     Column("fingerprint", String(64), primary_key=True),
     Column("line", Text, nullable=False),
     Column("added", BigInteger, nullable=False),
+)
+
+#: the jobs that run again and again; `config` is the job JSON. `next_time` NULL: paused, or never due. The
+#: columns `last_…` say what came of it last
+schedules = Table(
+    "schedules",
+    metadata,
+    Column("user_name", String(255), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("cron", String(255), nullable=False),
+    Column("zone", String(255), nullable=False),
+    Column("overlap", String(16), nullable=False),
+    Column("paused", Boolean, nullable=False),
+    Column("created", BigInteger, nullable=False),
+    Column("next_time", BigInteger),
+    Column("last_job", String(255)),
+    Column("last_time", BigInteger),
+    Column("last_outcome", String(16)),
+    Column("last_message", Text),
+    Column("config", Text, nullable=False),
+    Index("ix_schedules_next_time", "next_time"),
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pai_scheduler.clock.clock import Clock
 from pai_scheduler.cluster.definition import Definition, parse_definition
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Job, State, SubState
@@ -47,12 +48,22 @@ class FullStore(Store):
 class OpenService(Service):
     """A service with what tests do again and again."""
 
-    def __init__(self, folder: Path, cluster: Definition) -> None:
+    def __init__(self, folder: Path, cluster: Definition, clock: Clock | None = None) -> None:
         self.engine = ProcessEngine(folder, rescan_seconds=0.2)
         self.database = FullStore.in_folder(folder)
+        self.users = {user.name: user for user in (ALICE, BOB, ROOT)}
         super().__init__(
-            self.engine, self.database, cluster, default_fs_uri="file:///fs", kill_grace_seconds=5
+            self.engine,
+            self.database,
+            cluster,
+            default_fs_uri="file:///fs",
+            kill_grace_seconds=5,
+            clock=clock,
+            find_user=self._find_user,
         )
+
+    async def _find_user(self, name: str) -> Principal | None:
+        return self.users.get(name)
 
     async def run(self, name: str, command: str = "true", **fields: Any) -> Job:
         """Submit a job of alice's and wait for its end."""

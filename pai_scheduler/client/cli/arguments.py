@@ -8,6 +8,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.rest.address import DEFAULT_URL
 
 from .fs_arguments import add_fs
+from .schedule_arguments import add_schedules
 from .ssh_arguments import CommandParser, add_keys, add_ssh
 
 
@@ -153,6 +154,12 @@ def make_parser(locale: str) -> argparse.ArgumentParser:
     )
     _add_file(
         command("validate", msg("say what is wrong with a job, or whether it fits now")), words(FILE_HELP)
+    )
+    add_schedules(
+        command("schedule", msg("list and change jobs that run again and again")),
+        common,
+        words(FILE_HELP),
+        locale,
     )
     add_ssh(command, named, whose, locale)
     add_keys(

@@ -15,18 +15,21 @@ from pai_scheduler.cluster.node import Closing
 from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.job.task import TaskRef
+from pai_scheduler.schedules.schedule import Overlap, Schedule
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.records import JobPosition
 from pai_scheduler.store.store import Store
 from tests.scheduler.store.stored_jobs import Configs, give_attempt, make_job, tell
 
-#: those that grow with every job
-_LARGE = ("jobs", "attempts", "tasks", "story")
+#: those that grow with every job or user
+_LARGE = ("jobs", "attempts", "tasks", "story", "schedules")
 
 #: on PostgreSQL, which reads a small table whole: leave that only where nothing else is possible
 _NO_WHOLE_TABLES = "SET LOCAL enable_seqscan = off"
 
 _KEY = PublicKey.parse("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPQwWGQBaxrlJhfRYE7tZM9jrDIHzLW8Wd9IR7ZRdzCv a")
+
+_SCHEDULE = Schedule("alice", "s", "* * * * *", "UTC", Overlap.SKIP, False, 1, 1)
 
 
 @pytest.fixture
@@ -83,6 +86,13 @@ QUESTIONS: dict[str, Callable[[Store], object]] = {
     "close a node": lambda store: store.close_node("n1", Closing("root", "why", 1)),
     "open a node": lambda store: store.open_node("n1"),
     "closed nodes": lambda store: store.closed_nodes(),
+    "put a schedule": lambda store: store.put_schedule(_SCHEDULE, {}, 10),
+    "change a schedule": lambda store: store.change_schedule(_SCHEDULE),
+    "remove a schedule": lambda store: store.remove_schedule("alice", "s"),
+    "a user's schedules": lambda store: store.schedules("alice"),
+    "a schedule": lambda store: store.schedule("alice", "s"),
+    "what is due": lambda store: store.due_schedules(1),
+    "what is due next": lambda store: store.next_due(),
     "forgotten": lambda store: store.forgotten(),
 }
 
