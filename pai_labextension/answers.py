@@ -148,7 +148,7 @@ class SubmitProgress(TypedDict):
 
 
 class SubmittedJob(TypedDict):
-    """The job that was submitted."""
+    """The job that was submitted, or the schedule that was made."""
 
     name: str
     username: str

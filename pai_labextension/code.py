@@ -16,6 +16,7 @@ from pai_scheduler.client.storage.client import FilesClient
 from pai_scheduler.client.storage.code import (
     CodeError,
     CodeSettings,
+    Deliver,
     SubmitRefusedError,
     carry_out,
     prepare,
@@ -131,14 +132,20 @@ async def submit_lines(
     folder: Path,
     settings: CodeSettings,
     locale: str,
+    deliver: Deliver | None = None,
 ) -> AsyncGenerator[SubmitLine, None]:
-    """Upload a folder's code and submit a job; tell how far it is, then the job. CodeRefusedError."""
+    """Upload a folder's code and submit a job; tell how far it is, then the job. CodeRefusedError.
+
+    `deliver`: what is done with the job in place of submitting it.
+    """
     latest: list[TransferProgress] = []
     try:
         user = (await client.whoami())["username"]
         prepared = await prepare(client, files, job, folder, settings)
         task = asyncio.create_task(
-            carry_out(client, files, prepared, folder, lambda progress: latest.append(progress))
+            carry_out(
+                client, files, prepared, folder, lambda progress: latest.append(progress), deliver=deliver
+            )
         )
         try:
             while not task.done():

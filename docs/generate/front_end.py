@@ -30,6 +30,8 @@ from pai_scheduler.rest.models import (
     NodeInfo,
     PublicKeyInfo,
     QueueEntry,
+    ScheduleInfo,
+    StartedRun,
     TaskMetrics,
     UserInfo,
     Validation,
@@ -45,6 +47,7 @@ _NAMED: Mapping[str, Any] = {
     "Nodes": list[NodeInfo],
     "VirtualClusters": dict[str, VirtualClusterInfo],
     "PublicKeys": list[PublicKeyInfo],
+    "Schedules": list[ScheduleInfo],
     "Terminals": list[TerminalInfo],
     "Attempts": list[AttemptInfo],
     "JobEvents": list[JobEvent],
@@ -52,7 +55,7 @@ _NAMED: Mapping[str, Any] = {
 _READ: Collection[Any] = (
     *(Refusal, UserInfo, JobDetail, ConnectInfo, ConnectCheck, CodeServerInfo, CodePlan, SubmitLine),
     *(ClusterUsage, TaskMetrics, SessionInfo, KernelStates, MemoryInfo, RunPlan),
-    *(JobEditorInfo, Validation),
+    *(JobEditorInfo, Validation, StartedRun),
     *(StatusAnswer, ListingAnswer, SummaryAnswer, PathAnswer),
 )
 #: Of those of which little is read, what is: the less is asked for, the fewer answers are refused.

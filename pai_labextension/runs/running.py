@@ -9,15 +9,16 @@ import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from pai_scheduler.client.forecast_words import start_in_words
-from pai_scheduler.client.rest import Client
+from pai_scheduler.client.rest import ApiError, Client
 from pai_scheduler.client.storage.client import FilesClient
-from pai_scheduler.client.storage.code import CodeSettings, generate_name, plan, read_settings
+from pai_scheduler.client.storage.code import CodeSettings, Deliver, generate_name, plan, read_settings
 from pai_scheduler.rest.models import NodeInfo, Validation
 
 from ..answers import CodeFile, RunPlan, SubmitLine
@@ -32,8 +33,18 @@ from .parameters import defaults
 
 #: What a run asks for where nothing else is said: so little that a small machine has it beside a server.
 _CPUS, _MEMORY_MB = 2, 4096
+#: Where the files of schedules are, a folder each, in the storage.
+SNAPSHOTS = "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/schedules"
 #: Bytes of the longest notebook whose parameters are looked for.
 _LONGEST = 64 * 2**20
+
+
+class RunSchedule(msgspec.Struct, frozen=True, rename="camel"):
+    """When a file is to run again and again: a cron expression, in a time zone."""
+
+    cron: str
+    time_zone: str
+    overlap: Literal["skip", "allow"] = "skip"
 
 
 class RunRequest(msgspec.Struct, frozen=True, rename="camel"):
@@ -52,6 +63,8 @@ class RunRequest(msgspec.Struct, frozen=True, rename="camel"):
     results: str | None = None
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
+    #: None: once, now
+    schedule: RunSchedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +119,30 @@ class FileRunner:
         }
 
     async def submit(self, request: RunRequest, locale: str) -> AsyncGenerator[SubmitLine, None]:
-        """Upload what goes along and submit; tell how far it is, then the job. CodeRefusedError."""
+        """Upload what goes along and submit; tell how far it is, then the job. CodeRefusedError.
+
+        With a schedule nothing is submitted now: each run finds what was uploaded here.
+        """
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(self._url, self._token, locale=locale))
             files = await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale))
             try:
                 file, settings = await self._chosen(request, locale)
                 around = await _look_around(client)
-                name = generate_name(request.name or suggested_name(file.name))
+                wanted = request.name or suggested_name(file.name)
+                name = generate_name(wanted)
                 job = _job(name, file, _demand(request, around), around.own)
+                deliver = None
+                if request.schedule is not None:
+                    user = (await client.whoami())["username"]
+                    await _refuse_taken(client, user, wanted)
+                    # each run has a name of its own, and all find the files in one folder
+                    job["codeDir"] = f"{SNAPSHOTS}/{name}"
+                    deliver = _scheduling(client, user, wanted, request.schedule)
             except (RunError, *EXPECTED) as error:
                 raise CodeRefusedError(_sentence(error, locale)) from error
-            async with aclosing(submit_lines(client, files, job, file.parent, settings, locale)) as lines:
+            sending = submit_lines(client, files, job, file.parent, settings, locale, deliver)
+            async with aclosing(sending) as lines:
                 async for line in lines:
                     yield line
 
@@ -131,6 +156,28 @@ class FileRunner:
             include=tuple(dict.fromkeys([*include, _escaped(file.name)])),
             exclude=settings.exclude if request.exclude is None else request.exclude,
         )
+
+
+def _scheduling(client: Client, user: str, name: str, schedule: RunSchedule) -> Deliver:
+    """Return what makes a schedule of a job."""
+
+    async def deliver(job: Mapping[str, Any]) -> str:
+        made = await client.set_schedule(
+            user, name, job, cron=schedule.cron, zone=schedule.time_zone, overlap=schedule.overlap
+        )
+        return made["name"]
+
+    return deliver
+
+
+async def _refuse_taken(client: Client, user: str, name: str) -> None:
+    try:
+        await client.schedule(user, name)
+    except ApiError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return
+        raise
+    raise RunError(msg("There is a schedule named {name} already. Choose another name.", name=name))
 
 
 async def _look_around(client: Client) -> _Surroundings:

@@ -61,6 +61,7 @@ VALUES = {
     "stream": "all",
     "virtualCluster": "vision",
     "node": "node-a",
+    "schedule": "nightly",
     "fingerprint": "SHA256:" + "a" * 43,
 }
 #: what a page needs no answer of: passwords, the notebook server's own address, and that of a task's port;

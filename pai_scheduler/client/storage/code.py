@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,9 @@ from .upload import is_same, present, upload_files
 _DEFAULT = "$PAI_DEFAULT_FS_URI"
 _LONGEST_NAME = 255
 _HEX_DIGITS = 8
+
+#: Takes a job whose code is uploaded, and gives the name of what came of it.
+Deliver = Callable[[Mapping[str, Any]], Awaitable[str]]
 
 
 class SubmitRefusedError(ApiError):
@@ -101,13 +104,21 @@ async def carry_out(
     tell: Tell | None = None,
     *,
     user: str | None = None,
+    deliver: Deliver | None = None,
 ) -> tuple[str, TransferResult]:
-    """Upload the code, then submit the job; return its name and what was sent (errors: submit_with_code)."""
+    """Upload the code, then submit the job; return its name and what was sent (errors: submit_with_code).
+
+    `deliver`: does something else with the job than to submit it, and returns the name of what came of it.
+    """
+
+    async def submit(config: Mapping[str, Any]) -> str:
+        return await (deliver(config) if deliver else client.submit(config, user=user))
+
     if prepared.code is None:
-        return await client.submit(prepared.config, user=user), TransferResult()
+        return await submit(prepared.config), TransferResult()
     outcome = await upload_code(files, prepared.code, prepared.code_folder, folder, tell)
     try:
-        return await client.submit(prepared.config, user=user), outcome
+        return await submit(prepared.config), outcome
     except ApiError as refusal:
         raise SubmitRefusedError(refusal, prepared.code_folder) from refusal
 

@@ -198,3 +198,27 @@ async def test_what_cannot_run_is_refused_in_the_readers_language(
     server.cookies.clear()
     for route in ("run-plan", "run-file"):
         assert (await server.post(f"pai/{route}", json={"path": "work/model.py"})).status_code == 403
+
+
+async def test_a_scheduled_run_has_the_files_as_they_were(
+    server: httpx.AsyncClient, running: RunningScheduler, folder: Path
+) -> None:
+    write_notebook(
+        folder / "night.ipynb", "number = 1", "from model import double\nprint('is', double(number))"
+    )
+    schedule = {"cron": "0 2 1 1 *", "timeZone": "Asia/Shanghai", "overlap": "allow"}
+    name = await submitted(server, "work/night.ipynb", parameters={"number": "21"}, schedule=schedule)
+    assert name == "night"
+    (folder / "model.py").write_text("raise RuntimeError('changed since')\n")
+    async with Client(running.url, TOKEN) as client:
+        made = await client.schedule("alice", "night")
+        assert (made["cron"], made["timeZone"], made["overlap"]) == ("0 2 1 1 *", "Asia/Shanghai", "allow")
+        assert [job for job in await client.jobs("alice") if job["name"].startswith("night")] == []
+        jobs = [await client.run_schedule("alice", "night")]
+        assert await ended(client, jobs[0]) == "SUCCEEDED"
+        assert "is 42" in await log(client, jobs[0])
+        # the name is taken now, and what was uploaded for it stays
+        answer = await server.post("pai/run-file", json={"path": "work/night.ipynb", "schedule": schedule})
+        error = json.loads(answer.text.splitlines()[-1])["error"]
+        assert "There is a schedule named night already." in error["message"]
+        await client.remove_schedule("alice", "night")

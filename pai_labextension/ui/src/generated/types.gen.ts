@@ -32,6 +32,8 @@ export type VirtualClusters = {
 
 export type PublicKeys = Array<PublicKeyInfo>;
 
+export type Schedules = Array<ScheduleInfo>;
+
 export type Terminals = Array<TerminalInfo>;
 
 export type Attempts = Array<AttemptInfo>;
@@ -334,6 +336,16 @@ export type Validation = {
 };
 
 /**
+ * The job that was submitted.
+ */
+export type StartedRun = {
+    /**
+     * Its name
+     */
+    job: string;
+};
+
+/**
  * One file or folder.
  */
 export type StatusAnswer = {
@@ -493,6 +505,39 @@ export type PublicKeyInfo = {
      * ms since the epoch
      */
     addedTime: number;
+};
+
+/**
+ * A schedule.
+ */
+export type ScheduleInfo = {
+    name: string;
+    username: string;
+    /**
+     * When: minute, hour, day of the month, month, day of the week, as cron has them
+     */
+    cron: string;
+    /**
+     * The IANA name of the zone whose clocks tell it
+     */
+    timeZone: string;
+    /**
+     * What is done when a run is due and another has not ended: `skip` leaves it out, `allow` starts it
+     */
+    overlap: 'skip' | 'allow';
+    paused: boolean;
+    /**
+     * ms since the epoch
+     */
+    createdTime: number;
+    /**
+     * ms since the epoch; null: it is paused, or no such time comes
+     */
+    nextTime: number | null;
+    /**
+     * Null: nothing was due yet
+     */
+    lastRun: ScheduleRun | null;
 };
 
 /**
@@ -668,7 +713,7 @@ export type SubmitProgress = {
 };
 
 /**
- * The job that was submitted.
+ * The job that was submitted, or the schedule that was made.
  */
 export type SubmittedJob = {
     name: string;
@@ -866,6 +911,28 @@ export type DiskInfo = {
 export type VirtualClusterResources = {
     vCores: number;
     GPUs: number;
+};
+
+/**
+ * What came of a schedule last.
+ */
+export type ScheduleRun = {
+    /**
+     * Name of the job, also where it was not submitted
+     */
+    job: string;
+    /**
+     * ms since the epoch
+     */
+    time: number;
+    /**
+     * Whether the job was submitted; how it ended says the job itself
+     */
+    outcome: 'submitted' | 'refused' | 'skipped';
+    /**
+     * Why it was not submitted; empty where it was
+     */
+    message: string;
 };
 
 /**

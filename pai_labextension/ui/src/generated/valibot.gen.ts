@@ -56,6 +56,13 @@ export const vMemoryInfo = v.object({
 });
 
 /**
+ * The job that was submitted.
+ */
+export const vStartedRun = v.object({
+    job: v.string()
+});
+
+/**
  * A path.
  */
 export const vPathAnswer = v.object({
@@ -240,7 +247,7 @@ export const vSubmitProgress = v.object({
 });
 
 /**
- * The job that was submitted.
+ * The job that was submitted, or the schedule that was made.
  */
 export const vSubmittedJob = v.object({
     name: v.string(),
@@ -517,6 +524,37 @@ export const vVirtualClusterInfo = v.object({
     resourcesTotal: vVirtualClusterResources,
     status: v.picklist(['RUNNING', 'STOPPED'])
 });
+
+/**
+ * What came of a schedule last.
+ */
+export const vScheduleRun = v.object({
+    job: v.string(),
+    time: v.pipe(v.number(), v.integer()),
+    outcome: v.picklist([
+        'submitted',
+        'refused',
+        'skipped'
+    ]),
+    message: v.string()
+});
+
+/**
+ * A schedule.
+ */
+export const vScheduleInfo = v.object({
+    name: v.string(),
+    username: v.string(),
+    cron: v.pipe(v.string(), v.maxLength(200)),
+    timeZone: v.string(),
+    overlap: v.picklist(['skip', 'allow']),
+    paused: v.boolean(),
+    createdTime: v.pipe(v.number(), v.integer()),
+    nextTime: v.nullable(v.pipe(v.number(), v.integer())),
+    lastRun: v.nullable(vScheduleRun)
+});
+
+export const vSchedules = v.array(vScheduleInfo);
 
 /**
  * A row of the exit table.
