@@ -35,6 +35,21 @@ _STOPWATCH = """
     .observe({ type: 'longtask' });
   const inputs = ['pointerdown', 'keydown', 'wheel', 'input', 'change'];
   window.paiLongTasks = () => long.splice(0);
+  // the same, from the last watch's input
+  window.paiGoesOn = source => new Promise(resolve => {
+    const isThere = new Function(`return (${source})`);
+    const begin = window.paiBegin();
+    const look = () => {
+      if (!isThere()) {
+        requestAnimationFrame(look);
+        return;
+      }
+      const channel = new MessageChannel();
+      channel.port1.onmessage = () => resolve(performance.now() - begin);
+      channel.port2.postMessage(null);
+    };
+    requestAnimationFrame(look);
+  });
   window.paiWatch = source => {
     const isThere = new Function(`return (${source})`);
     if (isThere()) {
@@ -42,6 +57,7 @@ _STOPWATCH = """
     }
     window.paiWatched = new Promise(resolve => {
       let begin = null;
+      window.paiBegin = () => begin;
       const note = event => (begin ??= event.timeStamp);
       inputs.forEach(type => window.addEventListener(type, note, { capture: true, passive: true }));
       const look = () => {
@@ -151,6 +167,12 @@ class Times:
             took: float = await self.page.evaluate("window.paiWatched")
         self.times.setdefault(what, []).append(took)
         return took
+
+    async def goes_on(self, what: str, result: str) -> None:
+        """Note the time from the last input until more is painted."""
+        async with asyncio.timeout(_PATIENCE):
+            took: float = await self.page.evaluate("source => window.paiGoesOn(source)", result)
+        self.times.setdefault(what, []).append(took)
 
     def report(self) -> None:
         """Print them beside the budget."""

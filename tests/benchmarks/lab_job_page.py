@@ -1,9 +1,9 @@
 """A job's page with a log of 1 GB: `python -m tests.benchmarks.lab_job_page --mb 1000`.
 
-A real scheduler runs a task that writes the log and goes on with a line each second; a real JupyterLab shows
-it in Chromium. Prints how long it takes from an input to the painted result (opening it, jumps to the end, the
-start, a part, a time; scrolling both ways; finding words near and at the other end), and the memory of the
-page before and after. Takes two minutes. Nothing is asserted.
+A real scheduler runs a task that writes the log and goes on with a line each second; a real JupyterLab
+shows it in Chromium. Prints how long it takes from an input to the painted result (opening it, jumps to its
+end, its start, a part, a time; scrolling both ways; finding words near and at the other end), and the memory
+of the page before and after. Takes two minutes. Nothing is asserted.
 """
 
 from __future__ import annotations
