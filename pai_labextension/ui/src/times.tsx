@@ -13,18 +13,30 @@ const FORMS: Record<TimeForm, Intl.DateTimeFormatOptions> = {
   seconds: { dateStyle: 'medium', timeStyle: 'medium' },
   clock: { timeStyle: 'medium' }
 };
+const FULL: Intl.DateTimeFormatOptions = { dateStyle: 'full', timeStyle: 'full' };
+
+/** To make one takes longer than all else that a row of a list needs. */
+const writers = new Map<string, Intl.DateTimeFormat>();
 
 /** Where a widget of the kernel's has written a time: ms since the epoch, and in `data-pai-form` its form. */
 const WRITTEN = 'data-pai-time';
 
 /** Write a time as the person's clock shows it. */
 export function localText(time: Date, language: string, form: TimeForm): string {
-  return time.toLocaleString(language, FORMS[form]);
+  return written(time, language, FORMS[form]);
 }
 
 /** Write a time with its zone. */
 export function inFull(time: Date, language: string): string {
-  return time.toLocaleString(language, { dateStyle: 'full', timeStyle: 'full' });
+  return written(time, language, FULL);
+}
+
+function written(time: Date, language: string, options: Intl.DateTimeFormatOptions): string {
+  // (the offset: a writer keeps the zone that it was made in, and the person may travel)
+  const key = [language, options.dateStyle, options.timeStyle, time.getTimezoneOffset()].join();
+  const writer = writers.get(key) ?? new Intl.DateTimeFormat(language, options);
+  writers.set(key, writer);
+  return writer.format(time);
 }
 
 /** A time, with its zone where the pointer rests. */

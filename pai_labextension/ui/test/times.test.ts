@@ -21,6 +21,14 @@ describe('times', () => {
     expect(localText(TIME, 'zh-CN', 'seconds')).toContain('07:13:20');
   });
 
+  it('go with the person to another zone', () => {
+    expect(localText(TIME, 'en', 'clock')).toMatch(/^7:13:20\sAM$/);
+    process.env.TZ = 'Europe/Paris';
+    expect(localText(TIME, 'en', 'clock')).toMatch(/^11:13:20\sPM$/);
+    process.env.TZ = 'Asia/Tokyo';
+    expect(localText(TIME, 'en', 'clock')).toMatch(/^7:13:20\sAM$/);
+  });
+
   it('of a widget are written anew, whatever the kernel wrote', () => {
     const cell = document.createElement('div');
     cell.innerHTML =
