@@ -1,7 +1,7 @@
 // My jobs as a list of which only what is in view is drawn; by mouse and by keyboard.
 
 import { TranslationBundle } from '@jupyterlab/translation';
-import { defaultRangeExtractor, Range, useVirtualizer } from '@tanstack/react-virtual';
+import { defaultRangeExtractor, measureElement, Range, useVirtualizer } from '@tanstack/react-virtual';
 import * as React from 'react';
 
 import { JobPorts } from '../access/jobPorts';
@@ -9,10 +9,10 @@ import { IJob } from '../api';
 import { key } from '../jobs';
 import { IJobsModel } from '../model';
 import { JobRow } from './jobRow';
+import { RowHeights } from './rowHeights';
 import { allOrNone, extended, ISelection, toggled } from './selection';
 
-/** px that a row is taken to be high until it is drawn, and rows that are drawn beyond what is in view. */
-const ROW = 58;
+/** Rows that are drawn beyond what is in view. */
 const BEYOND = 6;
 
 interface IJobListProps {
@@ -65,11 +65,20 @@ export function JobList(props: IJobListProps): React.ReactElement {
     },
     [current]
   );
+  const [heights] = React.useState(() => new RowHeights());
   // eslint-disable-next-line react-hooks/incompatible-library -- nothing of it is handed to what is memoised
   const virtualizer = useVirtualizer({
     count: jobs.length,
     getScrollElement: () => list.current,
-    estimateSize: () => ROW,
+    estimateSize: index => heights.of(jobs[index]!),
+    measureElement: (row, entry, instance) => {
+      const height = measureElement(row, entry, instance);
+      const job = jobs[instance.indexFromElement(row)];
+      if (job) {
+        heights.note(job, height);
+      }
+      return height;
+    },
     overscan: BEYOND,
     getItemKey: index => key(jobs[index]!),
     rangeExtractor: drawn
