@@ -6,6 +6,7 @@ import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
 import { Api, IJob } from './api';
+import { fewAtOnce } from './fewAtOnce';
 import { isActive, key, waiting } from './jobs';
 import { OwnJobs } from './ownJobs';
 
@@ -14,8 +15,9 @@ const INTERVAL = 5_000;
 const MAX_INTERVAL = 30_000;
 /** For how many waiting jobs in view to ask why, each a request. */
 const REASONS = 20;
-/** How many requests that end jobs are under way at once. */
+/** How many requests that end jobs are under way at once, and how many that ask why jobs wait. */
 const AT_ONCE = 8;
+const REASONS_AT_ONCE = 2;
 
 /** A job that was not stopped or deleted, and why. */
 export interface IRefusal {
@@ -127,8 +129,8 @@ export class JobsModel implements IJobsModel {
 
   see(jobs: readonly IJob[]): void {
     this.seen = jobs.filter(job => job.state === 'WAITING').slice(0, REASONS);
-    if (this.seen.some(job => !this.reasons.has(key(job)) && !this.asked.has(key(job)))) {
-      void this.askReasons().then(() => this.emit());
+    if (this.seen.some(job => !this.answered.has(key(job)))) {
+      void this.askReasons(false).then(() => this.emit());
     }
   }
 
@@ -142,9 +144,10 @@ export class JobsModel implements IJobsModel {
       this.own ??= new OwnJobs(this.api, (await this.api.whoami()).username, () => this.take());
       await this.own.follow(this.listed);
       this.poll.frequency = { ...this.poll.frequency, interval: INTERVAL * this.own.pages };
-      await this.askReasons();
       this._error = '';
       this.take();
+      await this.askReasons(true);
+      this.emit();
     } catch (error) {
       this._error = error instanceof Error ? error.message : String(error);
       this.emit();
@@ -163,33 +166,50 @@ export class JobsModel implements IJobsModel {
     }
   }
 
-  /** Ask why the first job waits, which the tooltip says, and those in view. */
-  private async askReasons(): Promise<void> {
+  /**
+   * Ask why the first job waits, which the tooltip says, and those in view.
+   *
+   * @param again - those too of which it is known: it may have changed
+   */
+  private async askReasons(again: boolean): Promise<void> {
     const first = waiting(this.own?.jobs ?? []).slice(0, 1);
     const jobs = this.listed ? [...first, ...this.seen] : first;
     const wanted = new Map(jobs.map(job => [key(job), job]));
-    this.asked = new Set(wanted.keys());
-    const answers = await Promise.allSettled(
-      [...wanted].map(async ([name, job]) => [name, await this.api.waitingReason(job)] as const)
-    );
-    // a job that was deleted since has no reason any more
-    this.reasons = new Map(answers.flatMap(each => (each.status === 'fulfilled' && each.value[1] ? [each.value] : [])));
+    for (const name of this.answered) {
+      if (!wanted.has(name)) {
+        this.answered.delete(name);
+        this.reasons.delete(name);
+      }
+    }
+    this.turn += 1;
+    const { turn } = this;
+    const left = [...wanted].filter(([name]) => again || !this.answered.has(name));
+    await fewAtOnce(left, REASONS_AT_ONCE, async ([name, job]) => {
+      // others have come into view: whoever asks for these asks for what is left, too
+      if (turn !== this.turn) {
+        return;
+      }
+      // a job that was deleted since has no reason any more
+      const reason = await this.api.waitingReason(job).catch(() => '');
+      this.answered.add(name);
+      if (reason) {
+        this.reasons.set(name, reason);
+      } else {
+        this.reasons.delete(name);
+      }
+    });
   }
 
   /** Do something with each of some jobs, some at once. */
   private async end(jobs: readonly IJob[], act: (job: IJob) => Promise<void>): Promise<IRefusal[]> {
     const refused: IRefusal[] = [];
-    const left = [...jobs];
-    const work = async () => {
-      for (let job = left.shift(); job; job = left.shift()) {
-        try {
-          await act(job);
-        } catch (error) {
-          refused.push({ job, message: error instanceof Error ? error.message : String(error) });
-        }
+    await fewAtOnce(jobs, AT_ONCE, async job => {
+      try {
+        await act(job);
+      } catch (error) {
+        refused.push({ job, message: error instanceof Error ? error.message : String(error) });
       }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    });
     await this.refresh();
     return refused;
   }
@@ -199,8 +219,11 @@ export class JobsModel implements IJobsModel {
   private _jobs: readonly IJob[] | null = null;
   private _error = '';
   private own: OwnJobs | undefined;
-  private reasons = new Map<string, string>();
-  private asked = new Set<string>();
+  private readonly reasons = new Map<string, string>();
+  /** Jobs of which it was asked. */
+  private readonly answered = new Set<string>();
+  /** Grows with each round of questions. */
+  private turn = 0;
   private seen: readonly IJob[] = [];
   private listed = false;
   private heardHidden = false;

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { Api } from '../src/api';
+import { Api, IJob } from '../src/api';
 import { JobsModel } from '../src/model';
 import { detail, NotebookServer, job, trans, user, jobStatus } from './notebookServer';
 
@@ -45,13 +45,43 @@ describe('JobsModel', () => {
       detail({ jobStatus: jobStatus({ waitingReason: 'second in the queue' }) })
     ];
     await heard();
-    expect(model.reason(first)).toBe('1 × P100 free of 2');
+    await expect.poll(() => model.reason(first)).toBe('1 × P100 free of 2');
     expect(model.reason(second)).toBeUndefined();
     model.setListed(true);
     model.see([second]);
     await model.refresh();
     expect(model.reason(second)).toBe('second in the queue');
     expect(model.reason(first)).toBe('1 × P100 free of 2');
+  });
+
+  it('shows the list before it is known why jobs wait, and asks of those first that are in view now', async () => {
+    const [one, two, three, four] = [1, 2, 3, 4].map(number =>
+      job({ name: `job-${number}`, state: 'WAITING', createdTime: number })
+    ) as [IJob, IJob, IJob, IJob];
+    server.answers['GET jobs'] = [200, [four, three, two, one]];
+    const asked: string[] = [];
+    const answers: (() => void)[] = [];
+    class SlowApi extends Api {
+      override async waitingReason({ name }: IJob): Promise<string> {
+        asked.push(name);
+        await new Promise<void>(resolve => answers.push(resolve));
+        return `why ${name} waits`;
+      }
+    }
+    model = new JobsModel(new SlowApi(server.settings, 'en', trans));
+    await expect.poll(() => model.jobs?.length).toBe(4);
+    expect(model.reason(one)).toBeUndefined();
+    answers.shift()!();
+    await expect.poll(() => model.reason(one)).toBe('why job-1 waits');
+
+    model.setListed(true);
+    model.see([one, two, three, four]);
+    await expect.poll(() => asked).toEqual(['job-1', 'job-2', 'job-3']);
+    // it was scrolled on: what is out of view is not asked about, nor what is known already
+    model.see([four]);
+    await expect.poll(() => asked).toEqual(['job-1', 'job-2', 'job-3', 'job-4']);
+    answers.splice(0).forEach(answer => answer());
+    await expect.poll(() => model.reason(four)).toBe('why job-4 waits');
   });
 
   it('keeps the list when a waiting job vanishes while it is asked about', async () => {

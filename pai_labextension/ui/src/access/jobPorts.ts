@@ -4,6 +4,7 @@ import { IDisposable } from '@lumino/disposable';
 import { Poll } from '@lumino/polling';
 import { ISignal, Signal } from '@lumino/signaling';
 
+import { fewAtOnce } from '../fewAtOnce';
 import { isOpen, key } from '../jobs';
 import { IJobsModel } from '../model';
 import { AccessClient } from './client';
@@ -12,8 +13,9 @@ import { IRunningTask } from './tasks';
 /** ms between two questions, and at most after failed ones. */
 const INTERVAL = 15_000;
 const MAX_INTERVAL = 120_000;
-/** Of how many running jobs the tasks are asked for, each a request. */
+/** Of how many running jobs the tasks are asked for, each a request, and how many of these at once. */
 const JOBS = 20;
+const AT_ONCE = 2;
 
 /** Knows the ports of the running jobs. */
 export class JobPorts implements IDisposable {
@@ -74,12 +76,16 @@ export class JobPorts implements IDisposable {
 
   private async ask(): Promise<void> {
     const { running } = this;
-    const answers = await Promise.allSettled(running.map(job => this.client.tasks(job)));
-    // of a job that could not be asked about nothing is known: not asked again before its turn
-    const found = answers.map(answer => (answer.status === 'fulfilled' ? answer.value : []));
-    this.tasks = new Map(
-      running.map((job, index) => [key(job), found[index]!.filter(({ ports }) => ports.length > 0)])
-    );
+    const found = new Map<string, readonly IRunningTask[]>();
+    await fewAtOnce(running, AT_ONCE, async job => {
+      // of a job that could not be asked about nothing is known: not asked again before its turn
+      const tasks = await this.client.tasks(job).catch((): IRunningTask[] => []);
+      found.set(
+        key(job),
+        tasks.filter(({ ports }) => ports.length > 0)
+      );
+    });
+    this.tasks = found;
     if (!this.isDisposed) {
       this._changed.emit();
     }
