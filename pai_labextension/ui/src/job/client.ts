@@ -5,7 +5,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import { TranslationBundle } from '@jupyterlab/translation';
 import { GenericSchema, InferOutput } from 'valibot';
 
-import { parsed } from '../answers';
+import { json, parsed } from '../answers';
 import { ApiError, ask, request } from '../api';
 import { AttemptInfo, JobDetail, JobEvent, TaskMetrics } from '../generated/types.gen';
 import { vAttempts, vJobDetail, vJobEvents, vTaskMetrics } from '../generated/valibot.gen';
@@ -41,12 +41,14 @@ export class JobClient {
     private readonly trans: TranslationBundle
   ) {}
 
+  /** Return how the job is; the same object as long as nothing has changed. */
   async detail(): Promise<JobDetail> {
-    return this.read(vJobDetail, '');
+    return this.readAgain(vJobDetail, '');
   }
 
+  /** Return its attempts, the oldest first; the same object as long as nothing has changed. */
   async attempts(): Promise<AttemptInfo[]> {
-    return this.read(vAttempts, 'attempts');
+    return this.readAgain(vAttempts, 'attempts');
   }
 
   async events(): Promise<JobEvent[]> {
@@ -111,6 +113,19 @@ export class JobClient {
     return parsed(schema, await this.ask('GET', below), this.trans);
   }
 
+  /** As `read`; an answer that is as the one before is the same object, and costs no reading. */
+  private async readAgain<Schema extends GenericSchema>(schema: Schema, below: string): Promise<InferOutput<Schema>> {
+    const response = await request(this.settings, this.language, 'GET', this.path(below));
+    const text = await response.text();
+    const before = this.answers.get(below);
+    if (before?.text === text) {
+      return before.answer;
+    }
+    const answer = parsed(schema, json(text), this.trans);
+    this.answers.set(below, { text, answer });
+    return answer;
+  }
+
   private ask(method: string, below: string, body?: unknown): Promise<unknown> {
     return ask(this.settings, this.language, method, this.path(below), body);
   }
@@ -119,6 +134,8 @@ export class JobClient {
     const [user, name] = [this.job.user, this.job.name].map(encodeURIComponent);
     return `pai/api/v1/user/${user}/jobs/${name}${below && '/'}${below}`;
   }
+
+  private readonly answers = new Map<string, { readonly text: string; readonly answer: unknown }>();
 }
 
 function taskPath({ role, index }: IAttemptTask): string {

@@ -72,9 +72,16 @@ export class JobModel implements IDisposable {
 
   private async ask(): Promise<IKnownJob> {
     try {
+      const { known } = this;
+      if (known === null) {
+        // somebody has just opened the page: both at once
+        const [detail, attempts] = await Promise.all([this.client.detail(), this.client.attempts()]);
+        return { detail, attempts, time: Date.now() };
+      }
       const detail = await this.client.detail();
-      // what has ended stays as it is
-      const attempts = this.ended && this.known ? this.known.attempts : await this.client.attempts();
+      // where nothing has changed since they were asked for, there are no others
+      const attempts = detail === known.detail && this.certain ? known.attempts : await this.client.attempts();
+      this.certain = true;
       return { detail, attempts, time: Date.now() };
     } catch (error) {
       this._gone = error instanceof ApiError && error.status === 404;
@@ -85,4 +92,6 @@ export class JobModel implements IDisposable {
   private readonly polled: Polled<IKnownJob>;
   private readonly _changed = new Signal<this, void>(this);
   private _gone = false;
+  /** Whether the attempts were asked for after the job: they may be older otherwise. */
+  private certain = false;
 }

@@ -36,7 +36,7 @@ export function TasksView(props: ITasksProps): React.ReactElement {
   const isLast = attempt === last;
   const rows = React.useMemo(
     () => tasksOf(isLast ? known.detail.taskRoles : (attempt?.taskRoles ?? {}), attempt?.attempt ?? 0),
-    [known, attempt, isLast]
+    [known.detail, attempt, isLast]
   );
   const found = React.useMemo(() => select(rows, words, trans), [rows, words, trans]);
   return (

@@ -1,0 +1,70 @@
+// What is known of one job, asked of a real HTTP server.
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { JobClient } from '../../src/job/client';
+import { JobModel } from '../../src/job/model';
+import { attempt, detail, jobStatus, NotebookServer, trans } from '../notebookServer';
+
+const JOB = 'GET user/alice/jobs/one';
+const ATTEMPTS = `${JOB}/attempts`;
+
+describe('JobModel', () => {
+  let server: NotebookServer;
+  let model: JobModel;
+
+  beforeEach(async () => {
+    server = await NotebookServer.open();
+    server.answers[JOB] = [200, detail({ name: 'one' })];
+    server.answers[ATTEMPTS] = [200, [attempt()]];
+    model = new JobModel(new JobClient({ user: 'alice', name: 'one' }, server.settings, 'en', trans));
+  });
+
+  afterEach(async () => {
+    model.dispose();
+    await server.close();
+  });
+
+  it('asks for the job and its attempts when a page is opened', async () => {
+    await model.refresh();
+    expect(server.requests.sort()).toEqual([JOB, ATTEMPTS]);
+    expect(model.known?.detail.name).toBe('one');
+    expect(model.known?.attempts).toHaveLength(1);
+  });
+
+  it('asks for the attempts again only when the job has changed, and keeps what is as it was', async () => {
+    await model.refresh();
+    // the attempts may have been answered before the job
+    await model.refresh();
+    const { detail: before, attempts } = model.known!;
+    server.asked.length = 0;
+    await model.refresh();
+    expect(server.requests).toEqual([JOB]);
+    expect(model.known!.detail).toBe(before);
+    expect(model.known!.attempts).toBe(attempts);
+
+    const changed = detail({ name: 'one', jobStatus: jobStatus({ state: 'SUCCEEDED', subState: 'ENDED' }) });
+    server.answers[JOB] = [200, changed];
+    server.answers[ATTEMPTS] = [200, [attempt({ state: 'SUCCEEDED' })]];
+    await model.refresh();
+    expect(model.ended).toBe(true);
+    expect(model.known!.attempts[0]!.state).toBe('SUCCEEDED');
+  });
+
+  it('asks for the attempts again after the job, where the first answers may have crossed', async () => {
+    const ended = detail({ name: 'one', jobStatus: jobStatus({ state: 'SUCCEEDED', subState: 'ENDED' }) });
+    server.answers[JOB] = [200, ended];
+    await model.refresh();
+    expect(model.known!.attempts[0]!.state).toBe('RUNNING');
+    server.answers[ATTEMPTS] = [200, [attempt({ state: 'SUCCEEDED' })]];
+    await model.refresh();
+    expect(model.known!.attempts[0]!.state).toBe('SUCCEEDED');
+  });
+
+  it('notes that the job was deleted', async () => {
+    await model.refresh();
+    server.answers[JOB] = [404, { code: 'NoJobError', message: 'There is no job “one”.' }];
+    await model.refresh();
+    expect(model.gone).toBe(true);
+  });
+});
