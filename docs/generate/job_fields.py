@@ -69,6 +69,7 @@ def facts(locale: str) -> Mapping[str, Any]:
         "task_role": list(_fields(schema["$defs"]["taskRole"], locale)),
         "port": list(_fields(schema["$defs"]["port"], locale)),
         "mount": list(_fields(schema["$defs"]["mount"], locale)),
+        "notify": list(_fields(schema["$defs"]["notify"], locale)),
         "extras": list(_fields(schema["properties"]["extras"], locale)),
         "minimal": (EXAMPLES / "minimal.json").read_text(encoding="utf-8").strip(),
         "full": (EXAMPLES / "full.json").read_text(encoding="utf-8").strip(),
@@ -89,7 +90,7 @@ def _fields(schema: Mapping[str, Any], locale: str) -> Iterator[Field]:
             _type(field, locale),
             _default(name, required, field, locale),
             _WORDS[locale]["comma"].join(_limits(field, locale)),
-            translate(part["description"], locale),
+            translate(field["description"], locale),
         )
 
 

@@ -40,6 +40,8 @@ _EXAMPLES: Mapping[str, object] = {
     "storage-user": "pai",
     "file-processes": 4,
     "default-fs-uri": "hdfs://namenode:9000",
+    "webhook-host": ["hooks.example.org", "chat.example.org:8443"],
+    "webhook-secret-file": "webhook-secret",
     "metrics-token-file": "metrics-token",
 }
 _HEAD = """\

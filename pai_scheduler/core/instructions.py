@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.job.task import TaskRef
 
+from .announcements import Announcement
 from .model import Attempt, Job, JobEvent, Task
 
 
@@ -54,6 +55,7 @@ class Outcome:
     #: ids of jobs to be forgotten, with their attempts, events and logs
     deleted: list[str] = field(default_factory=list)
     job_events: list[JobEvent] = field(default_factory=list)
+    announcements: list[Announcement] = field(default_factory=list)
     instructions: list[Instruction] = field(default_factory=list)
     #: virtual clusters as administrators changed them; None: deleted
     virtual_clusters: dict[str, VirtualCluster | None] = field(default_factory=dict)

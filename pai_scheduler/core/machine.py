@@ -26,6 +26,7 @@ from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
 
 from . import completion, event_texts, order, retry
+from .announcements import announcements
 from .events import (
     Accessed,
     Ended,
@@ -461,6 +462,7 @@ class Core:
         job.enter(SubState.ENDED)
         outcome.jobs[job.id] = job
         self._tell(outcome, job, time, "ended", verdict.reason, data={"state": str(job.state)})
+        outcome.announcements += announcements(job)
         del self.jobs[job.id]
         self.timers.cancel(job.id)
         theirs = self._unended[job.user]

@@ -7,6 +7,7 @@ from typing import Any
 
 from .messages import Message, msg
 from .mounts import mount_errors
+from .notify import notify_errors
 from .paths import Path, quoted
 from .schema import job_schema
 
@@ -31,6 +32,7 @@ def job_errors(config: object) -> _Errors:
         yield from _role(role, ("taskRoles", index))
     yield from _environment(config.get("jobEnvs"))
     yield from mount_errors(config.get("extras"))
+    yield from notify_errors(config.get("extras"))
 
 
 def _role(role: Mapping[str, Any], path: Path) -> _Errors:

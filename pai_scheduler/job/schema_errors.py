@@ -193,6 +193,7 @@ _EXPECTED: dict[str, Callable[[], Message]] = {
     "array": lambda: msg("a list"),
     "object": lambda: msg("an object"),
     "boolean": lambda: msg("true or false"),
+    "boolean|string": lambda: msg("true, false or text"),
     "string|number|boolean|null": lambda: msg("text, a number, true, false or null"),
 }
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .notify import NotifyRequest, notify_of
+
 Scalar = str | int | float | bool | None
 
 #: Every role has these ports, listed in its `portList` or not.
@@ -113,6 +115,11 @@ class JobSpec:
     def shared_folders(self) -> tuple[str, ...]:
         """Return `extras.sharedFolders`: names of folders that an administrator shares; `*`: all."""
         return tuple(self.extras.get("sharedFolders", ()))
+
+    @property
+    def notify(self) -> NotifyRequest | None:
+        """Return `extras.notify`: who outside is told of the job's end; None: nobody."""
+        return notify_of(self.extras)
 
     @property
     def preemptible(self) -> bool:

@@ -45,6 +45,7 @@ from .configuration import STORAGE_FOLDER, make_storage, read_cluster, storage_a
 from .data_folder import POSTGRESQL, SQLITE, lock_folder, refuse_other_kind
 from .key_files import check_kept_files, remember_kept_files
 from .leader import Candidate, kept_alive
+from .notifications import open_notifications
 from .options import DEFAULT_HOST, DEFAULT_PORT, make_parser
 from .settings_file import parse_options
 from .shared_folders import check_shared_folders
@@ -115,6 +116,7 @@ async def _run(options: argparse.Namespace) -> None:
     swarm_nodes.check_options(options)
     authenticator = _authenticator(options)
     monitoring_token = _monitoring_token(options.metrics_token_file)
+    notifications = open_notifications(options)
     definition = read_cluster(options.cluster) if options.cluster else Definition()
     url = database_url(options.database, os.environ)
     storage = make_storage(options, data_dir)
@@ -158,6 +160,7 @@ async def _run(options: argparse.Namespace) -> None:
                 find_user=authenticator.find_now,
                 # another scheduler on this machine has another folder: their tasks seldom want the same ports
                 first_port=zlib.crc32(os.fsencode(data_dir)),
+                notifications=notifications,
             )
             try:
                 remember_kept_files(data_dir, store)

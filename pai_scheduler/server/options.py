@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_scheduler.monitoring import logging_setup
 
-from . import file_servers, ssh_gateway, swarm_nodes
+from . import file_servers, notifications, ssh_gateway, swarm_nodes
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 9186
 
@@ -105,6 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="URI",
         help="what tasks get as PAI_DEFAULT_FS_URI (default: the scheduler's own WebHDFS)",
     )
+    notifications.add_options(parser)
     parser.add_argument(
         "--metrics-token-file",
         type=Path,

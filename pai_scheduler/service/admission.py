@@ -20,6 +20,7 @@ from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.parse import InvalidJobError, config_of, parse_job
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.validate import SpecError, validate
+from pai_scheduler.notifications.notifications import Notifications
 from pai_scheduler.rest.errors import (
     RequestError,
     conflict,
@@ -53,7 +54,8 @@ class Admission:
     """Takes jobs, each durably and under a name of its own; refusals are `errors.RequestError`.
 
     `room` says why there is no room for any more (None: nobody looks), `files` are those that jobs may name
-    (None: there are none), `clock` gives ms since the epoch.
+    (None: there are none), `notifications` are the ways on which they are told of outside, `clock` gives ms
+    since the epoch.
     """
 
     def __init__(
@@ -65,11 +67,12 @@ class Admission:
         engine: Engine,
         room: DiskRoom | None,
         files: Files | None,
+        notifications: Notifications,
         clock: Callable[[], int],
     ) -> None:
         self._store, self._reader, self._writer = store, reader, writer
         self._cluster, self._engine, self._room, self._files = cluster, engine, room, files
-        self._now = clock
+        self._notifications, self._now = notifications, clock
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
         self._last_order = 0
@@ -88,7 +91,7 @@ class Admission:
             raise forbidden(msg("Only an administrator may act for user {user}.", user=owner))
         if "\0" in owner or len(owner) > _LONGEST_NAME:
             raise invalid_parameters(msg("There can be no user with the name {name}.", name=owner))
-        spec = await self.check(principal, config)
+        spec = await self.check(principal, config, owner)
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
@@ -98,14 +101,17 @@ class Admission:
         refused = self._refused(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
 
-    async def check(self, principal: Principal, config: object) -> JobSpec:
-        """Return what a job asks for; refuses one that is wrong, or that this caller may not submit."""
+    async def check(self, principal: Principal, config: object, owner: str = "") -> JobSpec:
+        """Return what a job asks for; refuses one that is wrong, or that this caller may not submit.
+
+        `owner`: whose job it will be; empty: the caller's own.
+        """
         try:
             spec = await _parse(config)
         except InvalidJobError as error:
             raise invalid_parameters(_summary(error.errors), error.errors) from None
         self._check_virtual_cluster(principal, spec.virtual_cluster)
-        errors = await self._errors(spec)
+        errors = await self._errors(spec, owner or principal.name)
         if errors:
             raise invalid_parameters(_summary(errors), errors)
         return spec
@@ -121,7 +127,7 @@ class Admission:
         except RequestError as refusal:
             # who writes a job sees it beside the field, like everything else that is wrong
             return Forecast([SpecError("$.virtualCluster", refusal.message)], "never", refusal.message)
-        errors = [*await self._errors(spec), *self._refused(principal, spec)]
+        errors = [*await self._errors(spec, principal.name), *self._refused(principal, spec)]
         if errors:
             return Forecast(errors, "never", _summary(errors))
         clusters = self._cluster.virtual_clusters.values()
@@ -137,9 +143,9 @@ class Admission:
             refused += find_refused(spec, replace(principal, admin=False), self._files.names)
         return refused
 
-    async def _errors(self, spec: JobSpec) -> list[SpecError]:
+    async def _errors(self, spec: JobSpec, owner: str) -> list[SpecError]:
         """Find what is wrong with a valid job on this cluster."""
-        errors = list(limit_errors(self._writer.core, spec))
+        errors = [*limit_errors(self._writer.core, spec), *self._notifications.errors(spec, owner)]
         if refusal := await self._engine.refuses_image(spec.image):
             errors.append(SpecError("$.image", refusal))
         return errors

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator
 
 from pai_scheduler.core.instructions import Outcome
+from pai_scheduler.core.model import JobEvent
 from pai_scheduler.execution.reader import Reader
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.store.records import StoredJobEvent
@@ -59,6 +60,10 @@ class JobEvents:
             self._followers[job_id].discard(news)
             if not self._followers[job_id]:
                 del self._followers[job_id]
+
+    def tell(self, entry: JobEvent) -> None:
+        """Wake those who follow what has just been told of a job beside the core."""
+        self.wake(Outcome(job_events=[entry]))
 
     def wake(self, outcome: Outcome) -> None:
         """Wake those who follow what has just become durable."""

@@ -22,6 +22,8 @@ from pai_scheduler.inputs.prepare import JobInputs
 from pai_scheduler.job.task import TaskRef
 from pai_scheduler.monitoring.cluster_usage import ClusterUsage
 from pai_scheduler.monitoring.meters import Meters
+from pai_scheduler.notifications.notifications import Notifications
+from pai_scheduler.notifications.sender import Sender
 from pai_scheduler.rest.errors import no_ssh_authorization, no_storage
 from pai_scheduler.security.principal import Principal
 from pai_scheduler.ssh.authorization.authorization import SshAuthorization
@@ -53,7 +55,7 @@ class Service:
     the engine lets tasks in. Without `job_files` no job may name a file, without `keys` nobody logs into a
     task; without `data_dir` nobody watches whether its disk is full. `clock` is
     what all times here are told by. `find_user` says in whose name a schedule's jobs come; without it
-    none do.
+    none do. `notifications` has the ways on which ends of jobs are told outside.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Service:
         first_port: int = 0,
         clock: Clock | None = None,
         find_user: FindUser | None = None,
+        notifications: Notifications | None = None,
     ) -> None:
         self._engine, self._store, self._job_files = engine, store, job_files
         self._default_fs_uri, self._address = default_fs_uri, address
@@ -100,8 +103,9 @@ class Service:
             if keys is not None
             else None
         )
+        notifications = notifications or Notifications()
         self.admission = Admission(
-            store, self._reader, self._writer, self._cluster, engine, self._room, files, clock
+            store, self._reader, self._writer, self._cluster, engine, self._room, files, notifications, clock
         )
         self.jobs = Jobs(store, self._reader, self._writer, clock)
         self.schedules = Schedules(
@@ -115,6 +119,7 @@ class Service:
         )
         self.queues = Queues(self._writer, clock)
         self.job_events = JobEvents(store, self._reader)
+        self._sender = Sender(store, self._writer, notifications.channels, self.job_events.tell, clock)
         self.changes = Changes(lambda: self._writer.core)
         self.tasks = Tasks(engine, store, self._reader, self._writer, self._meters.recorder, definition.logs)
         self.virtual_clusters = VirtualClusters(
@@ -167,6 +172,7 @@ class Service:
         self._forget(await asyncio.to_thread(self._store.forgotten))
         self._engine_events.start()
         self._writer.report(Tick(self._clock()))
+        await self._sender.start()
         if self._room is not None:
             await self._room.start()
         self.schedules.start()
@@ -175,6 +181,7 @@ class Service:
         """Stop scheduling; tasks run on."""
         await self.schedules.close()
         await self._engine_events.close()
+        await self._sender.close()
         if self._room is not None:
             await self._room.close()
         await self.cluster_usage.close()
@@ -239,6 +246,8 @@ class Service:
             self._key_files.follow(committed.outcome.jobs.values())
         self._forget(committed.deleted)
         self.job_events.wake(committed.outcome)
+        if committed.outcome.announcements:
+            self._sender.wake()
         self.changes.look()
 
     def _forget(self, gone: Sequence[TaskRef]) -> None:

@@ -15,7 +15,8 @@ from pai_scheduler.core.model import ACCESS, Job, JobEvent
 from pai_scheduler.job.task import TaskRef
 
 from . import rows
-from .tables import attempts, forgotten, job_events, jobs, tasks, virtual_clusters
+from .outbox import announcement_rows
+from .tables import announcements, attempts, forgotten, job_events, jobs, tasks, virtual_clusters
 
 _INSERTS = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
@@ -36,6 +37,7 @@ def write_outcome(
         connection.execute(job_events.insert(), [rows.job_event_row(entry) for entry in entries])
     changed = [rows.virtual_cluster_row(name, cluster) for name, cluster in outcome.virtual_clusters.items()]
     upsert(connection, virtual_clusters, changed)
+    upsert(connection, announcements, announcement_rows(outcome.announcements))
     return _delete(connection, outcome.deleted)
 
 

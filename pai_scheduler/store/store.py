@@ -22,6 +22,7 @@ from . import rows
 from .changes import upsert, write_outcome
 from .database import StoreError
 from .migrate import EmptyDatabaseError
+from .outbox import Outbox
 from .records import JobPosition, StoredJobEvent
 from .schedules import StoredSchedules
 from .tables import (
@@ -52,7 +53,7 @@ _LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 _PAGE = 100
 
 
-class Store(StoredSchedules):
+class Store(StoredSchedules, Outbox):
     """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
     public keys, schedules."""
 

@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 
 #: the newest migration: a database that has it needs none
-HEAD = "0010"
+HEAD = "0011"
 
 metadata = MetaData()
 
@@ -156,6 +156,21 @@ closed_nodes = Table(
     Column("user_name", String(255), nullable=False),
     Column("reason", Text, nullable=False),
     Column("since", BigInteger, nullable=False),
+)
+
+#: what is still to be told outside of jobs' ends; a job that is deleted is told of all the same
+announcements = Table(
+    "announcements",
+    metadata,
+    Column("job_id", String(32), primary_key=True),
+    Column("channel", String(16), primary_key=True),
+    Column("user_name", String(255), nullable=False),
+    Column("target", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("time", BigInteger, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("due", BigInteger, nullable=False),
+    Index("ix_announcements_due", "due"),
 )
 
 #: the public keys with which users log into their tasks; `line` is the key as OpenSSH writes it

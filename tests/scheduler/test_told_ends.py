@@ -1,0 +1,82 @@
+"""A real scheduler tells a real receiver of jobs' ends, and forgets none of them when it is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.client.rest import ApiError, Client
+from tests.testbed.receiver import Receiver, open_receiver
+from tests.testbed.scheduler import hello_job
+from tests.testbed.warm import WarmScheduler
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with open_receiver() as running:
+        yield running
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path, receiver: Receiver) -> Iterator[WarmScheduler]:
+    secret = tmp_path / "webhook-secret"
+    secret.write_text("0123456789abcdef")
+    running = WarmScheduler(tmp_path, "--webhook-host", receiver.host, "--webhook-secret-file", str(secret))
+    yield running
+    running.close()
+
+
+async def test_an_end_that_was_not_told_before_a_kill_is_told_after_it(
+    scheduler: WarmScheduler, receiver: Receiver
+) -> None:
+    receiver.status = 503
+    notify = {"webhook": receiver.url, "on": ["failure"]}
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("fine", "true", extras={"notify": notify}))
+        await alice.submit(hello_job("broken", "exit 3", extras={"notify": notify}))
+    receiver.next()
+    scheduler.kill()
+    receiver.status = 200
+    scheduler.start()
+    received = json.loads(receiver.next().body)
+    assert received["job"]["name"] == "broken"
+    assert (received["job"]["state"], received["job"]["appExitCode"]) == ("FAILED", 3)
+    assert received["job"]["reason"]
+    # what was told is forgotten before the next start asks for it
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("last", "exit 4", extras={"notify": notify}))
+    assert json.loads(receiver.next().body)["job"]["name"] == "last"
+    scheduler.terminate()
+    scheduler.start()
+    assert receiver.received.empty()
+
+
+async def test_why_an_end_could_not_be_told_stands_with_the_jobs_events(
+    scheduler: WarmScheduler, receiver: Receiver
+) -> None:
+    receiver.status = 404
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        job = hello_job("lost", extras={"notify": {"webhook": receiver.url}})
+        await alice.submit(job)
+        receiver.next()
+        event = None
+        while event is None or event["type"] != "not-told":
+            await asyncio.sleep(0.05)
+            event = [event async for event in alice.events("alice", "lost")][-1]
+    assert (
+        event["message"] == "The end of this job could not be told to 127.0.0.1: it answers with status 404."
+    )
+
+
+async def test_what_is_not_opened_is_refused_when_a_job_asks_for_it(scheduler: WarmScheduler) -> None:
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        with pytest.raises(ApiError, match=r"\$\.extras\.notify\.webhook: Webhooks may go to no other hosts"):
+            await alice.submit(hello_job("far", extras={"notify": {"webhook": "http://127.0.0.1:1/"}}))
+        with pytest.raises(ApiError, match=r"\$\.extras\.notify\.mail: This scheduler sends no mail"):
+            await alice.submit(hello_job("mail", extras={"notify": {"mail": True}}))
+        found = await alice.validate(hello_job("mail", extras={"notify": {"mail": True}}))
+        assert found["errors"][0]["path"] == "$.extras.notify.mail"
