@@ -84,11 +84,17 @@ class Launcher:
         self._flights: dict[tuple[str, int], _Flight] = {}
         self._releasing: dict[tuple[str, int], asyncio.Task[None]] = {}
         self._wake: asyncio.TimerHandle | None = None
+        self._closed = False
         #: calls of the engine that failed, by call
         self.errors: Counter[str] = Counter()
 
     def carry_out(self, instruction: Instruction, core: Core) -> None:
-        """Begin what an instruction says; returns at once."""
+        """Begin what an instruction says; returns at once.
+
+        After `close` it begins nothing: what became durable then is carried out at the next start.
+        """
+        if self._closed:
+            return
         match instruction:
             case LaunchAttempt(job_id=job_id):
                 job = core.jobs.get(job_id)
@@ -123,16 +129,18 @@ class Launcher:
 
     def end(self, job: Job) -> None:
         """Begin to remove what was fetched for a job that has ended."""
-        if self._inputs is not None and self._inputs.keeps(job.id):
+        if not self._closed and self._inputs is not None and self._inputs.keeps(job.id):
             with about(job=job.id):
                 self._begin(self._end(self._inputs, job.id))
 
     def forget(self, tasks: Collection[TaskRef], then: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Begin to remove what the engine keeps of the ended tasks of deleted jobs; `then` follows."""
-        self._begin(self._forget(tasks, then))
+        if not self._closed:
+            self._begin(self._forget(tasks, then))
 
     async def close(self) -> None:
-        """Stop what is under way here; what the engine has begun goes on."""
+        """Stop what is under way here, for good; what the engine has begun goes on."""
+        self._closed = True
         if self._wake is not None:
             self._wake.cancel()
         for task in self._running:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import Attempt, State, SubState
 from pai_scheduler.engine.protocol import Gang
 from pai_scheduler.job.task import TaskRef
@@ -93,6 +98,39 @@ async def test_a_restart_takes_up_what_runs_what_ended_meanwhile_and_what_waits(
     assert len(ran(await service.jobs.attempts(ALICE, "alice", "runs-on"))) == 1
     assert await service.log_of("runs-on") == b"once\n"
     assert (await service.until("waits")).state is State.SUCCEEDED
+
+
+async def test_a_job_that_becomes_durable_while_the_service_closes_starts_with_the_next(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    service = await make_service()
+    commit, close_writer = service.database.commit, service._writer.close
+    under_way, closing = threading.Event(), threading.Event()
+
+    def slow(outcome: Outcome, configs: Mapping[str, Mapping[str, Any]]) -> list[TaskRef]:
+        if configs:  # it is the job
+            under_way.set()
+            assert closing.wait(60)
+        return commit(outcome, configs)
+
+    async def closes() -> None:
+        closing.set()
+        await close_writer()
+
+    monkeypatch.setattr(service.database, "commit", slow)
+    monkeypatch.setattr(service._writer, "close", closes)
+    job = make_config(make_role(command="echo ran"), name="late")
+    submission = asyncio.create_task(service.admission.submit(ALICE, "alice", job))
+    await asyncio.to_thread(under_way.wait)
+    await service.close()
+    await submission
+    # nothing is begun that nobody would end: neither here, nor by the engine
+    left = [task.get_coro() for task in asyncio.all_tasks()]
+    assert [work for work in left if "Launcher" in getattr(work, "__qualname__", "")] == []
+    assert list(tmp_path.glob("tasks/*")) == []
+    service = await make_service()
+    assert (await service.until("late")).state is State.SUCCEEDED
+    assert await service.log_of("late") == b"ran\n"
 
 
 async def test_what_a_kill_came_before_is_cleaned_up_after_the_restart(
