@@ -76,6 +76,8 @@ class _Task:
     #: held while its SSH server is asked for
     ssh_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     launch: Launch | None = None
+    #: seconds that it has for its end, once that was asked for
+    kill_grace: float | None = None
     #: the fork server that was asked to supervise it
     generation: int = 0
     rung: bool = False
@@ -93,7 +95,8 @@ class _Task:
     @property
     def under_way(self) -> bool:
         """Return whether something may still happen to it by itself."""
-        return not self.ended and (self.started or self.launch is not None or self.unexpected)
+        wanted = self.launch is not None or self.kill_grace is not None
+        return not self.ended and (self.started or wanted or self.unexpected)
 
 
 class ProcessEngine:
@@ -242,7 +245,7 @@ class ProcessEngine:
         known = self._task(task)
         async with known.lock:
             if not known.ended:
-                known.launch = None
+                known.launch, known.kill_grace = None, grace_seconds
                 self._report(known, await self._in_thread(process_files.kill, known.folder, grace_seconds))
 
     async def disk_use(self) -> Mapping[TaskRef, int]:
@@ -358,7 +361,11 @@ class ProcessEngine:
             if task.ended:
                 return
             if task.launch is None or task.started:
-                self._report(task, await self._in_thread(process_files.look, task.folder))
+                sight = await self._in_thread(process_files.look, task.folder)
+                if task.kill_grace is not None and not sight.running and sight.phase <= Phase.PREPARED:
+                    # the supervisor that was asked for the end is gone before it had begun
+                    sight = await self._in_thread(process_files.kill, task.folder, task.kill_grace)
+                self._report(task, sight)
                 return
             asked = task.generation == self._spawner.generation
             if asked:

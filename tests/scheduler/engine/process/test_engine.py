@@ -14,6 +14,7 @@ import pytest
 from pai_scheduler.cluster.definition import LogKeeping
 from pai_scheduler.cluster.node import Gpu
 from pai_scheduler.engine.process.engine import ProcessEngine
+from pai_scheduler.engine.process.task_folder import TaskFolder
 from pai_scheduler.engine.protocol import EndCause, EngineError, Notice
 from tests.scheduler.engine.conformance import FOREVER, EngineConformance
 from tests.scheduler.engine.lab import Lab, eventually, make_gang, make_task
@@ -153,6 +154,25 @@ async def test_release_removes_the_working_folder_and_the_environment_but_not_lo
 @pytest.mark.usefixtures("engine")
 async def test_the_folders_of_tasks_cannot_be_looked_into_by_others(data_dir: Path) -> None:
     assert (data_dir / "tasks").stat().st_mode & 0o077 == 0
+
+
+async def test_a_task_is_ended_though_its_supervisor_was_gone_before_it_could_obey(
+    lab: Lab, data_dir: Path
+) -> None:
+    task = make_task()
+    folder = TaskFolder(data_dir / "tasks" / task.name)
+    folder.path.mkdir()
+    folder.prepare({"argv": ["/bin/true"], "env": {}, "groups": []})
+    # as a supervisor has them that is about to begin
+    control, lock = os.open(folder.control, os.O_RDWR | os.O_NONBLOCK), folder.lock()
+    assert lock is not None
+    await lab.engine.kill(task, 0)
+    assert os.read(control, 100) == b"0.0\n"
+    assert lab.told(task) == []
+    os.close(lock)
+    os.close(control)
+    assert (await lab.ended(task)).cause is EndCause.KILLED
+    assert len(lab.told(task)) == 1
 
 
 async def test_tasks_that_other_engines_run_are_left_alone(lab: Lab, tmp_path: Path) -> None:
