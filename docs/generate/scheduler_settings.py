@@ -42,6 +42,12 @@ _EXAMPLES: Mapping[str, object] = {
     "default-fs-uri": "hdfs://namenode:9000",
     "webhook-host": ["hooks.example.org", "chat.example.org:8443"],
     "webhook-secret-file": "webhook-secret",
+    "mail-server": "mail.example.org:587",
+    "mail-user": "pai",
+    "mail-password-file": "mail-password",
+    "mail-from": "pai@example.org",
+    "mail-to": "{user}@example.org",
+    "mail-recipient": ["*@example.org"],
     "metrics-token-file": "metrics-token",
 }
 _HEAD = """\

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pai_scheduler.core.announcements import WEBHOOK
+from pai_scheduler.core.announcements import MAIL, WEBHOOK
 from pai_scheduler.data_folder.start_error import StartError
-from pai_scheduler.job.messages import msg
+from pai_scheduler.job.messages import LOCALES, msg
 from pai_scheduler.notifications.channel import Channel
 from pai_scheduler.notifications.notifications import Notifications
 from pai_scheduler.notifications.webhook import Webhooks
@@ -29,6 +29,51 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="with --webhook-host: file with the secret that webhooks are signed with",
     )
+    _add_mail_options(parser)
+
+
+def _add_mail_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--mail-server",
+        metavar="HOST[:PORT]",
+        help="the server by which jobs that ask for it (extras.notify) have their end told by mail (default: "
+        "none, and no mail is sent)",
+    )
+    parser.add_argument(
+        "--mail-security",
+        choices=("starttls", "tls", "none"),
+        default="starttls",
+        help="with --mail-server: how the connection is protected (%(default)s)",
+    )
+    parser.add_argument(
+        "--mail-user", default="", metavar="NAME", help="with --mail-server: who logs in there, if anybody"
+    )
+    parser.add_argument(
+        "--mail-password-file", type=Path, metavar="FILE", help="with --mail-user: file with the password"
+    )
+    parser.add_argument(
+        "--mail-from", default="", metavar="ADDRESS", help="with --mail-server: the sender's address"
+    )
+    parser.add_argument(
+        "--mail-to",
+        default="",
+        metavar="ADDRESS",
+        help="with --mail-server: a user's own address, in which {user} stands for the name",
+    )
+    parser.add_argument(
+        "--mail-recipient",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="with --mail-server: addresses that jobs may name, as *@lab.example; may be given several times "
+        "(default: only a user's own)",
+    )
+    parser.add_argument(
+        "--mail-language",
+        choices=LOCALES,
+        default="en",
+        help="with --mail-server: the language of mail (%(default)s)",
+    )
 
 
 def open_notifications(options: argparse.Namespace) -> Notifications:
@@ -44,4 +89,25 @@ def open_notifications(options: argparse.Namespace) -> Notifications:
                 )
             )
         channels[WEBHOOK] = Webhooks(options.webhook_host, options.webhook_secret_file)
+    if options.mail_server:
+        channels[MAIL] = _open_mail(options)
     return Notifications(channels)
+
+
+def _open_mail(options: argparse.Namespace) -> Channel:
+    # (a library that only they need who send mail)
+    from pai_scheduler.notifications.mail import SECURITIES, Mails, MailServer
+
+    host, colon, port = options.mail_server.rpartition(":")
+    if colon and not port.isdigit():
+        raise StartError(
+            msg("--mail-server must be a host, or a host and its port, as mail.lab.example:587.")
+        )
+    server = MailServer(
+        host if colon else options.mail_server,
+        int(port) if colon else SECURITIES[options.mail_security],
+        options.mail_security,
+        options.mail_user,
+        options.mail_password_file,
+    )
+    return Mails(server, options.mail_from, options.mail_to, options.mail_recipient, options.mail_language)
