@@ -12,6 +12,7 @@ import {
   JobSummary as IJob,
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
+  ScheduleInfo as ISchedule,
   TaskMetrics as IMetrics,
   UserInfo as IUser,
   Validation as IValidation,
@@ -24,6 +25,8 @@ import {
   vNodes,
   vQueues,
   vRefusal,
+  vSchedules,
+  vStartedRun,
   vTaskMetrics,
   vUserInfo,
   vValidation,
@@ -35,6 +38,7 @@ export type {
   JobSummary as IJob,
   NodeInfo as INode,
   QueueEntry as IQueueEntry,
+  ScheduleInfo as ISchedule,
   UserInfo as IUser,
   Validation as IValidation,
   VirtualClusters as IVirtualClusters
@@ -145,6 +149,26 @@ export class Api {
   /** List the first waiting jobs of each virtual cluster, first come first, and the person's own that come later. */
   async queue(): Promise<Record<string, IQueueEntry[]>> {
     return this.read(vQueues, ['queue'], { limit: String(PLACES), own: '1' });
+  }
+
+  /** List the schedules of a user by name. */
+  async schedules(user: string): Promise<ISchedule[]> {
+    return this.read(vSchedules, ['user', user, 'schedules']);
+  }
+
+  /** Let a schedule rest, or go on. */
+  async pauseSchedule(schedule: ISchedule, paused: boolean): Promise<void> {
+    await this.send('PUT', [...schedulePath(schedule), 'state'], {}, { paused });
+  }
+
+  /** Submit a schedule's job now; return the job's name. */
+  async runSchedule(schedule: ISchedule): Promise<string> {
+    return parsed(vStartedRun, await this.send('POST', [...schedulePath(schedule), 'runs']), this.trans).job;
+  }
+
+  /** Delete a schedule; its jobs stay. */
+  async deleteSchedule(schedule: ISchedule): Promise<void> {
+    await this.send('DELETE', schedulePath(schedule));
   }
 
   /** List the machines of the cluster. */
@@ -259,6 +283,10 @@ export async function request(
 
 function jobPath(job: IJob): string[] {
   return ['user', job.username, 'jobs', job.name];
+}
+
+function schedulePath(schedule: ISchedule): string[] {
+  return ['user', schedule.username, 'schedules', schedule.name];
 }
 
 /** Find the cursor of the next page in an answer's header `Link`; `null`: there is no other page. */

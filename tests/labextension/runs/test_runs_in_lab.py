@@ -89,3 +89,51 @@ async def test_a_notebook_runs_as_a_job_and_its_results_are_in_the_storage(
     await cell.press_sequentially("number = 3")
     await page.get_by_role("button", name="Run this file from top to bottom on the GPU cluster").click()
     await expect(dialog.get_by_label("number")).to_have_value("3")
+
+
+@pytest.mark.usefixtures("lab_folder")
+async def test_a_notebook_is_scheduled_and_its_run_started_from_the_side_bar(
+    page: Page, scheduler: RunningScheduler
+) -> None:
+    await page.locator(".jp-DirListing-item", has_text="train.ipynb").click(button="right")
+    await page.get_by_role("menuitem", name="Run as a PAI job").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Name").fill("nightly")
+    await dialog.get_by_label("number").fill("21")
+    await dialog.get_by_label("Again and again").check()
+    zone = await page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    await expect(dialog.get_by_label("Time zone")).to_have_value(zone)
+    await dialog.get_by_label("How often").select_option("weekdays")
+    await dialog.get_by_label("Time", exact=True).fill("06:15")
+    await expect(dialog.get_by_role("status").first).to_have_text("If a run were due now: It starts at once.")
+    await dialog.get_by_label("Time", exact=True).scroll_into_view_if_needed()
+    await page.screenshot(path=ARTEFACTS / "schedule-a-notebook.png")
+    await dialog.get_by_role("button", name="Run").click()
+    await expect(page.get_by_text("nightly is scheduled.")).to_be_visible()
+
+    await page.get_by_role("button", name="Show schedules").click()
+    row = page.get_by_role("listitem", name="nightly")
+    await expect(row).to_contain_text("On week days at 06:15")
+    await expect(row).to_contain_text("Next run:")
+    await row.get_by_role("button", name="Pause").click()
+    await expect(row).to_contain_text("Paused")
+    await row.get_by_role("button", name="Run “nightly” now").click()
+    await expect(row).to_contain_text("Last run:")
+    await page.screenshot(path=ARTEFACTS / "schedules.png")
+
+    async with FilesClient(scheduler.url, "token-of-alice") as files:
+        found: list[str] = []
+        while not found:
+            await page.wait_for_timeout(300)
+            if await files.find("/alice/results") is not None:
+                walked = [info.path async for info in files.walk("/alice/results")]
+                found = [path for path in walked if "nightly-" in path and path.endswith(".ipynb")]
+        await expect(page.get_by_text("has succeeded.")).to_be_visible()
+        async with files.read(found[0]) as stream:
+            assert b"the result is 42" in b"".join([piece async for piece in stream])
+
+    await row.get_by_role("button", name="nightly-").click()
+    await expect(page.get_by_role("tab", name="nightly-")).to_be_visible()
+    await row.get_by_role("button", name="Delete").click()
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(row).to_have_count(0)

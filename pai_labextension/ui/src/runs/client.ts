@@ -4,6 +4,7 @@ import { json, parsed } from '../answers';
 import { RunPlan as IRunPlan } from '../generated/types.gen';
 import { vRunPlan } from '../generated/valibot.gen';
 import { IProgress, ISubmitted, SubmitClient } from '../submit/client';
+import { IRunSchedule } from './rhythm';
 
 export type { RunPlan as IRunPlan } from '../generated/types.gen';
 
@@ -24,6 +25,8 @@ export interface IRunRequest {
   readonly results?: string;
   readonly include?: readonly string[];
   readonly exclude?: readonly string[];
+  /** When it runs again and again; absent: once, now. */
+  readonly schedule?: IRunSchedule | undefined;
 }
 
 export class RunClient extends SubmitClient {
@@ -32,7 +35,7 @@ export class RunClient extends SubmitClient {
     return parsed(vRunPlan, json(await response.text()), this.trans);
   }
 
-  /** Upload and submit; `onProgress` is told how far the upload is. */
+  /** Upload, and submit or schedule; `onProgress` is told how far the upload is. */
   submit(request: IRunRequest, onProgress: (progress: IProgress) => void, signal: AbortSignal): Promise<ISubmitted> {
     return this.submitAt('pai/run-file', request, onProgress, signal);
   }

@@ -13,16 +13,27 @@ import { RunForm } from './form';
 /** ms after the last key before it is asked what would come of it. */
 const TYPING = 400;
 
+/** The job that was submitted, or where it is to run again and again, its schedule. */
+export interface IRunning extends ISubmitted {
+  readonly scheduled: boolean;
+}
+
 /**
  * Ask how a file is to run, and submit it. Resolves with the job, or `null` when it was given up.
  *
  * @param path - of the file, below what the file browser shows
+ * @param language - of dates, as browsers name it ("zh-CN")
  */
-export async function runAsJob(path: string, client: RunClient, trans: TranslationBundle): Promise<ISubmitted | null> {
+export async function runAsJob(
+  path: string,
+  client: RunClient,
+  language: string,
+  trans: TranslationBundle
+): Promise<IRunning | null> {
   let problem = '';
   let request: IRunRequest = { path };
   for (;;) {
-    const chooser = new RunChooser(request, problem, client, trans);
+    const chooser = new RunChooser(request, problem, client, language, trans);
     const answer = await new Dialog({
       title: trans.__('Run %1 as a job', path.split('/').pop()!),
       body: chooser,
@@ -35,7 +46,7 @@ export async function runAsJob(path: string, client: RunClient, trans: Translati
     request = chooser.getValue();
     const result = await send((tell, signal) => client.submit(request, tell, signal), trans);
     if (typeof result !== 'string') {
-      return result;
+      return result && { ...result, scheduled: request.schedule !== undefined };
     }
     // what was typed stays, beside what was wrong with it
     problem = result;
@@ -47,6 +58,7 @@ class RunChooser extends ReactWidget implements Dialog.IBodyWidget<IRunRequest> 
     private request: IRunRequest,
     private problem: string,
     private readonly client: RunClient,
+    private readonly language: string,
     private readonly trans: TranslationBundle
   ) {
     super();
@@ -61,11 +73,11 @@ class RunChooser extends ReactWidget implements Dialog.IBodyWidget<IRunRequest> 
   }
 
   protected render(): React.ReactElement {
-    const { request, plan, problem, trans } = this;
+    const { request, plan, problem, language, trans } = this;
     return (
       <>
-        {plan && <RunForm request={request} plan={plan} trans={trans} onChange={changed => this.change(changed)} />}
-        <Outlook plan={plan} problem={problem} trans={trans} />
+        {plan && <RunForm {...{ request, plan, language, trans }} onChange={changed => this.change(changed)} />}
+        <Outlook {...{ plan, problem, trans }} scheduled={request.schedule !== undefined} />
       </>
     );
   }
@@ -99,8 +111,13 @@ class RunChooser extends ReactWidget implements Dialog.IBodyWidget<IRunRequest> 
 }
 
 /** What is wrong, or when it would start. */
-function Outlook(props: { plan: IRunPlan | null; problem: string; trans: TranslationBundle }): React.ReactElement {
-  const { plan, problem, trans } = props;
+function Outlook(props: {
+  plan: IRunPlan | null;
+  problem: string;
+  scheduled: boolean;
+  trans: TranslationBundle;
+}): React.ReactElement {
+  const { plan, problem, scheduled, trans } = props;
   if (problem) {
     return (
       <p role="alert" className="pai-Reason">
@@ -111,9 +128,10 @@ function Outlook(props: { plan: IRunPlan | null; problem: string; trans: Transla
   if (plan === null) {
     return <p role="status">{trans.__('Asking the cluster …')}</p>;
   }
+  const sentences = plan.sentences.join(' ');
   return (
     <p role={plan.fits === 'never' ? 'alert' : 'status'} className="pai-Run-outlook" data-fits={plan.fits}>
-      {plan.sentences.join(' ')}
+      {scheduled && plan.fits !== 'never' ? trans.__('If a run were due now: %1', sentences) : sentences}
     </p>
   );
 }

@@ -5,16 +5,19 @@ import * as React from 'react';
 
 import { Files, PatternsInput } from '../submit/files';
 import { IRunPlan, IRunRequest } from './client';
+import { Choice, TextField } from './inputs';
 import { gigabytes, megabytes, parameterRows, wholeNumber, withParameter } from './model';
+import { WhenForm } from './whenForm';
 
 interface IProps {
   request: IRunRequest;
   plan: IRunPlan;
+  language: string;
   trans: TranslationBundle;
   onChange: (request: IRunRequest) => void;
 }
 
-export function RunForm({ request, plan, trans, onChange }: IProps): React.ReactElement {
+export function RunForm({ request, plan, language, trans, onChange }: IProps): React.ReactElement {
   const set = (changes: Partial<IRunRequest>) => onChange({ ...request, ...changes });
   const gpus = request.gpus ?? 0;
   const types = Object.keys(plan.gpuTypes);
@@ -81,6 +84,13 @@ export function RunForm({ request, plan, trans, onChange }: IProps): React.React
         value={request.results ?? plan.results}
         onChange={results => set({ results })}
       />
+      <WhenForm
+        schedule={request.schedule}
+        language={language}
+        trans={trans}
+        // one that runs now has none
+        onChange={schedule => onChange({ ...request, schedule })}
+      />
       <details>
         <summary>{trans.__('Files that go along: %1', plan.files.length)}</summary>
         <PatternsInput
@@ -99,7 +109,7 @@ export function RunForm({ request, plan, trans, onChange }: IProps): React.React
   );
 }
 
-function Parameters({ request, plan, trans, onChange }: IProps): React.ReactElement {
+function Parameters({ request, plan, trans, onChange }: Omit<IProps, 'language'>): React.ReactElement {
   const rows = parameterRows(request, plan);
   return (
     <fieldset className="pai-Run-parameters">
@@ -123,35 +133,6 @@ function Parameters({ request, plan, trans, onChange }: IProps): React.ReactElem
         </label>
       ))}
     </fieldset>
-  );
-}
-
-function TextField(props: {
-  label: string;
-  value: string;
-  suggestions?: readonly string[];
-  wide?: boolean;
-  onChange: (value: string) => void;
-}): React.ReactElement {
-  const list = React.useId();
-  return (
-    <label className={props.wide ? 'pai-mod-wide' : undefined}>
-      {props.label}
-      <input
-        className="jp-mod-styled"
-        spellCheck={false}
-        value={props.value}
-        list={props.suggestions ? list : undefined}
-        onChange={event => props.onChange(event.target.value)}
-      />
-      {props.suggestions && (
-        <datalist id={list}>
-          {props.suggestions.map(name => (
-            <option key={name} value={name} />
-          ))}
-        </datalist>
-      )}
-    </label>
   );
 }
 
@@ -183,32 +164,6 @@ function NumberField(props: {
         }}
         onBlur={() => setTyped(null)}
       />
-    </label>
-  );
-}
-
-function Choice(props: {
-  label: string;
-  value: string;
-  choices: readonly (readonly [value: string, label: string])[];
-  disabled?: boolean;
-  onChange: (value: string) => void;
-}): React.ReactElement {
-  return (
-    <label>
-      {props.label}
-      <select
-        className="jp-mod-styled"
-        value={props.value}
-        disabled={props.disabled}
-        onChange={event => props.onChange(event.target.value)}
-      >
-        {props.choices.map(([value, label]) => (
-          <option key={value} value={value}>
-            {label}
-          </option>
-        ))}
-      </select>
     </label>
   );
 }

@@ -37,6 +37,7 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
     const { commands, serviceManager, shell } = app;
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
+    const language = translator.languageCode.replace('_', '-');
     const client = new RunClient(serviceManager.serverSettings, translator.languageCode, trans);
 
     const open = () => (shell.currentWidget ? documents.contextForWidget(shell.currentWidget)?.path : undefined);
@@ -62,8 +63,14 @@ export const runsPlugin: JupyterFrontEndPlugin<void> = {
         }
         try {
           await save(documents, path);
-          const job = await runAsJob(serviceManager.contents.localPath(path), client, trans);
-          if (job !== null) {
+          const job = await runAsJob(serviceManager.contents.localPath(path), client, language, trans);
+          if (job?.scheduled) {
+            const callback = () => void commands.execute('pai:show-jobs', { page: 'jobs' });
+            Notification.success(trans.__('%1 is scheduled.', job.name), {
+              autoClose: 10000,
+              actions: [{ label: trans.__('Show schedules'), callback }]
+            });
+          } else if (job !== null) {
             await jobs.refresh();
             const callback = () => void commands.execute('pai:open-job', { name: job.name, user: job.username });
             Notification.success(trans.__('%1 is submitted.', job.name), {

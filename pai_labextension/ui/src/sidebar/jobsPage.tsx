@@ -17,6 +17,8 @@ import { Ending } from './endingWords';
 import { entriesOf, entriesOfMany } from './jobEntries';
 import { JobList } from './jobList';
 import { openMenu } from './jobMenu';
+import { SchedulesModel } from './schedules';
+import { SchedulesView } from './schedulesView';
 import { allOrNone, ISelection, isWhole, NOTHING } from './selection';
 
 const STATES: readonly JobState[] = ['RUNNING', 'WAITING', 'SUCCEEDED', 'FAILED', 'STOPPED'];
@@ -24,6 +26,7 @@ const STATES: readonly JobState[] = ['RUNNING', 'WAITING', 'SUCCEEDED', 'FAILED'
 export interface IJobsPageProps {
   model: IJobsModel;
   ports: JobPorts;
+  schedules: SchedulesModel;
   trans: TranslationBundle;
   /** Of dates, as browsers name it ("zh-CN"). */
   language: string;
@@ -33,6 +36,8 @@ export interface IJobsPageProps {
   onTerminal: (job: IJob) => void;
   /** Show how to reach one of its tasks. */
   onConnect: (job: IJob) => void;
+  /** Show a job of which the name is known alone. */
+  onOpenRun: (user: string, job: string) => void;
 }
 
 export function JobsPage(props: IJobsPageProps): React.ReactElement {
@@ -41,6 +46,7 @@ export function JobsPage(props: IJobsPageProps): React.ReactElement {
   return (
     <>
       <PageError text={model.error} />
+      <SchedulesView {...props} onStarted={() => void model.refresh()} />
       {jobs === null ? (
         !model.error && <p role="status">{trans.__('Asking for your jobs …')}</p>
       ) : jobs.length === 0 ? (

@@ -12,6 +12,7 @@ import { paiIcon } from '../icon';
 import { IJobsModel } from '../model';
 import { ClusterModel } from './cluster';
 import { QueueModel } from './queue';
+import { SchedulesModel } from './schedules';
 import { PAGES, Sidebar } from './sidebar';
 import { StatusItem } from './status';
 
@@ -47,9 +48,11 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       ...{ model, trans, language },
       queue: new QueueModel(api),
       cluster: new ClusterModel(api),
+      schedules: new SchedulesModel(api),
       ports: new JobPorts(model, access.client),
       onNewJob: () => void commands.execute('pai:new-job'),
       onOpen: ({ name, username }) => void commands.execute('pai:open-job', { name, user: username }),
+      onOpenRun: (user, name) => void commands.execute('pai:open-job', { name, user }),
       onTerminal: withTask('pai:open-terminal'),
       onConnect: withTask('pai:connect')
     });

@@ -29,8 +29,8 @@ export class Sidebar extends ReactWidget {
     this.addClass('pai-Sidebar');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', props.trans.__('PAI'));
-    const { model, ports, queue, cluster } = props;
-    for (const { changed } of [model, ports, queue, cluster]) {
+    const { model, ports, schedules, queue, cluster } = props;
+    for (const { changed } of [model, ports, schedules, queue, cluster]) {
       changed.connect(() => this.news.emit());
     }
   }
@@ -72,9 +72,10 @@ export class Sidebar extends ReactWidget {
 
   /** Only what is in view is asked for. */
   private setShown(shown: boolean): void {
-    const { model, ports, queue, cluster } = this.props;
+    const { model, ports, schedules, queue, cluster } = this.props;
     model.setListed(shown && this.page === 'jobs');
     ports.setShown(shown && this.page === 'jobs');
+    schedules.setShown(shown && this.page === 'jobs');
     queue.setShown(shown && this.page === 'queue');
     cluster.setShown(shown && this.page === 'cluster');
   }
@@ -84,7 +85,7 @@ export class Sidebar extends ReactWidget {
 }
 
 function SidebarView(props: ISidebarProps & { page: Page; onPage: (page: Page) => void }): React.ReactElement {
-  const { model, queue, cluster, trans, language, page, onPage } = props;
+  const { model, schedules, queue, cluster, trans, language, page, onPage } = props;
   const [busy, setBusy] = React.useState(false);
   const labels: Record<Page, string> = {
     jobs: trans.__('My jobs'),
@@ -93,7 +94,8 @@ function SidebarView(props: ISidebarProps & { page: Page; onPage: (page: Page) =
   };
   const refresh = async () => {
     setBusy(true);
-    await { jobs: model, queue, cluster }[page].refresh();
+    const shown = { jobs: [model, schedules], queue: [queue], cluster: [cluster] }[page];
+    await Promise.all(shown.map(each => each.refresh()));
     setBusy(false);
   };
   return (
