@@ -81,6 +81,9 @@ class Sender:
     async def look(self) -> int | None:
         """Try what is due; return when the next is (ms). StoreError, RequestError: the database fails."""
         due = await asyncio.to_thread(self._store.due_announcements, self._now(), _PAGE)
+        if due:
+            # who was overtaken by another service, while it was frozen, must not tell what that one tells
+            await self._writer.check()
         await asyncio.gather(*(self._send(waiting) for waiting in fair(due)))
         return await asyncio.to_thread(self._store.next_announcement)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -83,12 +84,17 @@ class Webhooks:
         try:
             # neither a proxy nor a password (.netrc) of this account's, and nowhere else than it was allowed
             async with (
+                # (httpx counts each step by itself, and a receiver could make any number of them)
+                asyncio.timeout(_TIMEOUT),
                 httpx.AsyncClient(
                     verify=self._trusted, trust_env=False, follow_redirects=False, timeout=_TIMEOUT
                 ) as client,
                 client.stream("POST", announcement.target, content=body, headers=headers) as response,
             ):
                 _check(response)
+        except TimeoutError as error:
+            late = msg("it does not answer within {seconds:g} seconds.", seconds=_TIMEOUT)
+            raise UndeliveredError(late) from error
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise UndeliveredError(msg("it does not answer: {reason}.", reason=reason)) from error

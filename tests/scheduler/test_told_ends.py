@@ -11,6 +11,7 @@ import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
 from tests.testbed.mail import open_mailbox
+from tests.testbed.postgres import with_passfile
 from tests.testbed.receiver import Receiver, open_receiver
 from tests.testbed.scheduler import hello_job
 from tests.testbed.warm import WarmScheduler
@@ -54,6 +55,34 @@ async def test_an_end_that_was_not_told_before_a_kill_is_told_after_it(
     scheduler.terminate()
     scheduler.start()
     assert receiver.received.empty()
+
+
+async def test_a_standby_that_takes_over_tells_what_its_leader_could_not(
+    tmp_path: Path, receiver: Receiver, postgres_url: str
+) -> None:
+    receiver.status = 503
+    secret = tmp_path / "webhook-secret"
+    secret.write_text("0123456789abcdef")
+    options = ("--database", with_passfile(postgres_url, tmp_path), "--webhook-host", receiver.host)
+    options += ("--webhook-secret-file", str(secret))
+    both = []
+    for name in ("leader", "standby"):
+        folder = tmp_path / name
+        folder.mkdir()
+        both.append(WarmScheduler(folder, *options, data_dir=tmp_path / "data"))
+    leader, standby = both
+    try:
+        async with Client(leader.url, "token-of-alice") as alice:
+            await alice.submit(hello_job("train", extras={"notify": {"webhook": receiver.url}}))
+        first = receiver.next()
+        receiver.status = 200
+        leader.kill()
+        again = receiver.next()
+        assert again.headers["X-PAI-Delivery"] == first.headers["X-PAI-Delivery"]
+        assert again.body == first.body
+    finally:
+        leader.kill()
+        standby.close()
 
 
 async def test_why_an_end_could_not_be_told_stands_with_the_jobs_events(

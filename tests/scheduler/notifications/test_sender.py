@@ -50,6 +50,12 @@ class FlakyStore(Store):
     """A real database that does not take the end of an announcement for a while."""
 
     broken = False
+    overtaken = False
+
+    def check_writable(self) -> None:
+        if self.overtaken:
+            raise StoreError("another scheduler leads")
+        super().check_writable()
 
     def settle(self, announcement: Announcement, entry: JobEvent | None = None) -> None:
         if self.broken:
@@ -147,6 +153,14 @@ async def test_what_was_told_is_not_told_again_where_the_database_fails_afterwar
     world.store.broken = False
     assert await world.sender.look() is None
     assert world.way.sent == ["j1"]
+
+
+async def test_a_service_that_was_overtaken_tells_nothing(world: World) -> None:
+    world.ends()
+    world.store.overtaken = True
+    with pytest.raises(StoreError):
+        await world.sender.look()
+    assert world.way.tried == 0
 
 
 def test_one_users_ends_do_not_hold_up_those_of_others() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from pai_scheduler.core.announcements import Announcement
 from pai_scheduler.data_folder.start_error import StartError
 from pai_scheduler.job.message_documents import message_document
 from pai_scheduler.job.messages import msg
+from pai_scheduler.notifications import webhook
 from pai_scheduler.notifications.channel import UndeliveredError
 from pai_scheduler.notifications.webhook import Webhooks
 from tests.testbed.ports import free_port
@@ -81,6 +84,27 @@ async def test_a_receiver_that_is_away_is_asked_again(secret_file: Path) -> None
     with pytest.raises(UndeliveredError, match="does not answer") as caught:
         await Webhooks([host], secret_file).send(replace(ENDED, target=f"http://{host}/"))
     assert not caught.value.final
+
+
+async def test_a_receiver_that_answers_one_letter_at_a_time_holds_nothing_up(
+    secret_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "_TIMEOUT", 0.5)
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            writer.write(b"HTTP/1.1 200 OK\r\nX-Long: ")
+            while True:
+                writer.write(b"a")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(UndeliveredError, match=r"within 0\.5 seconds") as caught:
+        await Webhooks([host], secret_file).send(replace(ENDED, target=f"http://{host}/"))
+    assert not caught.value.final
+    server.close()
 
 
 @pytest.mark.parametrize(
