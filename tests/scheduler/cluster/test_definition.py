@@ -83,6 +83,7 @@ def test_what_logs_and_streams_may_cost_can_be_said() -> None:
         ("defaults: {logs: {maxMBPerTask: 0}}", "defaults.logs.maxMBPerTask", "1 or more"),
         ("defaults: {logs: {keepDays: forever}}", "defaults.logs.keepDays", "whole number"),
         ("defaults: {streamsPerUser: 0}", "defaults.streamsPerUser", "1 or more"),
+        ("defaults: {schedulesPerUser: -1}", "defaults.schedulesPerUser", "0 or more"),
         ("defaults: {jobsPerUser: 0}", "defaults.jobsPerUser", "1 or more"),
         ("defaults: {overtakeLimit: -1}", "defaults.overtakeLimit", "0 or more"),
         ("defaults: {debugHoldSeconds: 7d}", "defaults.debugHoldSeconds", "whole number"),
@@ -145,6 +146,8 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     assert limits == (5, 0, 60)
     default = definition.virtual_clusters["default"]
     assert (default.gpus_per_user, default.default_run_seconds, default.max_run_seconds) == (0, 10, 20)
+    assert parse("defaults: {schedulesPerUser: 3}").schedules_per_user == 3
+    assert Definition().schedules_per_user == 100
     assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)
 
 
