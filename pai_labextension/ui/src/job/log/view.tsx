@@ -177,6 +177,23 @@ interface ILinesProps extends ILogProps {
 function Lines(props: ILinesProps): React.ReactElement {
   const { model, trans, language, box, query, times } = props;
   const { lines, choice, found } = model;
+  // what is typed is seen first, and marked in the lines when there is time for that: there are a thousand and more
+  const marked = React.useDeferredValue(query);
+  const drawn = React.useMemo(
+    () =>
+      lines.map(line => (
+        <LogLine
+          key={idOf(line)}
+          id={idOf(line)}
+          line={line}
+          task={choice.tasks.length > 1 ? nameOf(choice.tasks[line.task]!) : ''}
+          query={marked}
+          language={times ? language : ''}
+          isFound={line === found}
+        />
+      )),
+    [lines, choice, marked, times, language, found]
+  );
   // the line that stays where it is while others come before it
   const anchor = React.useRef<{ id: string; top: number } | null>(null);
   React.useLayoutEffect(() => {
@@ -255,19 +272,7 @@ function Lines(props: ILinesProps): React.ReactElement {
           {model.isKnown || model.error ? trans.__('Nothing has been written yet.') : trans.__('Reading the log …')}
         </p>
       ) : (
-        <pre>
-          {lines.map(line => (
-            <LogLine
-              key={idOf(line)}
-              id={idOf(line)}
-              line={line}
-              task={choice.tasks.length > 1 ? nameOf(choice.tasks[line.task]!) : ''}
-              query={query}
-              language={times ? language : ''}
-              isFound={line === found}
-            />
-          ))}
-        </pre>
+        <pre>{drawn}</pre>
       )}
     </div>
   );
