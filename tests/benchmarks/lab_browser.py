@@ -50,8 +50,9 @@ _STOPWATCH = """
     };
     requestAnimationFrame(look);
   });
-  window.paiWatch = source => {
-    const isThere = new Function(`return (${source})`);
+  window.paiWatch = ([source, before]) => {
+    const noted = new Function(`return (${before})`)();
+    const isThere = new Function('before', `return (${source})`).bind(null, noted);
     if (isThere()) {
       throw new Error(`there before the input: ${source}`);
     }
@@ -159,9 +160,14 @@ class Times:
     page: Page
     times: dict[str, list[float]] = field(default_factory=dict)
 
-    async def measure(self, what: str, result: str, act: Callable[[], Awaitable[object]]) -> float:
-        """Note the time from the input that `act` makes until `result`, an expression, is painted."""
-        await self.page.evaluate("source => window.paiWatch(source)", result)
+    async def measure(
+        self, what: str, result: str, act: Callable[[], Awaitable[object]], *, before: str = "null"
+    ) -> float:
+        """Note the time from the input that `act` makes until `result`, an expression, is painted.
+
+        `result` knows as `before` what that expression was before the input.
+        """
+        await self.page.evaluate("sources => window.paiWatch(sources)", [result, before])
         await act()
         async with asyncio.timeout(_PATIENCE):
             took: float = await self.page.evaluate("window.paiWatched")

@@ -129,9 +129,8 @@ async def _scroll(page: Page, times: Times, rounds: int) -> None:
                 "const hit = document.elementFromPoint(box.left + 60, box.top + box.height / 2);"
                 "return hit?.closest('[data-line]')?.dataset.line; })()"
             )
-            before = await page.evaluate(first)
-            moved = f"({first} ?? '{before}') !== '{before}'"
-            await times.measure(name, moved, partial(page.mouse.wheel, 0, delta))
+            turn = partial(page.mouse.wheel, 0, delta)
+            await times.measure(name, f"({first} ?? before) !== before", turn, before=first)
             await asyncio.sleep(0.3)  # the next turn of a wheel
 
 
@@ -159,9 +158,9 @@ async def _search(page: Page, times: Times, lines: int, rounds: int) -> None:
     await field.fill(far)
     await field.press("Enter")
     for _ in range(min(5, rounds)):
-        top = await page.evaluate(f"{_LOG}.scrollTop")
-        moved = f"{_LOG}.scrollTop !== {top}"
-        await times.measure("scroll while it searches", moved, partial(page.mouse.wheel, 0, 240))
+        turn = partial(page.mouse.wheel, 0, 240)
+        moved = f"{_LOG}.scrollTop !== before"
+        await times.measure("scroll while it searches", moved, turn, before=f"{_LOG}.scrollTop")
         await asyncio.sleep(0.3)
     began = time.monotonic()
     await page.wait_for_function(found.format(far), timeout=600_000)

@@ -77,9 +77,7 @@ def main() -> None:
         ]
         if options.before:
             built = _build(options.before, folder / "before")
-            ways.append(
-                _Way(f"with that of {options.before[:8]}", _extensions(folder / "with-before", built))
-            )
+            ways.append(_Way(f"with that of {options.before}", _extensions(folder / "with-before", built)))
         for way in ways[1:]:
             _sizes(way)
         scheduler = RunningScheduler(folder)
