@@ -10,14 +10,14 @@ from .choices import Choice, choices
 from .service import KernelService
 
 
-async def offered(service: KernelService) -> tuple[list[Choice], str]:
-    """List what is offered, and the person's language; `ApiError`, `UnreachableError`, WrongChoiceError."""
+async def offered(service: KernelService) -> list[Choice]:
+    """List what is offered; `ApiError`, `UnreachableError`, WrongChoiceError."""
     settings = service.settings
     async with service.connections.client() as client:
         user, nodes, clusters, own = await asyncio.gather(
             client.whoami(), client.nodes(), client.virtual_clusters(), service.own_server(client)
         )
-    found = choices(
+    return choices(
         settings.choices,
         nodes,
         clusters,
@@ -25,9 +25,8 @@ async def offered(service: KernelService) -> tuple[list[Choice], str]:
         own_cluster=settings.virtual_cluster or own.virtual_cluster,
         preemptible=settings.preemptible,
     )
-    return found, await asyncio.to_thread(default_locale)
 
 
-def title(kernel: str, choice: Choice, locale: str) -> str:
-    """Write what a kernel is called in the launcher: “Python 3 on 1 × P100”."""
-    return msg("{kernel} on {what}", kernel=kernel, what=choice.what).in_locale(locale)
+def title(kernel: str, choice: Choice) -> str:
+    """Write what a kernel is called in the launcher, in the person's language: “Python 3 on 1 × P100”."""
+    return msg("{kernel} on {what}", kernel=kernel, what=choice.what).in_locale(default_locale())

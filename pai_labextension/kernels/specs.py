@@ -27,13 +27,15 @@ class JobKernelSpecs(KernelSpecManager):
     """Adds kernels that run as jobs. Nobody waits for the scheduler: what it said last is listed."""
 
     _offered: Mapping[str, KernelSpec]
+    #: of what is offered: what the kernel itself is called, and the choice
+    _choices: Mapping[str, tuple[str, Choice]]
     _kept: dict[str, KernelSpec]
     _asked_at: float = float("-inf")
     _asking: asyncio.Task[None] | None = None
     _settings: PAIKernels | None = None
 
     def __init__(self, **kwargs: Any) -> None:
-        self._offered, self._kept = {}, {}
+        self._offered, self._choices, self._kept = {}, {}, {}
         super().__init__(**kwargs)
 
     @default("whitelist")
@@ -51,6 +53,7 @@ class JobKernelSpecs(KernelSpecManager):
         """List the kernels by name, with the folder of each one's pictures."""
         found: dict[str, str] = super().find_kernel_specs()
         self.refresh()
+        self._write_titles()
         return {**found, **{name: spec.resource_dir for name, spec in self._offered.items()}}
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
@@ -90,18 +93,18 @@ class JobKernelSpecs(KernelSpecManager):
             server: Any = self.parent
             service = await server.kernel_manager.pai_service()
             offering = await asyncio.to_thread(import_module, ".offering", __package__)
-            choices, locale = await offering.offered(service)
+            choices = await offering.offered(service)
         except Exception as error:
             # without the scheduler there are no such kernels
             self.log.info("No kernels are offered that run as jobs: %s", error)
-            self._offered = {}
+            self._offered, self._choices = {}, {}
         else:
-            self._offered = self._specs(choices, locale)
+            self._offer(choices)
         finally:
             self._asking = None
 
-    def _specs(self, choices: list[Choice], locale: str) -> dict[str, KernelSpec]:
-        specs = {}
+    def _offer(self, choices: list[Choice]) -> None:
+        specs, chosen = {}, {}
         for installed in self.settings.kernels:
             try:
                 base = self._installed(installed)
@@ -109,9 +112,17 @@ class JobKernelSpecs(KernelSpecManager):
                 continue
             for choice in choices:
                 name = f"{PREFIX}-{installed}-{choice.name}"
-                title = import_module(".offering", __package__).title(_name_of(base), choice, locale)
-                specs[name] = self._spec(base, title, choice.settings)
-        return specs
+                specs[name] = self._spec(base, name, choice.settings)
+                chosen[name] = _name_of(base), choice
+        self._offered, self._choices = specs, chosen
+        self._write_titles()
+
+    def _write_titles(self) -> None:
+        """Call what is offered by names in the language that its person reads now."""
+        if self._choices:
+            title = import_module(".offering", __package__).title
+            for name, (kernel, choice) in self._choices.items():
+                self._offered[name].display_name = title(kernel, choice)
 
     def _spec(self, base: KernelSpec, title: str, settings: Mapping[str, Any]) -> KernelSpec:
         described = base.to_dict()

@@ -39,28 +39,27 @@ async def service(gpu_lab: WarmScheduler) -> AsyncIterator[KernelService]:
 
 
 async def test_each_type_of_gpu_that_the_cluster_has_is_offered(service: KernelService) -> None:
-    found, locale = await offered(service)
+    found = await offered(service)
     assert [choice.name for choice in found] == ["1-p100", "1-titanx"]
     assert [choice.settings["virtual_cluster"] for choice in found] == ["default", "default"]
-    assert title("Python 3", found[0], locale) == "Python 3 on 1 × P100 (simulated)"
+    assert title("Python 3", found[0]) == "Python 3 on 1 × P100 (simulated)"
 
 
 async def test_an_administrators_choice_stands_in_place_of_them(gpu_lab: WarmScheduler) -> None:
     service = service_at(gpu_lab.url, choices=[{"title": "a big one", "memory_mb": 4096}])
-    found, _ = await offered(service)
+    found = await offered(service)
     assert [(choice.name, choice.what, choice.settings) for choice in found] == [
         ("a-big-one", "a big one", {"memory_mb": 4096})
     ]
     await service.close()
 
 
-async def test_the_persons_language_comes_with_the_choices(
+async def test_a_choice_is_called_by_a_name_in_the_persons_language(
     service: KernelService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PAI_LOCALE", "zh_CN")
-    found, locale = await offered(service)
-    assert locale == "zh_CN"
-    assert title("Python 3", found[0], locale) == "Python 3，1 × P100（模拟）"
+    found = await offered(service)
+    assert title("Python 3", found[0]) == "Python 3，1 × P100（模拟）"
 
 
 async def test_what_hinders_it_is_raised_for_who_asked(gpu_lab: WarmScheduler) -> None:
@@ -75,5 +74,5 @@ async def test_what_hinders_it_is_raised_for_who_asked(gpu_lab: WarmScheduler) -
 
 
 def test_a_title_says_what_the_kernel_runs_on() -> None:
-    assert title("Python 3", P100, "en") == "Python 3 on 1 × P100"
-    assert title("R", Choice("big", "the big one", {}), "en") == "R on the big one"
+    assert title("Python 3", P100) == "Python 3 on 1 × P100"
+    assert title("R", Choice("big", "the big one", {})) == "R on the big one"

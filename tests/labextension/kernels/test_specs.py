@@ -27,13 +27,17 @@ class Offers:
     def __init__(self) -> None:
         self.asked = 0
         self.choices: list[Choice] | Exception = [P100]
-        self.locale = "en"
 
-    async def offered(self, _service: object) -> tuple[list[Choice], str]:
+    async def offered(self, _service: object) -> list[Choice]:
         self.asked += 1
         if isinstance(self.choices, Exception):
             raise self.choices
-        return self.choices, self.locale
+        return self.choices
+
+
+@pytest.fixture(autouse=True)
+def english(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_LOCALE", "en")
 
 
 @pytest.fixture
@@ -85,12 +89,17 @@ async def test_what_can_be_had_stands_beside_what_is_installed(specs: MakeSpecs,
     assert offers.asked == 1
 
 
-async def test_a_title_is_in_the_persons_language(specs: MakeSpecs, offers: Offers) -> None:
-    offers.locale = "zh_CN"
+async def test_a_title_is_in_the_language_that_the_person_reads_now(
+    specs: MakeSpecs, offers: Offers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = specs()
     await listed(found)
-    assert "P100" in found.get_kernel_spec(NAME).display_name
-    assert " on " not in found.get_kernel_spec(NAME).display_name
+    titles = []
+    for locale in ("en", "zh_CN", "en"):
+        monkeypatch.setenv("PAI_LOCALE", locale)
+        titles.append(found.get_all_specs()[NAME]["spec"]["display_name"])
+    assert titles == ["Python 3 on 1 × P100", "Python 3，1 × P100", "Python 3 on 1 × P100"]
+    assert offers.asked == 1
 
 
 async def test_without_an_answer_only_what_is_installed_is_listed(specs: MakeSpecs, offers: Offers) -> None:
