@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from pai_scheduler.client.rest import ApiError, Client, UnreachableError
 from pai_scheduler.job.exits import NODE_LOST, OUT_OF_DISK, OUT_OF_MEMORY, STOPPED_BY_USER, SUCCEEDED
 from pai_scheduler.job.messages import LOCALES, Message
-from pai_scheduler.rest.models import JobDetail
+from pai_scheduler.rest.models import JobDetail, JobEvent
 
 from .following import log_tail
 from .messages import msg
@@ -22,6 +23,10 @@ _MORE = 2
 _NO_STATUS = 0
 #: What a scheduler keeps no answer for: one that was deleted.
 _NOT_FOUND = 404
+#: The Hub's service that ends servers by rules, and for administrators: as whom it stops jobs.
+SESSIONS_SERVICE = "pai-sessions"
+#: Seconds that a stop waits to hear whether somebody else was first.
+_PATIENCE = 5.0
 
 
 class End(StrEnum):
@@ -29,6 +34,7 @@ class End(StrEnum):
 
     CANCELLED = "cancelled"
     STOPPED = "stopped"
+    SESSION_ENDED = "session-ended"
     TIME_LIMIT = "time-limit"
     OUT_OF_MEMORY = "out-of-memory"
     OUT_OF_DISK = "out-of-disk"
@@ -44,6 +50,8 @@ _ENDS = {
     NODE_LOST: End.MACHINE_LOST,
     STOPPED_BY_USER: End.STOPPED,
 }
+#: ends that the server's log says nothing about
+_ON_PURPOSE = (End.STOPPED, End.SESSION_ENDED, End.TIME_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,8 @@ class Ending:
                 return msg("The start was cancelled.")
             case End.STOPPED:
                 return msg("It was stopped.")
+            case End.SESSION_ENDED:
+                return msg("Its session was ended.")
             case End.TIME_LIMIT:
                 return msg("Its time was over.")
             case End.OUT_OF_MEMORY:
@@ -163,8 +173,8 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
     spec = status["appExitSpec"]
     kind = _ENDS.get(spec["code"] if spec else _NO_STATUS, End.EXITED)
     client = clients(LOCALES[0])
-    if kind is End.STOPPED and await _time_was_over(client, user, job):
-        kind = End.TIME_LIMIT
+    if kind is End.STOPPED:
+        kind = _kind_of_stop(await _events(client, user, job))
     # that all its tasks have completed says nothing of a server
     told = {} if status["appExitCode"] == SUCCEEDED else details
     return Ending(
@@ -173,16 +183,46 @@ async def read_ending(clients: Callable[[str], Client], user: str, job: str, now
         status["appExitCode"],
         await _memory_mb(client, user, job),
         {locale: detail["jobStatus"]["appExitDiagnostics"] for locale, detail in told.items()},
-        "" if kind in (End.STOPPED, End.TIME_LIMIT) else await log_tail(client, user, job),
+        "" if kind in _ON_PURPOSE else await log_tail(client, user, job),
     )
 
 
-async def _time_was_over(client: Client, user: str, job: str) -> bool:
+async def note_stop(ending: Ending, clients: Callable[[str], Client], user: str, job: str) -> Ending:
+    """Return the end of a server that the Hub stops now, with who was first to stop it, and why.
+
+    Where nobody was, or the scheduler does not say it in time, that is `ending` itself: this never raises.
+    """
     try:
-        events = await client.list_events(user, job)
+        async with asyncio.timeout(_PATIENCE):
+            told = {locale: await _events(clients(locale), user, job) for locale in LOCALES}
+    except TimeoutError:
+        return ending
+    stops = {
+        locale: next((event["message"] for event in events if _is_stop(event)), "")
+        for locale, events in told.items()
+    }
+    if not any(stops.values()):
+        return ending
+    return replace(ending, kind=_kind_of_stop(told[LOCALES[0]]), why=stops)
+
+
+def _kind_of_stop(events: Iterable[JobEvent]) -> End:
+    """Return who ended a job that was stopped: what it was warned of does not tell that."""
+    first = next((event["data"] for event in events if _is_stop(event)), {})
+    if first.get("cause") == "timeLimit":
+        return End.TIME_LIMIT
+    return End.SESSION_ENDED if first.get("by") == SESSIONS_SERVICE else End.STOPPED
+
+
+def _is_stop(event: JobEvent) -> bool:
+    return event["type"] == "stop-requested" or event["data"].get("cause") == "timeLimit"
+
+
+async def _events(client: Client, user: str, job: str) -> list[JobEvent]:
+    try:
+        return await client.list_events(user, job)
     except (UnreachableError, ApiError):
-        return False
-    return any(event["data"].get("cause") == "timeLimit" for event in events)
+        return []
 
 
 async def _memory_mb(client: Client, user: str, job: str) -> int:

@@ -19,7 +19,7 @@ from pai_scheduler.rest.models import JobDetail
 
 from .choices import Options
 from .choosing import Choosing
-from .ending import End, Ending, now_ms, read_ending
+from .ending import End, Ending, note_stop, now_ms, read_ending
 from .failure import ServerNotStarted, ending_of_start, not_started
 from .following import (
     LISTENING,
@@ -296,6 +296,8 @@ class PAISpawner(Choosing, ResumableStarts, Spawner):  # type: ignore[misc]  # j
         self._over = True
         if self.ending is None:
             self.ending = Ending(End.STOPPED if self._watched else End.CANCELLED, now_ms())
+            # the Hub stops it for others, too, who have said to the scheduler why
+            self.ending = await note_stop(self.ending, self.scheduler, self.user.name, self.job_name)
         await self._stops.stop(self.job_name, wait=not now, patience=self.stop_patience)
 
     # ── taking up a start that a Hub did not live to see the end of ───────────────────────────────────

@@ -18,6 +18,7 @@ from pai_scheduler.job.messages import Message
 from pai_scheduler.rest.models import JobDetail
 from pai_scheduler.rest.sessions import SessionInfo
 
+from ..ending import SESSIONS_SERVICE
 from ..messages import msg
 from ..sessions.words import duration
 
@@ -25,7 +26,6 @@ from ..sessions.words import duration
 _PATIENCE = 2.0
 #: where a server's job has its own token, which may ask about that server and nothing more
 _OWN_TOKEN = "JUPYTERHUB_API_TOKEN"  # noqa: S105 - its name
-_SERVICE = "pai-sessions"
 
 _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = WeakKeyDictionary()
 
@@ -85,7 +85,7 @@ async def _session(spawner: Any, config: Mapping[str, Any] | None) -> SessionInf
 
 def _address(spawner: Any) -> str:
     """Return where the Hub reaches the service: where it started it, or else as servers do."""
-    service = spawner.user.settings.get("services", {}).get(_SERVICE)
+    service = spawner.user.settings.get("services", {}).get(SESSIONS_SERVICE)
     if service is not None and service.url:
         return (str(service.url).rstrip("/") + str(service.prefix)).rstrip("/")
     return str(spawner.sessions_url).rstrip("/")

@@ -113,6 +113,25 @@ async def test_a_server_that_the_hub_stops_was_stopped_and_a_start_that_it_stops
     assert ends == [End.CANCELLED, End.STOPPED]
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_a_server_whose_session_was_ended_says_so_though_the_hub_is_told_to_stop_it_then(
+    make: Make, scheduler: RunningScheduler, noticed: bool
+) -> None:
+    spawner = make()
+    await spawner.start()
+    spawner.add_poll_callback(lambda: None)
+    async with Client(scheduler.url, "token-of-pai-sessions") as client:
+        await client.stop("alice", spawner.job_name, reason="the session was idle")
+    if noticed:
+        await eventually(spawner.poll)
+    else:
+        await spawner.stop()
+    assert spawner.ending is not None
+    assert (spawner.ending.kind, spawner.ending.expected) == (End.SESSION_ENDED, False)
+    assert spawner.ending.reason("en") == "Stopped by pai-sessions: the session was idle"
+    assert "pai-sessions" in spawner.ending.reason("zh_CN")
+
+
 async def test_a_start_that_is_refused_is_kept_with_its_reason(make: Make) -> None:
     spawner = make()
     spawner.user_options = {"gpus": 3, "gpu_type": "TITANX"}

@@ -25,6 +25,7 @@ TOKENS = {
     "token-of-alice": {"name": "alice", "admin": False, "groups": ["vision"]},
     "token-of-bob": {"name": "bob"},
     "token-of-root": {"name": "root", "admin": True},
+    "token-of-pai-sessions": {"name": "pai-sessions", "admin": True},
     "token-of-demo": {"name": "demo"},
     "token-of-wang": {"name": "王 小/明"},
 }

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from tests.hub import PASSWORD, Hub, open_hub, wait_for
 from tests.testbed.browser import CHROMIUM_FLAGS
@@ -94,6 +94,10 @@ def test_an_idle_session_is_ended_and_its_job_says_why(hub: Hub) -> None:
     assert status["state"] == "STOPPED"
     assert status["appExitDiagnostics"].startswith("Stopped by pai-sessions: the session was idle for")
     assert "Your files are kept" in status["appExitDiagnostics"]
+    with hub.browser("leaver") as reader:
+        home = html.unescape(reader.get("/hub/home").text)
+    assert 'data-ending="session-ended"' in home
+    assert "Stopped by pai-sessions: the session was idle for" in home
 
 
 def test_a_session_beyond_a_users_limits_is_refused(hub: Hub) -> None:
@@ -168,6 +172,14 @@ def test_an_administrator_sees_all_sessions_tells_their_users_something_and_ends
     )
 
 
+def open_lab(hub: Hub, page: Page, user: str) -> None:
+    page.set_default_timeout(60_000)
+    page.goto(f"{hub.url}/hub/login?next=/user/{user}/lab")
+    page.get_by_label("Username").fill(user)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+
+
 def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: Hub, chromium: str) -> None:
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     assert hub.start_server("zoe", {"gpus": 1}).is_success
@@ -176,11 +188,7 @@ def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: H
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
         page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.set_default_timeout(60_000)
-        page.goto(f"{hub.url}/hub/login?next=/user/zoe/lab")
-        page.get_by_label("Username").fill("zoe")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
+        open_lab(hub, page, "zoe")
         shown = page.locator(".Toastify__toast")
         warning = shown.filter(has_text="This session is idle")
         expect(warning).to_contain_text("It ends in 10 minutes.")
@@ -207,9 +215,27 @@ def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: H
         file = hub.folder / "sessions.yaml"
         file.write_text(POLICY + "  - {when: {users: [zoe]}, idleAfter: 1s, warnBefore: 1s}\n")
         ended = shown.filter(has_text="This session was ended; your files are kept.")
-        expect(ended).to_contain_text("This session is idle")
+        expect(ended).to_contain_text("the session was idle")
         page.screenshot(path=ARTEFACTS / "ended.png")
         browser.close()
     (job,) = hub.scheduler("zoe", "GET", "jobs").json()
     status = hub.scheduler("zoe", "GET", f"user/zoe/jobs/{job['name']}").json()["jobStatus"]
     assert status["appExitDiagnostics"].startswith("Stopped by pai-sessions: the session was idle")
+
+
+def test_jupyterlab_takes_the_warning_back_when_the_user_stops_the_session(hub: Hub, chromium: str) -> None:
+    assert hub.start_server("yan").is_success
+    hub.wait_ready("yan")
+    expect.set_options(timeout=60_000)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_FLAGS)
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        open_lab(hub, page, "yan")
+        shown = page.locator(".Toastify__toast")
+        expect(shown.filter(has_text="This session is idle")).to_be_visible()
+        hub.stop_server("yan")
+        expect(shown.filter(has_text="This session is idle")).to_have_count(0)
+        expect(shown.filter(has_text="This session was ended")).to_have_count(0)
+        browser.close()
+    with hub.browser("yan") as reader:
+        assert 'data-ending="stopped"' in reader.get("/hub/home").text

@@ -8,6 +8,8 @@ const PATIENCE = 15_000;
 /** A server as the Hub's home shows it. `state`: "running", "waiting", "ended" … */
 export interface IHubServer {
   state: string;
+  /** The kind of its end: "stopped", "session-ended" …; empty while it has not ended. */
+  kind: string;
   /** How it ended, why, and what to do; each may be empty. */
   title: string;
   reason: string;
@@ -40,6 +42,7 @@ export function serverOnPage(page: Document, { user, server }: IHubPlace): IHubS
     ? null
     : {
         state: section.dataset.state,
+        kind: section.querySelector<HTMLElement>('[data-ending]')?.dataset.ending ?? '',
         title: text('[data-ending] [data-part=title]'),
         reason: text('[data-ending] [data-part=reason]'),
         advice: text('[data-ending] [data-part=advice]')

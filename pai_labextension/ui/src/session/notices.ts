@@ -3,6 +3,7 @@
 import type { Notification, NotificationManager } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
+import { IHubServer } from '../ended/hub';
 import { IMessage, ISession } from './client';
 import { SessionModel } from './model';
 import { duration } from './words';
@@ -13,20 +14,28 @@ export interface ISeen {
   write(id: number): void;
 }
 
+/** ms between two questions to the Hub while the server is still being stopped, or the Hub is away. */
+const AGAIN = 3_000;
+/** What the Hub calls the end of a server that its service ended: by the rules, or for an administrator. */
+const SESSION_ENDED = 'session-ended';
+
 /** JupyterLab's notifications. */
 export type INotifications = Pick<NotificationManager, 'notify' | 'update' | 'dismiss'>;
 
 /** Shows notifications of JupyterLab's own kind, one for each matter. */
 export class SessionNotices {
   /**
+   * @param askHub - tells what became of the server; rejects while the Hub is away, `null`: it does not say
    * @param startAgain - opens the Hub's page that starts this server; `null`: there is none
    */
   constructor(
     private readonly model: SessionModel,
     private readonly seen: ISeen,
+    private readonly askHub: () => Promise<IHubServer | null>,
     private readonly startAgain: (() => void) | null,
     private readonly notifications: INotifications,
-    private readonly trans: TranslationBundle
+    private readonly trans: TranslationBundle,
+    private readonly again = AGAIN
   ) {
     model.changed.connect(this.show, this);
   }
@@ -37,9 +46,9 @@ export class SessionNotices {
       return;
     }
     if (error) {
-      // whoever was not warned has stopped it, or it has failed, which others tell
+      // what was not warned of is a stop or a failure, which others tell
       if (session.warned && this.model.stopped) {
-        this.sayEnded(session);
+        void this.learnOfEnd();
       }
       return;
     }
@@ -90,15 +99,34 @@ export class SessionNotices {
     }
   }
 
-  private sayEnded(session: ISession): void {
-    if (this.ended) {
+  /** Find who ended the session: that an end was warned of does not tell that it was this one. */
+  private async learnOfEnd(): Promise<void> {
+    if (this.learning || this.ended) {
       return;
     }
+    this.learning = true;
+    try {
+      while (this.model.stopped && !this.model.isDisposed) {
+        const server = await this.askHub().catch(() => undefined);
+        if (server === null) {
+          return this.sayEnded('');
+        }
+        if (server?.state === 'ended' || server?.state === 'off') {
+          return server.kind === SESSION_ENDED ? this.sayEnded(server.reason) : this.dismiss();
+        }
+        await new Promise(resolve => setTimeout(resolve, this.again));
+      }
+    } finally {
+      this.learning = false;
+    }
+  }
+
+  private sayEnded(why: string): void {
     this.ended = true;
     this.dismiss();
     const startAgain = this.startAgain;
-    const text = `${this.trans.__('This session was ended; your files are kept.')} ${session.why}`;
-    this.notifications.notify(text, 'info', {
+    const text = this.trans.__('This session was ended; your files are kept.');
+    this.notifications.notify(why ? `${text} ${why}` : text, 'info', {
       autoClose: false,
       actions: startAgain ? [{ label: this.trans.__('Start again'), callback: () => startAgain() }] : []
     });
@@ -120,4 +148,5 @@ export class SessionNotices {
   private warning: string | null = null;
   private said = '';
   private ended = false;
+  private learning = false;
 }

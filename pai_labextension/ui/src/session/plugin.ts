@@ -2,11 +2,12 @@
 
 import { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
-import { PageConfig, URLExt } from '@jupyterlab/coreutils';
+import { PageConfig } from '@jupyterlab/coreutils';
 import { IStatusBar } from '@jupyterlab/statusbar';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { Api } from '../api';
+import { askHub, hubPlace, IHubPlace, startAddress } from '../ended/hub';
 import { Polled } from '../polled';
 import { OwnUse, readLimits, SessionClient } from './client';
 import { SessionModel } from './model';
@@ -34,7 +35,9 @@ export const sessionPlugin: JupyterFrontEndPlugin<void> = {
     let session: SessionModel | null = null;
     if (PageConfig.getOption('paiSessions')) {
       session = new SessionModel(new SessionClient(settings, known.languageCode, trans));
-      new SessionNotices(session, seenOf(job), startAgain(), Notification.manager, trans);
+      const place = hubPlace();
+      const ask = () => (place ? askHub(place) : Promise.resolve(null));
+      new SessionNotices(session, seenOf(job), ask, place && startAgain(place), Notification.manager, trans);
     }
     const own = new OwnUse(new Api(settings, known.languageCode, trans), job);
     const use = new Polled('own-use', () => own.read(), EVERY);
@@ -76,13 +79,7 @@ function seenOf(job: string): ISeen {
   };
 }
 
-/** Open the Hub's page that starts this server; `null` without a Hub. */
-function startAgain(): (() => void) | null {
-  const prefix = PageConfig.getOption('hubPrefix');
-  const user = PageConfig.getOption('hubUser');
-  if (!prefix || !user) {
-    return null;
-  }
-  const parts = [user, PageConfig.getOption('hubServerName')].filter(Boolean).map(encodeURIComponent);
-  return () => location.assign(URLExt.join(prefix, 'spawn', ...parts));
+/** Open the Hub's page that starts this server. */
+function startAgain(place: IHubPlace): () => void {
+  return () => location.assign(startAddress(place, 'spawn'));
 }

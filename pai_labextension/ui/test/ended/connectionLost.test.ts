@@ -4,7 +4,7 @@ import { ConnectionLost, IWays } from '../../src/ended/connectionLost';
 import { IHubServer } from '../../src/ended/hub';
 import { trans } from '../notebookServer';
 
-const running: IHubServer = { state: 'running', title: '', reason: '', advice: '' };
+const running: IHubServer = { state: 'running', kind: '', title: '', reason: '', advice: '' };
 
 /** Answers each question with the next, and with the last from then on. */
 function inTurn<T>(first: T, ...others: T[]): () => Promise<T> {
@@ -73,7 +73,7 @@ describe('a lost connection', () => {
   it.each([true, false])('is the end where the Hub says so, with its reason; started again: %s', async again => {
     const page = new Page();
     page.confirm.mockResolvedValue(again);
-    const ended = { state: 'ended', title: 'It was ended.', reason: '', advice: 'Choose more.' };
+    const ended = { state: 'ended', kind: 'out-of-memory', title: 'It was ended.', reason: '', advice: 'Choose more.' };
     await new ConnectionLost(page.ways({ askHub: inTurn<IHubServer | null>(running, ended) }), trans, 1).tell();
     expect(page.confirm).toHaveBeenCalledWith(expect.objectContaining({ body: 'It was ended.\n\nChoose more.' }));
     expect(page.leave.mock.calls).toEqual(again ? [['spawn']] : []);

@@ -19,11 +19,12 @@ describe('what the Hub’s home says of a server', () => {
   it('is its state, and how it ended', () => {
     expect(serverOnPage(home, place)).toEqual({
       state: 'ended',
+      kind: 'exited',
       title: 'It ended.',
       reason: 'Exit code 3',
       advice: ''
     });
-    expect(serverOnPage(home, { ...place, server: 'big' })?.state).toBe('running');
+    expect(serverOnPage(home, { ...place, server: 'big' })).toMatchObject({ state: 'running', kind: '' });
   });
 
   it('is nothing where the page is another one', () => {

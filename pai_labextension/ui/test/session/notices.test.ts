@@ -3,6 +3,7 @@ import { nullTranslator } from '@jupyterlab/translation';
 import { ReadonlyJSONValue } from '@lumino/coreutils';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { IHubServer } from '../../src/ended/hub';
 import { ISession, SessionClient } from '../../src/session/client';
 import { SessionModel } from '../../src/session/model';
 import { INotifications, SessionNotices } from '../../src/session/notices';
@@ -53,6 +54,17 @@ describe('what is told about the session', () => {
   let notifications: Shown;
   let seen = 0;
   let startedAgain = 0;
+  /** What the Hub says of the server, one answer after the other and the last again and again; `Error`: it is away. */
+  let hub: (IHubServer | null | Error)[] = [];
+  const ENDED = { state: 'ended', kind: 'session-ended', title: '', reason: 'It was idle for an hour.', advice: '' };
+
+  async function askHub(): Promise<IHubServer | null> {
+    const said = hub.length > 1 ? hub.shift()! : hub[0]!;
+    if (said instanceof Error) {
+      throw said;
+    }
+    return said;
+  }
 
   beforeEach(async () => {
     seen = startedAgain = 0;
@@ -60,7 +72,8 @@ describe('what is told about the session', () => {
     server = await NotebookServer.open();
     model = new SessionModel(new SessionClient(server.settings, 'en', trans));
     const remembered = { read: () => seen, write: (id: number) => void (seen = id) };
-    new SessionNotices(model, remembered, () => void startedAgain++, notifications, trans);
+    hub = [ENDED];
+    new SessionNotices(model, remembered, askHub, () => void startedAgain++, notifications, trans, 5);
   });
 
   afterEach(async () => {
@@ -106,13 +119,35 @@ describe('what is told about the session', () => {
     await expect.poll(() => told().map(([, message]) => message)).toContain('It cannot be put off.');
   });
 
-  it('says that it was ended when the Hub says that it does not run, and starts it again', async () => {
+  it('says that it was ended, and why, when the Hub says so, and starts it again', async () => {
     await stands(WARNED);
     await stands(null, 424);
     await stands(null, 424);
-    expect(told()).toEqual([['info', 'This session was ended; your files are kept. This session is idle.']]);
+    const said = 'This session was ended; your files are kept. It was idle for an hour.';
+    await expect.poll(told).toEqual([['info', said]]);
     actions()[0]!.callback(new MouseEvent('click'));
     expect(startedAgain).toBe(1);
+  });
+
+  it('asks the Hub until it knows how the session ended', async () => {
+    hub = [new Error('away'), { ...ENDED, state: 'stopping', kind: '', reason: '' }, ENDED];
+    await stands(WARNED);
+    await stands(null, 424);
+    await expect.poll(() => told().map(([type]) => type)).toEqual(['info']);
+  });
+
+  it('takes the warning back, and says nothing, where its user stopped it', async () => {
+    hub = [{ ...ENDED, kind: 'stopped', reason: '' }];
+    await stands(WARNED);
+    await stands(null, 424);
+    await expect.poll(told).toEqual([]);
+  });
+
+  it('says no reason that it does not know', async () => {
+    hub = [null];
+    await stands(WARNED);
+    await stands(null, 424);
+    await expect.poll(told).toEqual([['info', 'This session was ended; your files are kept.']]);
   });
 
   it('says nothing of an end while only the connection is lost', async () => {
