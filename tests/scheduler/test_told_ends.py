@@ -63,8 +63,10 @@ async def test_a_standby_that_takes_over_tells_what_its_leader_could_not(
     receiver.status = 503
     secret = tmp_path / "webhook-secret"
     secret.write_text("0123456789abcdef")
-    options = ("--database", with_passfile(postgres_url, tmp_path), "--webhook-host", receiver.host)
-    options += ("--webhook-secret-file", str(secret))
+    options = [
+        *("--database", with_passfile(postgres_url, tmp_path)),
+        *("--webhook-host", receiver.host, "--webhook-secret-file", str(secret)),
+    ]
     both = []
     for name in ("leader", "standby"):
         folder = tmp_path / name
