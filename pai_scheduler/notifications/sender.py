@@ -117,6 +117,13 @@ class Sender:
             if error.final or self._now() + pause > announcement.time + GIVE_UP:
                 await self._give_up(announcement, error)
             else:
+                if waiting.tries == 0:
+                    _log.warning(
+                        "the end of job %s is not told yet by %s, trying again for a day: %s",
+                        announcement.job_id,
+                        announcement.channel,
+                        error.message,
+                    )
                 await self._writer.keep(
                     self._store.put_off, announcement, waiting.tries + 1, self._now() + pause
                 )

@@ -97,7 +97,9 @@ async def test_an_end_is_told_once(world: World) -> None:
     assert world.way.sent == ["j1"]
 
 
-async def test_a_receiver_that_is_away_is_tried_again_after_growing_pauses(world: World) -> None:
+async def test_a_receiver_that_is_away_is_tried_again_after_growing_pauses(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.way.fault = UndeliveredError(msg("it answers with status {status}.", status=503))
     world.ends()
     pauses = []
@@ -107,6 +109,8 @@ async def test_a_receiver_that_is_away_is_tried_again_after_growing_pauses(world
         pauses.append((due - world.now) // 1000)
         world.now = due
     assert pauses == [10, 30, 90, 270, 810, 2430, 3600, 3600]
+    (line,) = caplog.messages
+    assert line.endswith("trying again for a day: it answers with status 503."), "said once, at once"
     world.way.fault = None
     assert await world.sender.look() is None
     assert world.way.sent == ["j1"]
