@@ -199,6 +199,9 @@ def test_jupyterlab_warns_keeps_tells_and_says_that_the_session_was_ended(hub: H
         size = page.viewport_size
         page.set_viewport_size({"width": 600, "height": 700})
         expect(page.locator(".pai-SessionStatus-text")).to_be_in_viewport(ratio=1)
+        # (a part that is cut off counts as one that is out of view)
+        expect(page.locator(".pai-SessionStatus-left")).to_be_in_viewport(ratio=1)
+        page.screenshot(path=ARTEFACTS / "warned-600.png")
         if size is not None:
             page.set_viewport_size(size)
         warning.get_by_role("button", name="Keep").click()

@@ -31,13 +31,15 @@ export class SessionStatus extends ReactWidget {
     const use = this.use.error ? null : this.use.answer;
     const session = this.session?.error ? null : (this.session?.session ?? null);
     const left = session ? this.session!.left : null;
-    const text = [describeUse(use, limits, trans), leftText(left, trans)].filter(Boolean).join(' · ');
+    const used = describeUse(use, limits, trans);
+    const ends = leftText(left, trans);
     return (
       <span
         className={session?.warned ? 'pai-SessionStatus-text pai-mod-warned' : 'pai-SessionStatus-text'}
-        title={text && explanation(use, limits, session, left, trans)}
+        title={used || ends ? explanation(use, limits, session, left, trans) : ''}
       >
-        {text}
+        <span className="pai-SessionStatus-use">{used}</span>
+        <span className="pai-SessionStatus-left">{used && ends ? ` · ${ends}` : ends}</span>
       </span>
     );
   }
