@@ -40,6 +40,7 @@ LAB_TOKEN = "lab-token"
 #: What JupyterLab writes into the console of the browser where a plugin does not start.
 FAILED = "failed to activate"
 ARTEFACTS = Path(__file__).parents[2] / "test-artifacts" / "labextension"
+AXE = Path(__file__).parents[2] / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
 
 
 @dataclass
@@ -109,7 +110,11 @@ def real_scheduler(tmp_path: Path) -> Iterator[WarmScheduler]:
 
 
 @pytest.fixture
-async def scheduler() -> AsyncIterator[Scheduler]:
+async def scheduler(request: pytest.FixtureRequest) -> AsyncIterator[Scheduler | WarmScheduler]:
+    """Play a scheduler; a test that is marked `real_scheduler` asks a real one."""
+    if request.node.get_closest_marker("real_scheduler"):
+        yield request.getfixturevalue("real_scheduler")
+        return
     played = Scheduler()
     # a path of the storage is answered as "webhdfs/…"
     routes = [
@@ -209,9 +214,9 @@ def locale() -> str:
 
 
 @pytest.fixture
-def token() -> str:
+def token(request: pytest.FixtureRequest) -> str:
     """What the notebook server tells the scheduler."""
-    return OWN_TOKEN
+    return "token-of-alice" if request.node.get_closest_marker("real_scheduler") else OWN_TOKEN
 
 
 @pytest.fixture
@@ -303,6 +308,19 @@ async def page(lab: str, chromium: str, request) -> AsyncIterator[Page]:
 def job_rows(page: Page) -> Locator:
     """Find the rows of the side bar's list of jobs."""
     return page.get_by_role("grid", name=re.compile("^(My jobs|我的作业)$")).get_by_role("row")
+
+
+async def serious(page: Page, selector: str) -> list[str]:
+    """Return what axe finds serious in the parts of the page that a selector of CSS finds."""
+    if not await page.evaluate("'axe' in window"):
+        await page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = await page.evaluate("selector => axe.run(selector)", selector)
+    return [
+        f"{one['id']}: {node['html']}"
+        for one in found["violations"]
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
 
 
 async def choose_in_menu(page: Page, job: str, entry: str) -> None:

@@ -16,18 +16,9 @@ from pai_scheduler.client.storage.errors import FilesError
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler
 
+pytestmark = pytest.mark.real_scheduler
+
 PIECE = 8 * 2**20
-
-
-@pytest.fixture
-def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
 
 
 @pytest.fixture

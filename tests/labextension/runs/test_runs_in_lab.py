@@ -12,16 +12,7 @@ from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import ARTEFACTS
 from tests.testbed.scheduler import RunningScheduler
 
-
-@pytest.fixture
-def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
+pytestmark = pytest.mark.real_scheduler
 
 
 @pytest.fixture

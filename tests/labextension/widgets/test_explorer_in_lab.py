@@ -12,19 +12,10 @@ from pai_scheduler.client.storage.client import FilesClient
 from tests.labextension.conftest import ARTEFACTS, LAB_TOKEN
 from tests.testbed.scheduler import RunningScheduler
 
+pytestmark = pytest.mark.real_scheduler
+
 HOSTILE = "<img src=x onerror=document.title='broken'>.txt"
 CELL = "from pai_labextension import FileExplorer\nFileExplorer()"
-
-
-@pytest.fixture
-def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
 
 
 @pytest.fixture
