@@ -6,14 +6,15 @@ import re
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Locator, Page, expect
 
 from pai_scheduler.client.rest import Client
 from pai_scheduler.job.jsontext import loads_jsonc
-from tests.labextension.conftest import ARTEFACTS
+from tests.labextension.conftest import ARTEFACTS, serious
 from tests.testbed.scheduler import RunningScheduler, hello_job
 
-AXE = Path(__file__).parents[2] / "pai_labextension" / "ui" / "node_modules" / "axe-core" / "axe.min.js"
+pytestmark = pytest.mark.real_scheduler
+
 #: A comment that editing by the form has to leave alone.
 COMMENTED = """{
   // greets once a day
@@ -25,35 +26,12 @@ COMMENTED = """{
 
 
 @pytest.fixture
-def scheduler(real_scheduler: RunningScheduler) -> RunningScheduler:
-    """Ask a scheduler itself, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
-
-
-@pytest.fixture
 def lab_folder(tmp_path: Path) -> Path:
     """What the file browser shows, with a job file in it."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "greeter.pai.json").write_text(COMMENTED)
     return home
-
-
-async def serious(page: Page) -> list[str]:
-    """Return what axe finds serious in the editor."""
-    await page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = await page.evaluate("axe.run('.pai-JobEditor')")
-    return [
-        f"{one['id']}: {node['html']}"
-        for one in found["violations"]
-        if one["impact"] in ("serious", "critical")
-        for node in one["nodes"]
-    ]
 
 
 async def test_a_job_of_two_roles_is_written_checked_and_submitted(
@@ -111,7 +89,7 @@ async def test_a_job_of_two_roles_is_written_checked_and_submitted(
     await expect(second.get_by_label("Name")).to_have_value("worker")
     await editor.get_by_role("button", name="Move task role 2 up").click()
     await expect(second.get_by_label("Name")).to_have_value("main")
-    assert await serious(page) == []
+    assert await serious(page, ".pai-JobEditor") == []
 
     # what was typed outlives a reload
     await expect(page.locator(".lm-TabBar-tab", has_text="two-roles")).to_have_class(
@@ -125,6 +103,10 @@ async def test_a_job_of_two_roles_is_written_checked_and_submitted(
     await expect(code).to_contain_text("two-roles")
     await page.screenshot(path=ARTEFACTS / "editor-narrow.png")
     await page.set_viewport_size({"width": 1280, "height": 800})
+    await expect(code).to_be_visible()
+    form, pane = editor.locator(".pai-JobForm"), editor.locator(".pai-JobCode")
+    sizes = [await side.bounding_box() for side in (form, pane)]
+    assert all(size and size["width"] > 250 for size in sizes), f"both sides have room again: {sizes}"
 
     await submit.get_by_role("button", name="Submit job").click()
     await expect(page.get_by_role("heading", name="two-roles")).to_be_visible()
@@ -148,3 +130,29 @@ async def test_a_job_file_opens_in_the_editor_and_keeps_its_comments(lab_folder:
     written = file.read_text()
     assert loads_jsonc(written)["jobName"] == "greeter-2"
     assert written == COMMENTED.replace("greeter", "greeter-2")
+
+
+async def test_a_job_file_is_dropped_on_the_editor_from_the_file_browser(
+    lab_folder: Path, page: Page
+) -> None:
+    (lab_folder / "train.py").write_text("print(1)")
+    await page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+    editor = page.locator(".pai-JobEditor")
+    await editor.get_by_label("Job name").fill("mine")
+    await drag(page, "greeter.pai.json", editor.locator(".pai-JobForm"))
+    await expect(editor.get_by_role("status").first).to_contain_text("Imported: greeter.pai.json")
+    await expect(editor.get_by_label("Job name")).to_have_value("greeter")
+    await expect(editor.get_by_role("textbox", name="Job as JSON")).to_contain_text("greets once a day")
+    await editor.get_by_role("button", name="Undo").click()
+    await expect(editor.get_by_label("Job name")).to_have_value("mine")
+
+
+async def drag(page: Page, file: str, target: Locator) -> None:
+    """Drag a file out of the file browser and drop it."""
+    item = page.locator(".jp-DirListing-item", has_text=file)
+    await item.hover()
+    await page.mouse.down()
+    box = await target.bounding_box()
+    assert box
+    await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=20)
+    await page.mouse.up()

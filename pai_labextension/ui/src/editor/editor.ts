@@ -3,6 +3,7 @@
 import { showErrorMessage } from '@jupyterlab/apputils';
 import { CodeEditor } from '@jupyterlab/codeeditor';
 import { TranslationBundle } from '@jupyterlab/translation';
+import type { Drag } from '@lumino/dragdrop';
 import { MessageLoop } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import { PanelLayout, SplitPanel, Widget } from '@lumino/widgets';
@@ -10,6 +11,7 @@ import { PanelLayout, SplitPanel, Widget } from '@lumino/widgets';
 import { Api } from '../api';
 import { JobEditorInfo, JobTemplate } from '../generated/types.gen';
 import { CodePane } from './codePane';
+import { draggedFile, DRAGS } from './dropped';
 import { FormView } from './form';
 import { Head, Side } from './head';
 import { JobEditorModel } from './model';
@@ -32,6 +34,8 @@ export interface IJobEditorOptions {
   readonly onOpen: (name: string, user: string) => void;
   /** `null`: JupyterLab saves it itself. */
   readonly onSave: (() => void) | null;
+  /** Read a file of the notebook server, or of the storage. */
+  readonly readFile: (path: string) => Promise<string>;
 }
 
 export class JobEditor extends Widget {
@@ -79,7 +83,10 @@ export class JobEditor extends Widget {
     this.sides.addClass('pai-JobSides');
     this.sides.addWidget(this.form);
     this.sides.addWidget(this.pane);
-    this.sides.setRelativeSizes([3, 2]);
+    this.sides.setRelativeSizes(this.sizes);
+    this.sides.handleMoved.connect(() => {
+      this.sizes = this.sides.relativeSizes();
+    });
     const layout = (this.layout = new PanelLayout());
     for (const widget of [head, this.sides, bar]) {
       layout.addWidget(widget);
@@ -90,7 +97,7 @@ export class JobEditor extends Widget {
     });
     this.observer.observe(this.sides.node);
     this.model.changed.connect(() => this.headChanged.emit());
-    for (const event of ['dragover', 'drop', 'paste']) {
+    for (const event of ['dragover', 'drop', 'paste', ...DRAGS]) {
       this.node.addEventListener(event, this);
     }
   }
@@ -103,6 +110,10 @@ export class JobEditor extends Widget {
   }
 
   handleEvent(event: Event): void {
+    if (event.type.startsWith('lm-')) {
+      this.onDrag(event as Drag.Event);
+      return;
+    }
     const transfer = event instanceof ClipboardEvent ? event.clipboardData : (event as DragEvent).dataTransfer;
     const [file] = transfer?.files ?? [];
     const isFile = transfer?.types.includes('Files') ?? false;
@@ -156,9 +167,29 @@ export class JobEditor extends Widget {
     if (width > 0 && width < NARROW !== this.isNarrow) {
       this.isNarrow = width < NARROW;
       this.arrange();
+      if (!this.isNarrow) {
+        // a side that was hidden comes back as narrow as it can be, and takes a size once it has room
+        MessageLoop.sendMessage(this.sides, Widget.Msg.FitRequest);
+        this.sides.setRelativeSizes(this.sizes);
+      }
     }
   }
 
+  /** Take a file of JupyterLab's own file browser; other drags are JupyterLab's. */
+  private onDrag(event: Drag.Event): void {
+    const path = draggedFile(event);
+    if (path === null) {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+    event.dropAction = event.proposedAction;
+    if (event.type === 'lm-drop') {
+      void this.importText(path.replace(/^.*[/:]/, ''), () => this.options.readFile(path));
+    }
+  }
+
+  /** Show one side or both; these are as wide as before. */
   private arrange(): void {
     this.form.setHidden(this.isNarrow && this.side !== 'form');
     this.pane.setHidden(this.isNarrow && this.side !== 'json');
@@ -185,19 +216,24 @@ export class JobEditor extends Widget {
   }
 
   private async importFile(file: File): Promise<void> {
+    await this.importText(file.name, async () => {
+      if (file.size > LONGEST) {
+        throw new Error(this.options.trans.__('This file is larger than 8 MiB, which no job is.'));
+      }
+      return new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
+    });
+  }
+
+  private async importText(name: string, read: () => Promise<string>): Promise<void> {
     const { trans } = this.options;
     try {
-      if (file.size > LONGEST) {
-        throw new Error(trans.__('This file is larger than 8 MiB, which no job is.'));
-      }
-      const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer());
-      this.replace(text, trans.__('Imported: %1', file.name));
+      this.replace(await read(), trans.__('Imported: %1', name));
     } catch (error) {
       const message =
         error instanceof TypeError
           ? trans.__('This file is no text in UTF-8; save it as UTF-8 and choose it again.')
           : (error as Error).message;
-      await showErrorMessage(trans.__('“%1” was not imported', file.name), message);
+      await showErrorMessage(trans.__('“%1” was not imported', name), message);
     }
   }
 
@@ -247,6 +283,8 @@ export class JobEditor extends Widget {
   private readonly inputs: string;
   private readonly headChanged = new Signal<this, void>(this);
   private side: Side = 'form';
+  /** Of form and JSON where both are shown: as it was dragged last. */
+  private sizes = [3, 2];
   private isNarrow = false;
   private notice = '';
   private before: string | null = null;

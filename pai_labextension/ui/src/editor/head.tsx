@@ -82,7 +82,7 @@ function HeadView({
             </option>
           ))}
         </select>
-        <TextButton icon={fileUploadIcon} onClick={() => file.current?.click()}>
+        <TextButton icon={fileUploadIcon} title={trans.__('Import a file …')} onClick={() => file.current?.click()}>
           {trans.__('Import a file …')}
         </TextButton>
         <input
@@ -100,7 +100,7 @@ function HeadView({
           }}
         />
         {actions.save && (
-          <TextButton icon={saveIcon} onClick={actions.save}>
+          <TextButton icon={saveIcon} title={trans.__('Save as a file …')} onClick={actions.save}>
             {trans.__('Save as a file …')}
           </TextButton>
         )}

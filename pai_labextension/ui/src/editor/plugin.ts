@@ -58,8 +58,12 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
         void jobs.refresh();
         void commands.execute('pai:open-job', { name, user });
       };
+      const readFile = async (path: string) => {
+        const file = await serviceManager.contents.get(path, { type: 'file', format: 'text', content: true });
+        return file.content as string;
+      };
       return new JobEditor({
-        ...{ code, info, api, trans, onOpen, onSave },
+        ...{ code, info, api, trans, onOpen, onSave, readFile },
         factory: factoryService.newDocumentEditor
       });
     };
