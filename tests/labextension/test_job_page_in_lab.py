@@ -13,7 +13,8 @@ from playwright.async_api import Locator, Page, expect
 from pai_scheduler.client.rest import Client
 from tests.labextension.conftest import ARTEFACTS, choose_in_menu
 from tests.testbed.scheduler import RunningScheduler
-from tests.testbed.warm import WarmScheduler
+
+pytestmark = pytest.mark.real_scheduler
 
 #: Lines that the browser holds at most (`ui/src/job/log/window.ts`).
 MOST_LINES = 1500
@@ -22,6 +23,7 @@ SCRIPT = r"""
 import sys, time, pathlib
 name = sys.argv[1]
 print("\x1b[31mred\x1b[0m plain", flush=True)
+print("\x1b[32mgreen\nstill green\x1b[0m", flush=True)
 for step in range(0, 101, 10):
     print(f"\r{step:3}% done", end="", flush=True)
 print()
@@ -36,17 +38,6 @@ while time.time() < end and not (told / "stop").exists():
     time.sleep(0.05)
 sys.exit(3 if name == "worker-0" else 0)
 """
-
-
-@pytest.fixture
-def scheduler(real_scheduler: WarmScheduler) -> RunningScheduler:
-    """Return a real scheduler, in place of the played one."""
-    return real_scheduler
-
-
-@pytest.fixture
-def token() -> str:
-    return "token-of-alice"
 
 
 @pytest.fixture
@@ -100,6 +91,7 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     # the beginning, as a terminal shows it
     await page.get_by_role("button", name="Start", exact=True).click()
     await expect(log.locator(".ansi-red-fg")).to_have_text("red")
+    await expect(log.locator(".ansi-green-fg")).to_have_text(["green", "still green"])
     await expect(log.get_by_text("100% done", exact=True)).to_be_visible()
     await expect(log).not_to_contain_text("50% done")
     await expect(log).not_to_contain_text("line 05999")
@@ -177,3 +169,29 @@ async def test_a_job_is_watched_read_and_run_again_on_a_page_of_its_own(
     await expect(again).to_have_count(0)
     async with Client(scheduler.url, "token-of-alice") as alice:
         assert [job["name"] for job in await alice.jobs()] == ["gang"]
+
+
+async def test_logs_shown_together_stay_together_in_another_attempt(
+    page: Page, scheduler: RunningScheduler, tmp_path: Path
+) -> None:
+    # the first attempt ends when both tasks have written
+    command = (
+        f'cd {tmp_path}; i="$PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"; '
+        "if [ -d over ]; then echo second try; sleep 3600; fi; echo first try; mkdir $i; "
+        "until [ -d 0 ] && [ -d 1 ]; do sleep 0.05; done; mkdir -p over; exit 1"
+    )
+    workers = {"name": "worker", "taskNumber": 2, "command": command}
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        await alice.submit({"jobName": "again", "image": "x", "retryCount": 1, "taskRoles": [workers]})
+    await page.get_by_role("button", name=re.compile("PAI: 1")).click()
+    await choose_in_menu(page, "again", "Open")
+    log, task = log_of(page), page.get_by_role("combobox", name="Task")
+    await expect(log).to_contain_text("second try")
+    await task.select_option("All tasks, in order of time")
+    await expect(log.get_by_text("second try")).to_have_count(2)
+    await page.get_by_role("combobox", name="Attempt").select_option("1")
+    await expect(log.get_by_text("first try")).to_have_count(2)
+    await expect(task).to_have_value("*")
+    await page.get_by_role("button", name="Show attempt 2, the newest").click()
+    await expect(log.get_by_text("second try")).to_have_count(2)
+    await expect(log.get_by_text("first try")).to_have_count(0)

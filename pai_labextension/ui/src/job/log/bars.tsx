@@ -1,7 +1,7 @@
 // Ways through a log: search it, jump to its beginning, its end, a part of it or a time.
 
 import { TranslationBundle } from '@jupyterlab/translation';
-import { caretDownIcon, caretUpIcon } from '@jupyterlab/ui-components';
+import { caretDownEmptyIcon, caretUpEmptyThinIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IconButton, TextButton } from '../../buttons';
@@ -44,8 +44,18 @@ export function SearchBar(
           }
         }}
       />
-      <IconButton icon={caretUpIcon} label={trans.__('Previous match')} disabled={!query} onClick={() => find(true)} />
-      <IconButton icon={caretDownIcon} label={trans.__('Next match')} disabled={!query} onClick={() => find(false)} />
+      <IconButton
+        icon={caretUpEmptyThinIcon}
+        label={trans.__('Previous match')}
+        disabled={!query}
+        onClick={() => find(true)}
+      />
+      <IconButton
+        icon={caretDownEmptyIcon}
+        label={trans.__('Next match')}
+        disabled={!query}
+        onClick={() => find(false)}
+      />
       <span role="status">
         {search === 'nothing' && trans.__('No more matches in this direction.')}
         {isRunning && trans.__('Searched %1 %', Math.round(search.done * 100))}

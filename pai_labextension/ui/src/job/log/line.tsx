@@ -9,6 +9,8 @@ import { ILook, IRun, shown } from './terminal';
 interface ILineProps {
   id: string;
   line: ILine;
+  /** How characters look where it begins. */
+  look: ILook;
   /** Whose it is; empty where that is clear. */
   task: string;
   /** What is looked for; empty: nothing. */
@@ -20,8 +22,8 @@ interface ILineProps {
 
 /** Draws a line anew only where it has changed. */
 export const LogLine = React.memo((props: ILineProps): React.ReactElement => {
-  const { id, line, task, query, language, isFound } = props;
-  const runs = shown(line.text);
+  const { id, line, look, task, query, language, isFound } = props;
+  const runs = shown(line.text, look);
   return (
     <div
       data-line={id}

@@ -10,8 +10,6 @@ import { ILine } from './lines';
 import { ILogSource, LogReader, patternOf } from './reader';
 import { LogWindow } from './window';
 
-/** Tasks whose logs are shown together: each is asked for by itself. */
-export const MOST_TOGETHER = 32;
 /** ms between two questions while something is written, and at most while nothing is, or nobody answers. */
 const SOON = 150;
 const LATE = 1_000;
@@ -21,6 +19,8 @@ const LATEST = 15_000;
 export interface ILogChoice {
   readonly tasks: readonly IAttemptTask[];
   readonly stream: Stream;
+  /** Whose they are: this role's, or where it is empty all tasks'; absent: it is one task's. */
+  readonly together?: string;
 }
 
 /** How a search goes: how far it is (from 0 to 1), or that it found nothing. */

@@ -16,21 +16,22 @@ export interface IRun {
   readonly look: ILook;
 }
 
-const PLAIN: ILook = {};
+/** How characters look before anything is said of it. */
+export const PLAIN: ILook = {};
 const COLOURS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 /** Escape sequences, of which colours and erasing in the line are carried out; single controls; text. */
 const TOKEN =
   /\x1b\[(?<numbers>[0-9;:]*)(?<kind>[mKCDG])|\x1b\[[0-?]*[ -/]*(?:[@-~]|$)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_=>c78]?|(?<control>[\r\b])|[\x00-\x08\x0b-\x1f\x7f]|(?<text>[^\x00-\x08\x0b-\x1f\x7f]+)/g;
 
-/** Return what is seen of a line. */
-export function shown(line: string): IRun[] {
+/** Return what is seen of a line; `before`: how characters looked at the end of the line before it. */
+export function shown(line: string, before: ILook = PLAIN): IRun[] {
   // most lines have nothing of this
 
   if (!/[\x00-\x08\x0b-\x1f\x7f]/.test(line)) {
-    return line === '' ? [] : [{ text: line, look: PLAIN }];
+    return line === '' ? [] : [{ text: line, look: before }];
   }
   const cells: (readonly [character: string, look: ILook])[] = [];
-  let look = PLAIN;
+  let look = before;
   let cursor = 0;
   for (const { groups } of line.matchAll(TOKEN)) {
     const { numbers, kind, control, text } = groups!;
@@ -58,6 +59,18 @@ export function shown(line: string): IRun[] {
     }
   }
   return runsOf(cells);
+}
+
+/** Return how characters look after a line: a colour that is not taken back goes on in the next one. */
+export function lookAfter(line: string, before: ILook): ILook {
+  if (!line.includes('\x1b')) {
+    return before;
+  }
+  let look = before;
+  for (const { groups } of line.matchAll(TOKEN)) {
+    look = groups!.kind === 'm' ? dressed(look, groups!.numbers ?? '') : look;
+  }
+  return look;
 }
 
 /** Return what is seen of a line, without colours. */

@@ -7,13 +7,14 @@ import * as React from 'react';
 import { TextButton } from '../../buttons';
 import { PageError } from '../../page';
 import { bytesText } from '../../storage/quantities';
-import { IAttemptTask, Stream } from '../client';
-import { ITaskRow, tasksOf } from '../facts';
 import { IKnownJob, JobModel } from '../model';
 import { JumpBar, SearchBar } from './bars';
+import { Choice } from './choice';
+import { keyOf } from './groups';
 import { LogLine } from './line';
 import { ILine } from './lines';
-import { LogModel, MOST_TOGETHER } from './model';
+import { Looks } from './looks';
+import { LogModel } from './model';
 
 interface ILogProps {
   model: LogModel;
@@ -25,8 +26,6 @@ interface ILogProps {
   onChosen: () => void;
 }
 
-/** In the list of tasks: all of them, or of a role. */
-const TOGETHER = '*';
 /** Pixels from an edge at which more is read, and within which the end counts as in view. */
 const NEAR = 600;
 const AT_EDGE = 24;
@@ -64,96 +63,6 @@ function Log(props: ILogProps): React.ReactElement {
   );
 }
 
-function Choice({ model, known, trans, onChosen }: ILogProps): React.ReactElement {
-  const { attempts } = known;
-  const { tasks: chosen, stream } = model.choice;
-  const number = chosen[0]!.attempt;
-  const attempt = attempts.find(one => one.attempt === number) ?? attempts.at(-1);
-  const rows = React.useMemo(() => tasksOf(attempt?.taskRoles ?? {}, number), [attempt, number]);
-  const roles = [...new Set(rows.map(({ role }) => role))];
-  const choose = (tasks: readonly IAttemptTask[], other: Stream) => {
-    onChosen();
-    model.choose({ tasks: tasks.map(({ role, index, attempt }) => ({ role, index, attempt })), stream: other });
-  };
-  const value = chosen.length > 1 ? sharedRole(chosen, roles) : `${chosen[0]!.role}-${chosen[0]!.index}`;
-  const onTask = (key: string) => {
-    const [, role] = key.split('*');
-    const found = key.startsWith(TOGETHER)
-      ? rows.filter(row => role === '' || row.role === role).slice(0, MOST_TOGETHER)
-      : rows.filter(row => row.key === key);
-    choose(found, stream);
-  };
-  return (
-    <>
-      <label>
-        {trans.__('Task')}{' '}
-        <select className="jp-mod-styled" value={value} onChange={event => onTask(event.target.value)}>
-          {rows.length > 1 && <option value={TOGETHER}>{trans.__('All tasks, in order of time')}</option>}
-          {roles.length > 1 &&
-            roles
-              .filter(role => rows.filter(row => row.role === role).length > 1)
-              .map(role => (
-                <option key={role} value={`${TOGETHER}${role}`}>
-                  {trans.__('All of %1, in order of time', role)}
-                </option>
-              ))}
-          {rows.map(({ key }) => (
-            <option key={key} value={key}>
-              {key}
-            </option>
-          ))}
-        </select>
-      </label>
-      {attempts.length > 1 && (
-        <label>
-          {trans.__('Attempt')}{' '}
-          <select
-            className="jp-mod-styled"
-            value={number}
-            onChange={event =>
-              choose(
-                chosen.map(task => ({ ...task, attempt: Number(event.target.value) })),
-                stream
-              )
-            }
-          >
-            {attempts.map(one => (
-              <option key={one.attempt} value={one.attempt}>
-                {one.attempt + 1}
-              </option>
-            ))}
-          </select>
-        </label>
-      )}
-      <label>
-        {trans.__('Stream')}{' '}
-        <select
-          className="jp-mod-styled"
-          value={stream}
-          onChange={event => choose(chosen, event.target.value as Stream)}
-        >
-          <option value="all">{trans.__('all output')}</option>
-          <option value="stdout">stdout</option>
-          <option value="stderr">stderr</option>
-        </select>
-      </label>
-      {chosen.length === MOST_TOGETHER && count(rows, value) > MOST_TOGETHER && (
-        <span role="note">{trans.__('The first %1 tasks of %2 are shown.', MOST_TOGETHER, count(rows, value))}</span>
-      )}
-    </>
-  );
-}
-
-function sharedRole(chosen: readonly IAttemptTask[], roles: readonly string[]): string {
-  const [first] = chosen;
-  const one = roles.length > 1 && chosen.every(({ role }) => role === first!.role);
-  return one ? `${TOGETHER}${first!.role}` : TOGETHER;
-}
-
-function count(rows: readonly ITaskRow[], value: string): number {
-  return rows.filter(({ role }) => value === TOGETHER || value === `${TOGETHER}${role}`).length;
-}
-
 function Download({ model, job, trans }: ILogProps): React.ReactElement | null {
   const { tasks, stream } = model.choice;
   const [task, other] = tasks;
@@ -177,22 +86,25 @@ interface ILinesProps extends ILogProps {
 function Lines(props: ILinesProps): React.ReactElement {
   const { model, trans, language, box, query, times } = props;
   const { lines, choice, found } = model;
+  const [known] = React.useState(() => new Looks());
+  const looks = React.useMemo(() => known.of(lines), [known, lines]);
   // what is typed is seen first, and marked in the lines when there is time for that: there are a thousand and more
   const marked = React.useDeferredValue(query);
   const drawn = React.useMemo(
     () =>
-      lines.map(line => (
+      lines.map((line, index) => (
         <LogLine
           key={idOf(line)}
           id={idOf(line)}
           line={line}
-          task={choice.tasks.length > 1 ? nameOf(choice.tasks[line.task]!) : ''}
+          look={looks[index]!}
+          task={choice.tasks.length > 1 ? keyOf(choice.tasks[line.task]!) : ''}
           query={marked}
           language={times ? language : ''}
           isFound={line === found}
         />
       )),
-    [lines, choice, marked, times, language, found]
+    [lines, looks, choice, marked, times, language, found]
   );
   // the line that stays where it is while others come before it
   const anchor = React.useRef<{ id: string; top: number } | null>(null);
@@ -303,10 +215,6 @@ function Foot({ model, known, trans }: ILogProps): React.ReactElement {
 
 function idOf({ task, start }: ILine): string {
   return `${task}:${start}`;
-}
-
-function nameOf({ role, index }: IAttemptTask): string {
-  return `${role}-${index}`;
 }
 
 /** Find the first line that is in view: lines are in the order of their places. */
