@@ -137,12 +137,12 @@ export class Api {
   }
 
   /** Stop a job. */
-  async stop(job: IJob): Promise<void> {
+  async stop(job: Pick<IJob, 'name' | 'username'>): Promise<void> {
     await this.send('PUT', [...jobPath(job), 'executionType'], {}, { value: 'STOP' });
   }
 
   /** Delete a job and its logs; one that runs is stopped first. */
-  async delete(job: IJob): Promise<void> {
+  async delete(job: Pick<IJob, 'name' | 'username'>): Promise<void> {
     await this.send('DELETE', jobPath(job));
   }
 
@@ -281,7 +281,7 @@ export async function request(
   return response;
 }
 
-function jobPath(job: IJob): string[] {
+function jobPath(job: Pick<IJob, 'name' | 'username'>): string[] {
   return ['user', job.username, 'jobs', job.name];
 }
 

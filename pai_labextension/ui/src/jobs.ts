@@ -2,8 +2,11 @@
 
 import { IJob, JobState } from './api';
 
+/** A job, and how it is. */
+export type IJobState = Pick<IJob, 'name' | 'username' | 'state'>;
+
 /** Return whether a job is not over yet. */
-export function isActive(job: IJob): boolean {
+export function isActive(job: IJobState): boolean {
   return job.state === 'WAITING' || job.state === 'RUNNING';
 }
 
@@ -23,6 +26,6 @@ export function waiting(jobs: readonly IJob[]): IJob[] {
 }
 
 /** Name a job for good: two users may have jobs of one name. */
-export function key(job: IJob): string {
+export function key(job: Pick<IJob, 'name' | 'username'>): string {
   return `${job.username}~${job.name}`;
 }

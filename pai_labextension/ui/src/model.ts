@@ -7,7 +7,7 @@ import { ISignal, Signal } from '@lumino/signaling';
 
 import { Api, IJob } from './api';
 import { fewAtOnce } from './fewAtOnce';
-import { isActive, key, waiting } from './jobs';
+import { IJobState, isActive, key, waiting } from './jobs';
 import { OwnJobs } from './ownJobs';
 
 /** ms between two questions, and at most after failed ones. A list of many answers is asked for less often. */
@@ -21,7 +21,7 @@ const REASONS_AT_ONCE = 2;
 
 /** A job that was not stopped or deleted, and why. */
 export interface IRefusal {
-  readonly job: IJob;
+  readonly job: IJobState;
   readonly message: string;
 }
 
@@ -41,9 +41,9 @@ export interface IJobsModel extends IDisposable {
   /** Ask now; resolves when answered. */
   refresh(): Promise<void>;
   /** Stop jobs and ask again; give those that were not stopped. */
-  stop(jobs: readonly IJob[]): Promise<IRefusal[]>;
+  stop(jobs: readonly IJobState[]): Promise<IRefusal[]>;
   /** Delete jobs with their logs and ask again; give those that were not deleted. */
-  delete(jobs: readonly IJob[]): Promise<IRefusal[]>;
+  delete(jobs: readonly IJobState[]): Promise<IRefusal[]>;
   /** Note that a list of jobs came into view, or went. */
   setListed(listed: boolean): void;
   /** Note whether the ends of jobs are to be heard of while the page is hidden, too. */
@@ -105,11 +105,11 @@ export class JobsModel implements IJobsModel {
     await this.poll.tick;
   }
 
-  async stop(jobs: readonly IJob[]): Promise<IRefusal[]> {
+  async stop(jobs: readonly IJobState[]): Promise<IRefusal[]> {
     return this.end(jobs, job => this.api.stop(job));
   }
 
-  async delete(jobs: readonly IJob[]): Promise<IRefusal[]> {
+  async delete(jobs: readonly IJobState[]): Promise<IRefusal[]> {
     return this.end(jobs, async job => {
       await this.api.delete(job);
       this.own?.forget(job);
@@ -201,7 +201,7 @@ export class JobsModel implements IJobsModel {
   }
 
   /** Do something with each of some jobs, some at once. */
-  private async end(jobs: readonly IJob[], act: (job: IJob) => Promise<void>): Promise<IRefusal[]> {
+  private async end(jobs: readonly IJobState[], act: (job: IJobState) => Promise<void>): Promise<IRefusal[]> {
     const refused: IRefusal[] = [];
     await fewAtOnce(jobs, AT_ONCE, async job => {
       try {

@@ -58,7 +58,7 @@ export class OwnJobs {
   }
 
   /** Forget a job that was deleted. */
-  forget(job: IJob): void {
+  forget(job: Pick<IJob, 'name' | 'username'>): void {
     this.known.delete(key(job));
     this.sort();
   }

@@ -11,7 +11,7 @@ import { TextButton } from '../buttons';
 import { startsIn } from '../forecast';
 import { stateLabel } from '../states';
 import { LocalTime } from '../times';
-import { deleteJob, runAgain, stopJob } from './actions';
+import { runAgain } from './actions';
 import { durationWords, endSentences, exitWords, since } from './facts';
 import { IKnownJob } from './model';
 import { IJobPageProps } from './page';
@@ -23,10 +23,10 @@ export function JobHead(props: IJobPageProps & { known: IKnownJob }): React.Reac
   const status = detail.jobStatus;
   return (
     <section className="pai-Job-head" aria-label={trans.__('State of “%1”', detail.name)}>
-      <header className="pai-Page-header">
+      <div className="pai-Page-header">
         <h2>{detail.name}</h2>
         <Buttons {...props} />
-      </header>
+      </div>
       <p className="pai-Job-facts">
         <span className="pai-State" data-state={status.state}>
           {stateLabel(status, trans)}
@@ -111,7 +111,7 @@ function Ports(props: {
 }
 
 function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElement {
-  const { model, known, trans, isOwnServer, onTerminal, onConnect, onClone, onOpen, onDeleted } = props;
+  const { model, known, trans, isOwnServer, onTerminal, onConnect, onClone, onOpen, onEnd, onDeleted } = props;
   const [busy, setBusy] = React.useState(false);
   const { state, subState } = known.detail.jobStatus;
   const isOpen = state === 'RUNNING' && subState !== 'ENDING';
@@ -140,7 +140,7 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
           disabled={busy}
           title={trans.__('Submit the same job under a new name')}
           onClick={act(async () => {
-            const other = await runAgain(model, trans);
+            const other = await runAgain(model.client, trans);
             if (other) {
               onOpen(other);
             }
@@ -159,7 +159,7 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
           icon={deleteIcon}
           disabled={busy}
           onClick={act(async () => {
-            if (await deleteJob(model, trans)) {
+            if (await onEnd('delete')) {
               onDeleted();
             }
           })}
@@ -167,7 +167,14 @@ function Buttons(props: IJobPageProps & { known: IKnownJob }): React.ReactElemen
           {trans.__('Delete')}
         </TextButton>
       ) : (
-        <TextButton icon={stopIcon} disabled={busy} onClick={act(() => stopJob(model, isOwnServer, trans))}>
+        <TextButton
+          icon={stopIcon}
+          disabled={busy}
+          onClick={act(async () => {
+            await onEnd('stop');
+            await model.refresh();
+          })}
+        >
           {trans.__('Stop')}
         </TextButton>
       )}

@@ -1,12 +1,13 @@
 // The page of one job, in the main area: how it is, what one does with it, and a tab for each thing to look at.
 
-import { ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { UseSignal } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
-import { Message } from '@lumino/messaging';
 import * as React from 'react';
 
 import { AccessClient } from '../access/client';
+import { Ending } from '../endingWords';
 import { PageError } from '../page';
+import { ShownWidget } from '../shownWidget';
 import { IAttemptTask, IJobName } from './client';
 import { ConfigurationView } from './configuration';
 import { tasksOf } from './facts';
@@ -37,6 +38,8 @@ export interface IJobPageProps {
   /** Show another job. */
   onOpen: (job: IJobName) => void;
   onResults: (path: string) => void;
+  /** Stop or delete the job, once that was asked; resolves with whether it was done. */
+  onEnd: (ending: Ending) => Promise<boolean>;
   /** The job is gone. */
   onDeleted: () => void;
 }
@@ -46,7 +49,7 @@ export type Tab = 'logs' | 'tasks' | 'timeline' | 'usage' | 'configuration';
 
 const TABS: readonly Tab[] = ['logs', 'tasks', 'timeline', 'usage', 'configuration'];
 
-export class JobPage extends ReactWidget {
+export class JobPage extends ShownWidget {
   constructor(private readonly props: IJobPageProps) {
     super();
     this.addClass('pai-Page');
@@ -64,26 +67,6 @@ export class JobPage extends ReactWidget {
       this.props.log.dispose();
     }
     super.dispose();
-  }
-
-  protected onAfterShow(message: Message): void {
-    super.onAfterShow(message);
-    this.setShown(true);
-  }
-
-  protected onAfterAttach(message: Message): void {
-    super.onAfterAttach(message);
-    this.setShown(this.isVisible);
-  }
-
-  protected onBeforeHide(message: Message): void {
-    super.onBeforeHide(message);
-    this.setShown(false);
-  }
-
-  protected onBeforeDetach(message: Message): void {
-    super.onBeforeDetach(message);
-    this.setShown(false);
   }
 
   protected render(): React.ReactElement {
@@ -116,7 +99,7 @@ export class JobPage extends ReactWidget {
   }
 
   /** Only what is in view is asked for. */
-  private setShown(shown: boolean): void {
+  protected setShown(shown: boolean): void {
     this.isShown = shown;
     this.props.model.setShown(shown);
     this.props.log.setShown(shown && this.tab === 'logs');

@@ -6,14 +6,17 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { IAccess } from '../access/access';
+import { end } from '../ending';
 import { paiIcon } from '../icon';
 import { IJobsModel } from '../model';
+import { runAgain } from './actions';
 import { IJobName, JobClient } from './client';
 import { LogModel } from './log/model';
 import { JobModel } from './model';
 import { JobPage } from './page';
 
 const COMMAND = 'pai:open-job';
+const AGAIN = 'pai:run-again';
 const EDITOR = 'pai:new-job';
 
 export const jobPlugin: JupyterFrontEndPlugin<void> = {
@@ -34,11 +37,19 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
     const trans = translator.load('pai_labextension');
     const tracker = new WidgetTracker<MainAreaWidget<JobPage>>({ namespace: 'pai-job' });
 
+    const clientOf = (job: IJobName) =>
+      new JobClient(job, serviceManager.serverSettings, translator.languageCode, trans);
+    const show = (job: IJobName) => {
+      void jobs.refresh();
+      void commands.execute(COMMAND, { ...job });
+    };
+
     const make = async (job: IJobName): Promise<MainAreaWidget<JobPage>> => {
-      const client = new JobClient(job, serviceManager.serverSettings, translator.languageCode, trans);
+      const client = clientOf(job);
+      const model = new JobModel(client);
       const target = { job: job.name, user: job.user };
       const content: JobPage = new JobPage({
-        model: new JobModel(client),
+        model,
         log: new LogModel(client),
         access: access.client,
         trans,
@@ -48,11 +59,13 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         onTerminal: () => void commands.execute('pai:open-terminal', target),
         onConnect: () => void commands.execute('pai:connect', target),
         onClone: () => void commands.execute(EDITOR, { from: { ...job } }),
-        onOpen: other => {
-          void jobs.refresh();
-          void commands.execute(COMMAND, { ...other });
-        },
+        onOpen: show,
         onResults: path => void commands.execute('pai:open-storage', { path }),
+        onEnd: async ending => {
+          const { state } = model.known!.detail.jobStatus; // (what is not known has no buttons)
+          const refused = await end([{ name: job.name, username: job.user, state }], ending, jobs, trans);
+          return refused?.length === 0;
+        },
         onDeleted: () => {
           void jobs.refresh();
           widget.dispose();
@@ -95,6 +108,23 @@ export const jobPlugin: JupyterFrontEndPlugin<void> = {
         }
         shell.activateById(widget.id);
         return widget;
+      }
+    });
+    commands.addCommand(AGAIN, {
+      label: trans.__('Run a PAI job again'),
+      caption: trans.__('Submit the same job under a new name'),
+      describedBy: {
+        args: {
+          type: 'object',
+          properties: { name: { type: 'string' }, user: { type: 'string' } },
+          required: ['name', 'user']
+        }
+      },
+      execute: async args => {
+        const other = await runAgain(clientOf({ name: args.name as string, user: args.user as string }), trans);
+        if (other) {
+          show(other);
+        }
       }
     });
     if (restorer) {

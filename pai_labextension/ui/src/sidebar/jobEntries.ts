@@ -3,8 +3,8 @@
 import { TranslationBundle } from '@jupyterlab/translation';
 
 import { IJob } from '../api';
+import { Ending } from '../endingWords';
 import { isActive, isOpen } from '../jobs';
-import { Ending } from './endingWords';
 
 /** What is done where an entry is chosen. */
 export interface IJobActions {
@@ -14,12 +14,16 @@ export interface IJobActions {
   onTerminal(job: IJob): void;
   /** Show how to reach one of its tasks. */
   onConnect(job: IJob): void;
+  /** Submit the same job under a new name. */
+  onRunAgain(job: IJob): void;
+  /** Open the job editor with a copy of it. */
+  onClone(job: IJob): void;
   /** Stop or delete them, once that was asked. */
   onEnd(jobs: readonly IJob[], ending: Ending): void;
 }
 
 /** What an entry does. */
-export type Kind = 'open' | 'terminal' | 'connect' | Ending;
+export type Kind = 'open' | 'terminal' | 'connect' | 'again' | 'clone' | Ending;
 
 /** An entry of the menu. */
 export interface IEntry {
@@ -28,17 +32,22 @@ export interface IEntry {
   readonly act: () => void;
 }
 
-/** Return what can be done with a job. */
-export function entriesOf(job: IJob, actions: IJobActions, trans: TranslationBundle): IEntry[][] {
+/** Return what can be done with a job; nobody wants another notebook server as a job. */
+export function entriesOf(job: IJob, isOwnServer: boolean, actions: IJobActions, trans: TranslationBundle): IEntry[][] {
   const open: IEntry = { label: trans.__('Open'), kind: 'open', act: () => actions.onOpen(job) };
   const inside: IEntry[] = [
     { label: trans.__('Terminal'), kind: 'terminal', act: () => actions.onTerminal(job) },
     { label: trans.__('Connect'), kind: 'connect', act: () => actions.onConnect(job) }
   ];
+  const again: IEntry[] = [
+    { label: trans.__('Run again'), kind: 'again', act: () => actions.onRunAgain(job) },
+    { label: trans.__('Clone and edit'), kind: 'clone', act: () => actions.onClone(job) }
+  ];
   const stop: IEntry = { label: trans.__('Stop …'), kind: 'stop', act: () => actions.onEnd([job], 'stop') };
   const remove: IEntry = { label: trans.__('Delete …'), kind: 'delete', act: () => actions.onEnd([job], 'delete') };
   return [
     [open, ...(isOpen(job) ? inside : [])],
+    ...(isOwnServer ? [] : [again]),
     [...(isActive(job) ? [stop] : []), remove]
   ];
 }

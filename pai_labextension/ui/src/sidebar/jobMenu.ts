@@ -1,6 +1,15 @@
 // Shows the menu of a job, or of those that are chosen.
 
-import { deleteIcon, LabIcon, launchIcon, linkIcon, stopIcon, terminalIcon } from '@jupyterlab/ui-components';
+import {
+  copyIcon,
+  deleteIcon,
+  LabIcon,
+  launchIcon,
+  linkIcon,
+  refreshIcon,
+  stopIcon,
+  terminalIcon
+} from '@jupyterlab/ui-components';
 import { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 
@@ -10,6 +19,8 @@ const ICONS: Record<Kind, LabIcon> = {
   open: launchIcon,
   terminal: terminalIcon,
   connect: linkIcon,
+  again: refreshIcon,
+  clone: copyIcon,
   stop: stopIcon,
   delete: deleteIcon
 };

@@ -7,13 +7,13 @@ import * as React from 'react';
 import { JobPorts } from '../access/jobPorts';
 import { IJob, JobState } from '../api';
 import { TextButton } from '../buttons';
+import { end } from '../ending';
+import { Ending } from '../endingWords';
 import { isActive, key } from '../jobs';
 import { IJobsModel } from '../model';
 import { PageError } from '../page';
 import { stateWord } from '../states';
 import { arrange, IArrangement, Order, ORDERS, PLAIN } from './arrangement';
-import { end } from './ending';
-import { Ending } from './endingWords';
 import { entriesOf, entriesOfMany } from './jobEntries';
 import { JobList } from './jobList';
 import { openMenu } from './jobMenu';
@@ -38,6 +38,10 @@ export interface IJobsPageProps {
   onConnect: (job: IJob) => void;
   /** Show a job of which the name is known alone. */
   onOpenRun: (user: string, job: string) => void;
+  /** Submit the same job under a new name. */
+  onRunAgain: (job: IJob) => void;
+  /** Open the job editor with a copy of it. */
+  onClone: (job: IJob) => void;
 }
 
 export function JobsPage(props: IJobsPageProps): React.ReactElement {
@@ -69,12 +73,16 @@ function FoundJobs(props: IJobsPageProps & { jobs: readonly IJob[] }): React.Rea
     [found, selection]
   );
   const onEnd = (meant: readonly IJob[], ending: Ending) => {
-    void end(meant, ending, model, trans).then(done => done && setSelection(NOTHING));
+    void end(meant, ending, model, trans).then(refused => refused && setSelection(NOTHING));
   };
   const onMenu = (job: IJob, x: number, y: number) => {
     const actions = { ...props, onEnd };
     const several = chosen.length > 1 && chosen.includes(job);
-    openMenu(several ? entriesOfMany(chosen, actions, trans) : entriesOf(job, actions, trans), x, y);
+    openMenu(
+      several ? entriesOfMany(chosen, actions, trans) : entriesOf(job, model.isOwnServer(job), actions, trans),
+      x,
+      y
+    );
   };
   return (
     <>

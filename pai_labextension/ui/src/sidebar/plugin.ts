@@ -53,6 +53,8 @@ export const sidebarPlugin: JupyterFrontEndPlugin<void> = {
       onNewJob: () => void commands.execute('pai:new-job'),
       onOpen: ({ name, username }) => void commands.execute('pai:open-job', { name, user: username }),
       onOpenRun: (user, name) => void commands.execute('pai:open-job', { name, user }),
+      onRunAgain: ({ name, username }) => void commands.execute('pai:run-again', { name, user: username }),
+      onClone: ({ name, username }) => void commands.execute('pai:new-job', { from: { name, user: username } }),
       onTerminal: withTask('pai:open-terminal'),
       onConnect: withTask('pai:connect')
     });

@@ -1,7 +1,7 @@
 // The page of the queues: who waits in which order; one's own jobs can be moved and given another priority.
 
 import { TranslationBundle } from '@jupyterlab/translation';
-import { caretDownIcon, caretUpIcon, InputGroup } from '@jupyterlab/ui-components';
+import { moveDownIcon, moveUpIcon, InputGroup } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IQueueEntry } from '../api';
@@ -166,13 +166,13 @@ function MoveButtons({
   return (
     <span ref={buttons} className="pai-Queue-moves">
       <IconButton
-        icon={caretUpIcon}
+        icon={moveUpIcon}
         label={trans.__('Move “%1” up', name)}
         disabled={moves.up === undefined}
         onClick={() => void move('up')}
       />
       <IconButton
-        icon={caretDownIcon}
+        icon={moveDownIcon}
         label={trans.__('Move “%1” down', name)}
         disabled={moves.down === undefined}
         onClick={() => void move('down')}

@@ -1,12 +1,12 @@
 // The side bar "PAI": my jobs, the queue, the cluster; one of them in view.
 
-import { ReactWidget, UseSignal } from '@jupyterlab/apputils';
+import { UseSignal } from '@jupyterlab/apputils';
 import { addIcon, refreshIcon } from '@jupyterlab/ui-components';
-import { Message } from '@lumino/messaging';
 import { Signal } from '@lumino/signaling';
 import * as React from 'react';
 
 import { IconButton } from '../buttons';
+import { ShownWidget } from '../shownWidget';
 import { ClusterModel } from './cluster';
 import { ClusterPage } from './clusterPage';
 import { IJobsPageProps, JobsPage } from './jobsPage';
@@ -23,7 +23,7 @@ interface ISidebarProps extends IJobsPageProps {
 export const PAGES = ['jobs', 'queue', 'cluster'] as const;
 export type Page = (typeof PAGES)[number];
 
-export class Sidebar extends ReactWidget {
+export class Sidebar extends ShownWidget {
   constructor(private readonly props: ISidebarProps) {
     super();
     this.addClass('pai-Sidebar');
@@ -42,26 +42,6 @@ export class Sidebar extends ReactWidget {
     this.news.emit();
   }
 
-  protected onAfterShow(message: Message): void {
-    super.onAfterShow(message);
-    this.setShown(true);
-  }
-
-  protected onAfterAttach(message: Message): void {
-    super.onAfterAttach(message);
-    this.setShown(this.isVisible);
-  }
-
-  protected onBeforeHide(message: Message): void {
-    super.onBeforeHide(message);
-    this.setShown(false);
-  }
-
-  protected onBeforeDetach(message: Message): void {
-    super.onBeforeDetach(message);
-    this.setShown(false);
-  }
-
   protected render(): React.ReactElement {
     return (
       <UseSignal signal={this.news}>
@@ -71,7 +51,7 @@ export class Sidebar extends ReactWidget {
   }
 
   /** Only what is in view is asked for. */
-  private setShown(shown: boolean): void {
+  protected setShown(shown: boolean): void {
     const { model, ports, schedules, queue, cluster } = this.props;
     model.setListed(shown && this.page === 'jobs');
     ports.setShown(shown && this.page === 'jobs');
@@ -100,7 +80,7 @@ function SidebarView(props: ISidebarProps & { page: Page; onPage: (page: Page) =
   };
   return (
     <>
-      <header className="pai-Sidebar-header">
+      <div className="pai-Sidebar-header">
         <div role="group" aria-label={trans.__('What is shown')} className="pai-Sidebar-pages">
           {PAGES.map(each => (
             <button
@@ -116,7 +96,7 @@ function SidebarView(props: ISidebarProps & { page: Page; onPage: (page: Page) =
         </div>
         <IconButton icon={addIcon} label={trans.__('New PAI job')} onClick={props.onNewJob} />
         <IconButton icon={refreshIcon} label={trans.__('Refresh')} disabled={busy} onClick={() => void refresh()} />
-      </header>
+      </div>
       {page === 'jobs' && <JobsPage {...props} />}
       {page === 'queue' && <QueuePage queue={queue} trans={trans} />}
       {page === 'cluster' && <ClusterPage cluster={cluster} trans={trans} language={language} />}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { IJob } from '../../src/api';
-import { Ending } from '../../src/sidebar/endingWords';
+import { Ending } from '../../src/endingWords';
 import { entriesOf, entriesOfMany, IEntry } from '../../src/sidebar/jobEntries';
 import { job, trans } from '../notebookServer';
 
@@ -10,17 +10,35 @@ const actions = {
   onOpen: () => undefined,
   onTerminal: () => undefined,
   onConnect: () => undefined,
+  onRunAgain: () => undefined,
+  onClone: () => undefined,
   onEnd: (jobs: readonly IJob[], ending: Ending) => void ended.push([jobs.map(({ name }) => name), ending])
 };
 const labels = (groups: IEntry[][]) => groups.flat().map(({ label }) => label);
 
 describe('the menu of a job', () => {
   it('offers what can be done with it as it is', () => {
-    const of = (changes: Partial<IJob>) => labels(entriesOf(job(changes), actions, trans));
-    expect(of({ state: 'RUNNING' })).toEqual(['Open', 'Terminal', 'Connect', 'Stop …', 'Delete …']);
-    expect(of({ state: 'RUNNING', subState: 'ENDING' })).toEqual(['Open', 'Stop …', 'Delete …']);
-    expect(of({ state: 'WAITING' })).toEqual(['Open', 'Stop …', 'Delete …']);
-    expect(of({ state: 'FAILED' })).toEqual(['Open', 'Delete …']);
+    const of = (changes: Partial<IJob>) => labels(entriesOf(job(changes), false, actions, trans));
+    expect(of({ state: 'RUNNING' })).toEqual([
+      'Open',
+      'Terminal',
+      'Connect',
+      'Run again',
+      'Clone and edit',
+      'Stop …',
+      'Delete …'
+    ]);
+    expect(of({ state: 'RUNNING', subState: 'ENDING' })).toEqual([
+      'Open',
+      'Run again',
+      'Clone and edit',
+      'Stop …',
+      'Delete …'
+    ]);
+    expect(of({ state: 'WAITING' })).toEqual(['Open', 'Run again', 'Clone and edit', 'Stop …', 'Delete …']);
+    expect(of({ state: 'FAILED' })).toEqual(['Open', 'Run again', 'Clone and edit', 'Delete …']);
+    const own = entriesOf(job({ state: 'RUNNING' }), true, actions, trans);
+    expect(labels(own)).toEqual(['Open', 'Terminal', 'Connect', 'Stop …', 'Delete …']);
   });
 
   it('is about all that are chosen, and stops those of them that have not ended', () => {

@@ -3,20 +3,20 @@
 import { Dialog, showDialog, showErrorMessage } from '@jupyterlab/apputils';
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IJob } from '../api';
-import { IJobsModel } from '../model';
 import { button, endable, Ending, reasons, refusal, title, warning } from './endingWords';
+import { IJobState } from './jobs';
+import { IJobsModel, IRefusal } from './model';
 
-/** Ask whether that is meant, and do it; say which jobs were refused. Return whether it was done. */
+/** Ask whether that is meant, and do it; say which jobs were refused. Return these; `null`: it was not meant. */
 export async function end(
-  jobs: readonly IJob[],
+  jobs: readonly IJobState[],
   ending: Ending,
   model: IJobsModel,
   trans: TranslationBundle
-): Promise<boolean> {
+): Promise<IRefusal[] | null> {
   const meant = endable(jobs, ending);
   if (meant.length === 0) {
-    return false;
+    return null;
   }
   const answer = await showDialog({
     title: title(meant, ending, trans),
@@ -27,11 +27,11 @@ export async function end(
     ]
   });
   if (!answer.button.accept) {
-    return false;
+    return null;
   }
   const refused = await (ending === 'stop' ? model.stop(meant) : model.delete(meant));
   if (refused.length > 0) {
     await showErrorMessage(refusal(refused, meant.length, ending, trans), { message: reasons(refused, trans) });
   }
-  return true;
+  return refused;
 }

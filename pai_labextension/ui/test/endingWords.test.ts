@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { endable, warning } from '../../src/sidebar/endingWords';
-import { job, trans } from '../notebookServer';
+import { endable, warning } from '../src/endingWords';
+import { job, trans } from './notebookServer';
 
 const model = { isOwnServer: ({ name }: { name: string }) => name === 'notebook_1' };
 
@@ -27,6 +27,8 @@ describe('ending jobs', () => {
 
   it('says what becomes of logs', () => {
     expect(warning([job()], 'stop', model, trans)).toContain('Logs are kept.');
-    expect(warning([job()], 'delete', model, trans)).toContain('The logs are deleted, too.');
+    expect(warning([job()], 'delete', model, trans)).toContain(
+      'The logs are deleted, too; results in the storage stay.'
+    );
   });
 });

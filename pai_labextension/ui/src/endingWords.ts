@@ -2,9 +2,8 @@
 
 import { TranslationBundle } from '@jupyterlab/translation';
 
-import { IJob } from '../api';
-import { isActive } from '../jobs';
-import { IJobsModel, IRefusal } from '../model';
+import { IJobState, isActive } from './jobs';
+import { IJobsModel, IRefusal } from './model';
 
 export type Ending = 'stop' | 'delete';
 
@@ -12,12 +11,12 @@ export type Ending = 'stop' | 'delete';
 const NAMED = 10;
 
 /** Return those of some jobs with which this can be done: what has ended is not stopped. */
-export function endable(jobs: readonly IJob[], ending: Ending): IJob[] {
+export function endable<Job extends IJobState>(jobs: readonly Job[], ending: Ending): Job[] {
   return jobs.filter(job => ending === 'delete' || isActive(job));
 }
 
 /** Return the title of a question. */
-export function title(jobs: readonly IJob[], ending: Ending, trans: TranslationBundle): string {
+export function title(jobs: readonly IJobState[], ending: Ending, trans: TranslationBundle): string {
   const [first] = jobs;
   if (jobs.length === 1) {
     return ending === 'stop' ? trans.__('Stop “%1”?', first!.name) : trans.__('Delete “%1”?', first!.name);
@@ -28,7 +27,7 @@ export function title(jobs: readonly IJob[], ending: Ending, trans: TranslationB
 }
 
 /** Return what the button says that does it. */
-export function button(jobs: readonly IJob[], ending: Ending, trans: TranslationBundle): string {
+export function button(jobs: readonly IJobState[], ending: Ending, trans: TranslationBundle): string {
   if (jobs.length === 1) {
     return ending === 'stop' ? trans.__('Stop the job') : trans.__('Delete the job');
   }
@@ -39,7 +38,7 @@ export function button(jobs: readonly IJob[], ending: Ending, trans: Translation
 
 /** Return what a question says beneath its title; its lines are paragraphs. */
 export function warning(
-  jobs: readonly IJob[],
+  jobs: readonly IJobState[],
   ending: Ending,
   model: Pick<IJobsModel, 'isOwnServer'>,
   trans: TranslationBundle
@@ -54,7 +53,11 @@ export function warning(
     );
   }
   if (ending === 'delete') {
-    lines.push(trans.__('What runs is stopped first. The logs are deleted, too. This cannot be undone.'));
+    lines.push(
+      trans.__(
+        'What runs is stopped first. The logs are deleted, too; results in the storage stay. This cannot be undone.'
+      )
+    );
   } else if (!own || jobs.length > 1) {
     lines.push(
       trans._n(
@@ -67,7 +70,7 @@ export function warning(
   return lines.join('\n\n');
 }
 
-function named(jobs: readonly IJob[], trans: TranslationBundle): string {
+function named(jobs: readonly IJobState[], trans: TranslationBundle): string {
   const names = jobs.slice(0, NAMED).map(job => job.name);
   const others = jobs.length - names.length;
   return others > 0 ? trans.__('%1 and %2 more', names.join(', '), others) : names.join(', ');
@@ -89,7 +92,7 @@ export function reasons(refused: readonly IRefusal[], trans: TranslationBundle):
   if (refused.length === 1) {
     return refused[0]!.message;
   }
-  const jobs = new Map<string, IJob[]>();
+  const jobs = new Map<string, IJobState[]>();
   for (const { job, message } of refused) {
     jobs.set(message, [...(jobs.get(message) ?? []), job]);
   }
