@@ -95,7 +95,7 @@ def test_options_that_make_no_sense_are_refused_over_rest(
 def test_the_form_shows_what_is_free_and_keeps_its_place_when_something_is_wrong(hub: Hub) -> None:
     with hub.browser("frank", language="zh-CN,zh;q=0.9") as browser:
         page = browser.get("/hub/spawn/frank")
-        assert "P100 （模拟）：1 块中 1 块空闲" in page.text
+        assert "P100（模拟）：1 块中 1 块空闲" in page.text
         refused = browser.post(
             "/hub/spawn/frank", params={"_xsrf": xsrf(browser)}, data={"cpus": "0", "memory_mb": "2048"}
         )
