@@ -58,7 +58,7 @@ function ConnectView(props: IPanelProps): React.ReactElement {
   const { task, connect, checked } = model;
   return (
     <>
-      <header className="pai-Page-header">
+      <div className="pai-Page-header">
         <h2>{trans.__('Connect to %1 of “%2”', task.task, task.job)}</h2>
         <TextButton icon={terminalIcon} onClick={onTerminal}>
           {trans.__('Open a terminal')}
@@ -69,7 +69,7 @@ function ConnectView(props: IPanelProps): React.ReactElement {
         <TextButton icon={refreshIcon} onClick={() => void model.refresh()}>
           {trans.__('Refresh')}
         </TextButton>
-      </header>
+      </div>
       <p role="status" className="pai-Connect-checked" data-ok={checked?.ok}>
         {model.isChecking
           ? trans.__('Logging in …')

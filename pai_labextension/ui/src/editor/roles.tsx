@@ -1,6 +1,6 @@
 // The form's task roles: a card for each kind of task, to be added, copied, moved and removed.
 
-import { addIcon, caretDownIcon, caretUpIcon, copyIcon, deleteIcon } from '@jupyterlab/ui-components';
+import { addIcon, copyIcon, deleteIcon, moveDownIcon, moveUpIcon } from '@jupyterlab/ui-components';
 import * as React from 'react';
 
 import { IconButton, TextButton } from '../buttons';
@@ -43,13 +43,13 @@ function RoleCard({ index, count }: { index: number; count: number }): React.Rea
       <div className="pai-Role-head">
         <strong aria-hidden="true">{title}</strong>
         <IconButton
-          icon={caretUpIcon}
+          icon={moveUpIcon}
           label={trans.__('Move task role %1 up', index + 1)}
           disabled={index === 0}
           onClick={() => model.swapRoles(index - 1, index)}
         />
         <IconButton
-          icon={caretDownIcon}
+          icon={moveDownIcon}
           label={trans.__('Move task role %1 down', index + 1)}
           disabled={index === count - 1}
           onClick={() => model.swapRoles(index, index + 1)}

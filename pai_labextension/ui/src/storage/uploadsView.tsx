@@ -41,7 +41,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
   const rest = items.filter(item => item.state === 'waiting').length;
   return (
     <section aria-label={trans.__('Uploads')}>
-      <header className="pai-Uploads-header">
+      <div className="pai-Uploads-header">
         <strong role="status">
           {active
             ? trans.__('Uploaded: %1 of %2', totals.filesOver, totals.files)
@@ -61,7 +61,7 @@ function UploadsView({ uploads, trans }: IUploadsProps): React.ReactElement | nu
         ) : (
           <IconButton icon={closeIcon} label={trans.__('Close the list of uploads')} onClick={() => uploads.clear()} />
         )}
-      </header>
+      </div>
       {active && (
         <>
           <Bar value={totals.bytesOver} max={totals.bytes} label={trans.__('All uploads')} />
