@@ -38,7 +38,7 @@ def run_cell(line: str, cell: str, variables: Mapping[str, Any], locale: str) ->
     for name in options.send:
         if name not in variables:
             raise CommandError(msg("There is no variable {name} to send.", name=name).in_locale(locale))
-    check_cell(cell)
+    _check(cell, locale)
     roles = roles_of(options)
     try:
         sent = {name: variables[name] for name in options.send}
@@ -55,6 +55,26 @@ def run_cell(line: str, cell: str, variables: Mapping[str, Any], locale: str) ->
     _raise_first(list(outcomes.values()))
     tasks = [(role, index) for role, count in roles.items() for index in range(count)]
     return _values(options.get, [outcomes[task].value for task in tasks])
+
+
+def _check(cell: str, locale: str) -> None:
+    """Raise SyntaxError where a cell is no Python, and CommandError where it is IPython's."""
+    try:
+        check_cell(cell)
+    except SyntaxError as error:
+        place = error.lineno or 1
+        text = cell.splitlines()[place - 1].strip() if place <= len(cell.splitlines()) else ""
+        if not text.startswith(("!", "%", "?")) and "= !" not in text and "= %" not in text:
+            raise
+        raise CommandError(
+            msg(
+                "Line {number} of the cell is a command of IPython, and a job runs plain Python: {line}. "
+                "For a program, write: import subprocess; subprocess.run(..., check=True). "
+                "Nothing was submitted.",
+                number=place,
+                line=text,
+            ).in_locale(locale)
+        ) from None
 
 
 def _watch(

@@ -56,7 +56,11 @@ def test_what_is_wrong_with_the_line_is_said_before_anything_runs(kernel: Kernel
     assert kernel.run("%%pai --send nothing\npass").traceback == "There is no variable nothing to send."
     assert "≠ NAME=N" in kernel.run("%%pai --role worker=x\npass").traceback
     assert "usage: %%pai" in kernel.run("%%pai --help\npass").out
-    assert kernel.run("%%pai\n!ls").error == "SyntaxError"
+    assert kernel.run("%%pai\n1 +").error == "SyntaxError"
+    for command in ("!ls", "%time x", "files = !ls"):
+        refused = kernel.run(f"%%pai\nx = 1\n{command}")
+        assert refused.traceback.startswith("Line 2 of the cell is a command of IPython"), refused.traceback
+        assert command in refused.traceback
     assert "Not submitted" in kernel.run("%%pai --gpus 1000\npass").traceback
     locked = kernel.run("import threading; lock = threading.Lock()")
     assert not locked.error
