@@ -51,3 +51,12 @@ async def test_every_example_runs_after_the_one_before_it(
 def test_every_public_name_is_on_the_page_and_has_a_docstring(name: str) -> None:
     assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
     assert inspect.getdoc(getattr(pai_scheduler.client, name))
+
+
+def test_the_chinese_page_has_the_same_examples() -> None:
+    # so what runs from the one page runs from the other
+    def examples(page: Path) -> list[str]:
+        return [block.text for kind in ("python", "text") for block in blocks(kind) if block.page == page]
+
+    assert examples(PAGE)
+    assert examples(PAGE.parent / "zh" / PAGE.name) == examples(PAGE)
