@@ -54,6 +54,14 @@ TEMPLATES: tuple[tuple[str, Message, Message], ...] = (
         ),
     ),
     (
+        "dask",
+        msg("Dask cluster"),
+        msg(
+            "A Dask scheduler and two workers, which run until you stop the job. A notebook connects to the "
+            "scheduler's port; the link http opens its dashboard."
+        ),
+    ),
+    (
         "sweep",
         msg("Sweep: many tasks, each with its own value"),
         msg("Four tasks that choose a value by their index; one that fails does not end the others."),

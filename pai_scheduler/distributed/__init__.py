@@ -1,1 +1,1 @@
-"""What starts a distributed program in a task, from the variables that every task gets."""
+"""Starts programs that run in several tasks at once, from the environment that each task gets."""

@@ -1,7 +1,9 @@
-"""Starts a distributed program in a task: torch, MPI, Horovod or TensorFlow, from the task's environment.
+#!/usr/bin/env python3
+"""Starts a program in the tasks of a job, as PyTorch, TensorFlow, MPI and Horovod want it started.
 
-This file needs nothing but Python 3.8 and its standard library, so that a copy of it can travel with a job's
-code into any image: `python3 "$PAI_CODE_FOLDER/launch.py" torch -- train.py` (docs/users/distributed.md).
+`python3 launch.py torch -- train.py --epochs 3`, in the command of every task. It reads the environment that
+each task gets (docs/users/environment.md). This file needs nothing but Python 3.8, so that it can travel with
+a job's code; `python3 -m pai_scheduler.distributed.launch --copy FOLDER` puts it there.
 """
 
 from __future__ import annotations
@@ -10,205 +12,303 @@ import argparse
 import json
 import os
 import shutil
-import signal
+import socket
+import subprocess
 import sys
-import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-KINDS = ("torch", "mpi", "horovod", "tensorflow")
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Labels that every role has, for other purposes.
+_OWN_LABELS = ("http", "ssh")
+#: Seconds in which the first task of a gang has to be reached: all of them start together.
+_MEETING = 300.0
 
 
 class LaunchError(Exception):
-    """The program cannot be started; the sentence says why, and what to do."""
+    """The program cannot be started; the text says why and what to do."""
 
 
-def _read(env: Mapping[str, str], name: str) -> str:
-    # a name with `.` or `~`, which no shell passes on, is there with `_` too
-    for known in (name, name.replace(".", "_").replace("~", "_")):
-        if known in env:
-            return env[known]
-    raise LaunchError(f"The variable {name} is not set. Run this in a task of a job.")
+@dataclass(frozen=True)
+class Task:
+    """Which task of its role a program runs in. `count`: of the role's tasks; `gpus`: of each of them."""
+
+    role: str
+    index: int
+    count: int
+    gpus: int
 
 
-def _roles(env: Mapping[str, str]) -> list[str]:
-    return _read(env, "PAI_JOB_TASK_ROLE_LIST").split(",")
+def _value(environ: Mapping[str, str], name: str) -> str:
+    """Return a variable; one with a role's `.` or `~`, which no shell passes on, is there with `_`, too."""
+    return environ[name] if name in environ else environ[name.replace(".", "_").replace("~", "_")]
 
 
-def _count(env: Mapping[str, str], role: str) -> int:
-    return int(_read(env, f"PAI_TASK_ROLE_TASK_COUNT_{role}"))
-
-
-def _address(env: Mapping[str, str], role: str, index: int) -> str:
-    return _read(env, f"PAI_HOST_IP_{role}_{index}")
-
-
-def _port(env: Mapping[str, str], role: str, index: int, label: str) -> str:
+def this_task(environ: Mapping[str, str]) -> Task:
+    """Find out which task of a job this is. LaunchError: it is none."""
     try:
-        ports = _read(env, f"PAI_PORT_LIST_{role}_{index}_{label}")
-    except LaunchError:
+        return Task(
+            environ["PAI_CURRENT_TASK_ROLE_NAME"],
+            int(environ["PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"]),
+            int(environ["PAI_CURRENT_TASK_ROLE_TASK_COUNT"]),
+            int(environ["PAI_CURRENT_TASK_ROLE_GPU_COUNT"]),
+        )
+    except KeyError as missing:
         raise LaunchError(
-            f"The role {role} has no port with the label {label}. "
-            f'Add {{"label": "{label}", "beginAt": 0, "portNumber": 1}} to its portList, '
-            "or choose another by --port."
+            f"{missing.args[0]} is not set: this program is for the tasks of a job. Put it into the command "
+            "of a task role."
         ) from None
-    return ports.split(",")[0]
 
 
-def _slots(env: Mapping[str, str], role: str) -> int:
-    """Return how many processes a task of this role runs: one a GPU, at least one."""
-    return max(1, int(_read(env, f"PAI_RESOURCE_{role}").split(",")[0]))
+def port_label(environ: Mapping[str, str], role: str) -> str:
+    """Choose the port label at which the tasks of a role meet: one that its job lists, else `http`."""
+    prefixes = [f"PAI_PORT_LIST_{name}_0_" for name in (role, role.replace(".", "_").replace("~", "_"))]
+    labels = {name[len(one) :] for name in environ for one in prefixes if name.startswith(one)}
+    return min(labels.difference(_OWN_LABELS), default="http")
 
 
-def torch_environment(env: Mapping[str, str], port_label: str = "http") -> dict[str, str]:
-    """Return what `torch.distributed` reads, for one process in each task of this task's role.
+def address(environ: Mapping[str, str], role: str, index: int, label: str) -> str:
+    """Return `host:port` of a task. LaunchError: the job has no such task or label."""
+    try:
+        host = _value(environ, f"PAI_HOST_IP_{role}_{index}")
+    except KeyError:
+        raise LaunchError(f"This job has no task {index} in a role {role}.") from None
+    try:
+        port = _value(environ, f"PAI_PORT_LIST_{role}_{index}_{label}").split(",")[0]
+    except KeyError:
+        raise LaunchError(
+            f"The role {role} has no port with the label {label}: add it to portList, or choose another "
+            "with --port."
+        ) from None
+    return f"{host}:{port}"
 
-    Process 0 is in task 0, and listens on that task's first port of this label. Raises `LaunchError`.
+
+def processes(task: Task, wanted: int | None = None) -> int:
+    """Return how many processes run in a task: one for each GPU, at least one, unless said otherwise."""
+    return wanted or max(1, task.gpus)
+
+
+def torch_environment(
+    environ: Mapping[str, str], label: str | None = None, local_rank: int = 0, per_task: int = 1
+) -> dict[str, str]:
+    """Return the variables that `torch.distributed` reads, for a process of this task.
+
+    See https://pytorch.org/docs/stable/distributed.html, "Environment variable initialization".
     """
-    role = _read(env, "PAI_CURRENT_TASK_ROLE_NAME")
+    task = this_task(environ)
+    host, _, port = address(environ, task.role, 0, label or port_label(environ, task.role)).rpartition(":")
     return {
-        "MASTER_ADDR": _address(env, role, 0),
-        "MASTER_PORT": _port(env, role, 0, port_label),
-        "WORLD_SIZE": str(_count(env, role)),
-        "RANK": _read(env, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX"),
-        "LOCAL_WORLD_SIZE": "1",
-        "LOCAL_RANK": "0",
+        "MASTER_ADDR": host,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": str(task.count * per_task),
+        "RANK": str(task.index * per_task + local_rank),
+        "LOCAL_RANK": str(local_rank),
+        "LOCAL_WORLD_SIZE": str(per_task),
     }
-
-
-def tf_config(env: Mapping[str, str], port_label: str = "http") -> dict[str, object]:
-    """Return the value of TF_CONFIG: every role of the job by its name, and which task this is.
-
-    Raises `LaunchError`.
-    """
-    return {
-        "cluster": {
-            role: [
-                f"{_address(env, role, index)}:{_port(env, role, index, port_label)}"
-                for index in range(_count(env, role))
-            ]
-            for role in _roles(env)
-        },
-        "task": {
-            "type": _read(env, "PAI_CURRENT_TASK_ROLE_NAME"),
-            "index": int(_read(env, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX")),
-        },
-    }
-
-
-def _slots_by_host(env: Mapping[str, str]) -> dict[str, int]:
-    first, *others = _roles(env)
-    slots = {
-        f"{role}-{index}": _slots(env, role)
-        for role in others or [first]
-        for index in range(_count(env, role))
-    }
-    # no SSH leads from task to task there, and all of them are on this machine
-    return {"localhost": sum(slots.values())} if "PAI_PROCESS_ENGINE_TASK" in env else slots
-
-
-def hostfile(env: Mapping[str, str]) -> str:
-    """Return Open MPI's list of hosts: the tasks of all roles but the first, or of the only role.
-
-    Raises `LaunchError`.
-    """
-    return "".join(f"{host} slots={slots}\n" for host, slots in _slots_by_host(env).items())
 
 
 def torch_command(
-    env: Mapping[str, str], program: Sequence[str], port_label: str, torchrun: str
+    environ: Mapping[str, str],
+    program: Sequence[str],
+    label: str | None = None,
+    wanted: int | None = None,
 ) -> list[str]:
-    """Return the line that starts `torchrun` with one process for each GPU of this task, at least one."""
-    meeting = torch_environment(env, port_label)
+    """Return the command that is `torchrun` for this task: one group of workers over all tasks of its role.
+
+    See https://pytorch.org/docs/stable/elastic/run.html.
+    """
+    task = this_task(environ)
+    host, _, port = address(environ, task.role, 0, label or port_label(environ, task.role)).rpartition(":")
     return [
-        torchrun,
-        f"--nnodes={meeting['WORLD_SIZE']}",
-        f"--node_rank={meeting['RANK']}",
-        f"--nproc_per_node={_slots(env, _read(env, 'PAI_CURRENT_TASK_ROLE_NAME'))}",
-        f"--master_addr={meeting['MASTER_ADDR']}",
-        f"--master_port={meeting['MASTER_PORT']}",
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        f"--nnodes={task.count}",
+        f"--node_rank={task.index}",
+        f"--nproc_per_node={processes(task, wanted)}",
+        f"--master_addr={host}",
+        f"--master_port={port}",
         *program,
     ]
 
 
-def mpi_command(env: Mapping[str, str], program: Sequence[str], hosts: str, *, horovod: bool) -> list[str]:
-    """Return the line that starts Open MPI's `mpirun` over the hosts of this file."""
-    line = ["mpirun", "-np", str(sum(_slots_by_host(env).values())), "--hostfile", hosts]
-    if os.geteuid() == 0:
-        line.append("--allow-run-as-root")
-    if horovod:
-        # Horovod's processes have threads of their own, which one core each would hold up
-        line += ["--bind-to", "none", "--map-by", "slot"]
-    return [*line, *program]
+def tf_config(environ: Mapping[str, str], label: str | None = None) -> dict[str, object]:
+    """Return what TensorFlow reads from TF_CONFIG: where the tasks of all roles are, and which this one is.
 
-
-def starts_mpi(env: Mapping[str, str]) -> bool:
-    """Return whether this task is the one that starts `mpirun`.
-
-    Raises `LaunchError` if the job would never end.
+    The roles are to be called as TensorFlow calls them: chief, worker, ps, evaluator. See
+    https://www.tensorflow.org/guide/distributed_training#setting_up_tf_config_environment_variable.
     """
-    first = _roles(env)[0]
-    if _read(env, f"PAI_MIN_SUCCEEDED_TASK_COUNT_{first}") != "1" and _read(env, "PAI_JOB_TASK_COUNT") != "1":
-        raise LaunchError(
-            f"The job would never end: all tasks but {first}-0 wait. "
-            f'Set "minSucceededTaskCount": 1 in the role {first}, so that they end when mpirun has.'
-        )
-    role = _read(env, "PAI_CURRENT_TASK_ROLE_NAME")
-    return role == first and _read(env, "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX") == "0"
+    task = this_task(environ)
+    cluster = {}
+    for role in environ["PAI_JOB_TASK_ROLE_LIST"].split(","):
+        count = int(_value(environ, f"PAI_TASK_ROLE_TASK_COUNT_{role}"))
+        here = label or port_label(environ, role)
+        cluster[role] = [address(environ, role, index, here) for index in range(count)]
+    return {"cluster": cluster, "task": {"type": task.role, "index": task.index}}
 
 
-def _replace(line: Sequence[str], env: Mapping[str, str]) -> None:
+def hostfile(environ: Mapping[str, str], role: str | None = None, wanted: int | None = None) -> str:
+    """Return the hosts of a role (this task's own where none is named), a line each, as Open MPI reads them.
+
+    Tasks reach each other by their names with `ssh` (docs/users/ssh.md). See
+    https://www.open-mpi.org/faq/?category=running#mpirun-hostfile.
+    """
+    task = this_task(environ)
+    name = role or task.role
     try:
-        os.execvpe(line[0], list(line), dict(env))  # noqa: S606 - no shell is what is wanted
+        count = int(_value(environ, f"PAI_TASK_ROLE_TASK_COUNT_{name}"))
+        gpus = int(_value(environ, f"PAI_RESOURCE_{name}").split(",")[0])
+    except KeyError:
+        raise LaunchError(f"This job has no role {name}.") from None
+    slots = wanted or max(1, gpus)
+    return "".join(f"{name}-{index} slots={slots}\n" for index in range(count))
+
+
+def mpi_command(hosts: Path, count: int, program: Sequence[str], *, horovod: bool = False) -> list[str]:
+    """Return the command of `mpirun` for so many processes on these hosts.
+
+    The environment of the tasks is theirs already; with `horovod` the options that its documentation gives
+    (https://horovod.readthedocs.io/en/stable/mpi.html).
+    """
+    options = ["--allow-run-as-root", "--hostfile", str(hosts), "-np", str(count)]
+    if horovod:
+        options += ["-bind-to", "none", "-map-by", "slot", "-mca", "pml", "ob1", "-mca", "btl", "^openib"]
+    for name in ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH"):
+        if name in os.environ:
+            options += ["-x", name]
+    return ["mpirun", *options, *program]
+
+
+def run_mpi(arguments: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Run `mpirun` in the first task of the role; in the others wait for its end. Return its exit code."""
+    task = this_task(environ)
+    meeting = address(environ, task.role, 0, arguments.port or port_label(environ, task.role))
+    if task.index:
+        return _wait_for_first(meeting)
+    if shutil.which("mpirun") is None:
+        raise LaunchError("There is no mpirun in this image: install Open MPI in it (openmpi-bin).")
+    hosts = Path("pai-hosts")
+    hosts.write_text(hostfile(environ, wanted=arguments.processes))
+    count = task.count * processes(task, arguments.processes)
+    command = mpi_command(hosts.resolve(), count, arguments.program, horovod=arguments.kind == "horovod")
+    host, _, port = meeting.rpartition(":")
+    with socket.create_server((host, int(port))) as server:
+        return _run_and_tell(command, server, task.count - 1)
+
+
+def _run_and_tell(command: Sequence[str], server: socket.socket, others: int) -> int:
+    """Run a command; tell its exit code to so many other tasks, and return it."""
+    server.settimeout(0.2)
+    waiting: list[socket.socket] = []
+    program = subprocess.Popen(command)  # noqa: S603  (what the job's own command says)
+    until = None
+    while True:
+        code = program.poll()
+        if code is not None and until is None:
+            until = time.monotonic() + _MEETING
+        if until is not None and (len(waiting) >= others or time.monotonic() > until):
+            break
+        with suppress(socket.timeout):
+            waiting.append(server.accept()[0])
+    code = program.wait() & 0xFF
+    for other in waiting:
+        with other, suppress(OSError):
+            other.sendall(bytes([code]))
+    return code
+
+
+def _wait_for_first(meeting: str) -> int:
+    host, _, port = meeting.rpartition(":")
+    until = time.monotonic() + _MEETING
+    while True:
+        try:
+            connection = socket.create_connection((host, int(port)), timeout=10)
+            break
+        except OSError as error:
+            if time.monotonic() > until:
+                raise LaunchError(
+                    f"The first task of this role was not reached at {meeting}: {error}. Its log says more."
+                ) from None
+            time.sleep(0.2)
+    connection.settimeout(None)
+    with connection:
+        told = connection.recv(1)
+    if not told:
+        raise LaunchError("The first task of this role went away before mpirun had ended. Its log says why.")
+    return told[0]
+
+
+def _replace(command: Sequence[str], environ: Mapping[str, str]) -> NoReturn:
+    """Become another program, so that it gets the signals that stop a task."""
+    sys.stdout.flush()
+    try:
+        os.execvpe(command[0], list(command), dict(environ))  # noqa: S606  (what the job's own command says)
     except OSError as error:
-        raise LaunchError(
-            f"{line[0]} cannot be started: {error.strerror}. Is it in the task's image, and spelt so?"
-        ) from error
+        raise LaunchError(f"{command[0]} cannot be started: {error.strerror}.") from None
 
 
-def launch(kind: str, program: Sequence[str], port_label: str, env: Mapping[str, str]) -> None:
-    """Become the program, or wait while another task runs it. Raises `LaunchError`."""
-    if kind == "tensorflow":
-        _replace(program, {**env, "TF_CONFIG": json.dumps(tf_config(env, port_label))})
-    elif kind == "torch":
-        torchrun = shutil.which("torchrun")
-        if torchrun:
-            _replace(torch_command(env, program, port_label, torchrun), env)
-        # torchrun takes a file of Python; so does this
-        python = [sys.executable] if program[0].endswith(".py") else []
-        _replace([*python, *program], {**env, **torch_environment(env, port_label)})
-    elif starts_mpi(env):
-        hosts = Path(tempfile.mkdtemp(prefix="pai-mpi-")) / "hosts"
-        hosts.write_text(hostfile(env))
-        _replace(mpi_command(env, program, str(hosts), horovod=kind == "horovod"), env)
-    else:
-        print(f"{_roles(env)[0]}-0 runs mpirun; this task waits for its processes.", flush=True)
-        while True:
-            signal.pause()
+def _start_torch(options: argparse.Namespace) -> NoReturn:
+    """Become the program where a task has one process of it, else `torchrun`."""
+    if processes(this_task(os.environ), options.processes) == 1:
+        told = torch_environment(os.environ, options.port)
+        _replace(_with_interpreter(options.program), {**os.environ, **told})
+    _replace(torch_command(os.environ, options.program, options.port, options.processes), os.environ)
+
+
+def _with_interpreter(program: Sequence[str]) -> list[str]:
+    return [sys.executable, *program] if program[0].endswith(".py") else list(program)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    parser = argparse.ArgumentParser(
+        prog="launch.py", description=__doc__.split("\n")[0] if __doc__ else None
+    )
+    parser.add_argument("--copy", metavar="FOLDER", help="copy this file into a folder of code, and end")
+    kinds = parser.add_subparsers(dest="kind", metavar="torch | tensorflow | mpi | horovod")
+    for kind, what in (
+        (
+            "torch",
+            "one process for each GPU, in all tasks of this role (by torchrun where that is more than one)",
+        ),
+        ("tensorflow", "the program with TF_CONFIG; roles are called chief, worker, ps, evaluator"),
+        ("mpi", "mpirun over all tasks of this role, from the first of them"),
+        ("horovod", "the same, with the options that Horovod's documentation gives"),
+    ):
+        one = kinds.add_parser(kind, help=what, description=what)
+        one.add_argument(
+            "--port", metavar="LABEL", help="the port label at which tasks meet (a listed one, else http)"
+        )
+        one.add_argument("--processes", type=int, help="in each task (as many as it has GPUs, at least one)")
+        one.add_argument("program", nargs="+", help="the program and its arguments, after --")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Start what the command line says; 2 if it cannot be started, with the reason on standard error."""
-    parser = argparse.ArgumentParser(
-        prog="launch",
-        description="Start a distributed program in a task of a job.",
-        usage="%(prog)s KIND [--port LABEL] -- PROGRAM …",
-    )
-    parser.add_argument("kind", choices=KINDS)
-    parser.add_argument(
-        "--port", default="http", metavar="LABEL", help="port label to meet at (torch, tensorflow)"
-    )
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    at = given.index("--") if "--" in given else len(given)
-    options = parser.parse_args(given[:at])
-    if not given[at + 1 :]:
-        parser.error("name the program to start after --, as in: torch -- train.py")
+    """Start what the command line says; return an exit code where this process has not become the program."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if options.copy:
+        print(shutil.copy(Path(__file__), Path(options.copy) / "launch.py"))
+        return 0
+    if options.kind is None:
+        parser.error("say what to start: torch, tensorflow, mpi or horovod")
     try:
-        launch(options.kind, given[at + 1 :], options.port, os.environ)
+        if options.kind == "torch":
+            _start_torch(options)
+        if options.kind == "tensorflow":
+            told = json.dumps(tf_config(os.environ, options.port))
+            _replace(_with_interpreter(options.program), {**os.environ, "TF_CONFIG": told})
+        options.program = _with_interpreter(options.program)
+        return run_mpi(options, os.environ)
     except LaunchError as error:
-        print(error, file=sys.stderr)
+        print(f"launch: {error}", file=sys.stderr)
         return 2
-    return 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ async def test_without_a_scheduler_one_can_still_write(make_jupyter: MakeServer)
     lonely = await make_jupyter("http://127.0.0.1:9/services/pai")
     info = (await lonely.get("pai/job-editor")).json()
     assert info["imageNeeded"] is True
-    assert len(info["templates"]) == 6
+    assert len(info["templates"]) == 7
 
 
 async def test_nobody_is_told_without_a_login(browser: httpx.AsyncClient) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
+import distributed
 import pytest
 
 from pai_labextension.job_editor.templates import TEMPLATES, job_templates, read_template
@@ -105,6 +107,35 @@ async def test_the_launcher_of_horovod_names_every_worker(
     state, logs = await run(real_scheduler, config)
     assert state == "SUCCEEDED"
     assert "-np 2 -H worker-0:1,worker-1:1 python3 -c" in logs["launcher-0"]
+
+
+async def test_a_notebook_computes_on_a_dask_cluster(
+    real_scheduler: RunningScheduler,
+) -> None:
+    config = read_template("dask")
+    for role in config["taskRoles"]:
+        # (Dask of this Python, in place of the image's; one core is enough)
+        role["command"] = f"PATH={Path(sys.executable).parent}:$PATH\n{role['command']}"
+        role["cpuNumber"], role["memoryMB"] = 1, 512
+    async with Client(real_scheduler.url, "token-of-alice") as alice:
+        await alice.submit(config)
+        async for event in alice.events("alice", "dask"):
+            if event["type"] == "running":
+                break
+        task = (await alice.job("alice", "dask"))["taskRoles"]["scheduler"]["taskStatuses"][0]
+        address = f"tcp://{task['containerIp']}:{task['containerPorts']['dask']}"
+        async with distributed.Client(address, asynchronous=True) as cluster:
+            await cluster.wait_for_workers(2)
+            squares = await cluster.gather(cluster.map(_squared, range(10)))
+        await alice.stop("alice", "dask")
+        async for event in alice.events("alice", "dask"):
+            if event["type"] == "ended":
+                break
+    assert squares == [number * number for number in range(10)]
+
+
+def _squared(number: int) -> int:
+    return number * number
 
 
 async def test_every_task_of_the_parameter_server_job_knows_the_cluster(

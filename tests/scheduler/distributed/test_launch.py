@@ -1,12 +1,15 @@
-"""The launcher of distributed programs: what it makes of an environment, and a copy in real tasks."""
+"""The launcher: what it tells each library, and jobs that run by it, of processes.
+
+Real PyTorch and Open MPI run by it in `tests/e2e/test_distributed.py`.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,169 +18,195 @@ import pytest
 from pai_scheduler.client.rest import Client
 from pai_scheduler.distributed import launch
 from tests.testbed.scheduler import RunningScheduler
+from tests.testbed.warm import WarmScheduler
 
+#: What `worker-1` of a job with a chief, two workers and two GPUs in each of them has.
 ENVIRONMENT = {
-    "PAI_JOB_TASK_ROLE_LIST": "launcher,worker",
-    "PAI_JOB_TASK_COUNT": "3",
-    "PAI_TASK_ROLE_TASK_COUNT_launcher": "1",
-    "PAI_TASK_ROLE_TASK_COUNT_worker": "2",
-    "PAI_RESOURCE_launcher": "0,1,1024,64",
-    "PAI_RESOURCE_worker": "2,4,8192,64",
-    "PAI_MIN_SUCCEEDED_TASK_COUNT_launcher": "1",
     "PAI_CURRENT_TASK_ROLE_NAME": "worker",
     "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "1",
-    "PAI_HOST_IP_launcher_0": "172.18.0.2",
-    "PAI_HOST_IP_worker_0": "172.18.0.3",
-    "PAI_HOST_IP_worker_1": "172.18.0.4",
-    "PAI_PORT_LIST_launcher_0_http": "20000",
-    "PAI_PORT_LIST_worker_0_http": "20001,20002",
-    "PAI_PORT_LIST_worker_1_http": "20003",
+    "PAI_CURRENT_TASK_ROLE_TASK_COUNT": "2",
+    "PAI_CURRENT_TASK_ROLE_GPU_COUNT": "2",
+    "PAI_JOB_TASK_ROLE_LIST": "chief,worker",
+    "PAI_TASK_ROLE_TASK_COUNT_chief": "1",
+    "PAI_TASK_ROLE_TASK_COUNT_worker": "2",
+    "PAI_RESOURCE_worker": "2,4,8192,64",
+    "PAI_HOST_IP_chief_0": "10.0.0.1",
+    "PAI_HOST_IP_worker_0": "10.0.0.2",
+    "PAI_HOST_IP_worker_1": "10.0.0.3",
+    "PAI_PORT_LIST_chief_0_http": "20000",
+    "PAI_PORT_LIST_chief_0_ssh": "20001",
+    "PAI_PORT_LIST_worker_0_http": "20002",
+    "PAI_PORT_LIST_worker_0_ssh": "20003",
+    "PAI_PORT_LIST_worker_0_ddp": "20004,20005",
+    "PAI_PORT_LIST_worker_1_ddp": "20006,20007",
+    "PAI_PORT_LIST_worker_1_http": "20008",
 }
 
 
-def test_the_processes_of_torch_meet_at_task_0_of_their_role() -> None:
-    meeting = launch.torch_environment(ENVIRONMENT)
-    assert (meeting["MASTER_ADDR"], meeting["MASTER_PORT"]) == ("172.18.0.3", "20001")
-    assert (meeting["RANK"], meeting["WORLD_SIZE"]) == ("1", "2")
+def test_torch_gets_the_place_of_the_first_task_and_its_own_rank() -> None:
+    assert launch.torch_environment(ENVIRONMENT) == {
+        "MASTER_ADDR": "10.0.0.2",
+        "MASTER_PORT": "20004",
+        "WORLD_SIZE": "2",
+        "RANK": "1",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    }
+    second = launch.torch_environment(ENVIRONMENT, "http", local_rank=1, per_task=2)
+    assert (second["MASTER_PORT"], second["WORLD_SIZE"], second["RANK"]) == ("20002", "4", "3")
 
 
 def test_torchrun_starts_a_process_for_each_gpu() -> None:
-    line = launch.torch_command(ENVIRONMENT, ["train.py", "--lr", "1"], "http", "torchrun")
-    assert "--nproc_per_node=2" in line
-    assert line[-3:] == ["train.py", "--lr", "1"]
+    command = launch.torch_command(ENVIRONMENT, ["train.py", "--epochs", "3"])
+    assert command[1:] == [
+        "-m",
+        "torch.distributed.run",
+        "--nnodes=2",
+        "--node_rank=1",
+        "--nproc_per_node=2",
+        "--master_addr=10.0.0.2",
+        "--master_port=20004",
+        "train.py",
+        "--epochs",
+        "3",
+    ]
+    assert "--nproc_per_node=1" in launch.torch_command(ENVIRONMENT, ["train.py"], None, 1)
 
 
-def test_a_port_label_that_the_role_lacks_is_named_with_what_to_add() -> None:
-    with pytest.raises(launch.LaunchError, match=r"worker has no port with the label grpc.*portList"):
-        launch.torch_environment(ENVIRONMENT, "grpc")
+def test_tensorflow_is_told_of_every_role_and_of_itself() -> None:
+    assert launch.tf_config(ENVIRONMENT) == {
+        "cluster": {"chief": ["10.0.0.1:20000"], "worker": ["10.0.0.2:20004", "10.0.0.3:20006"]},
+        "task": {"type": "worker", "index": 1},
+    }
 
 
-def test_mpi_runs_on_every_role_but_the_one_that_starts_it() -> None:
+def test_the_hosts_of_a_role_are_the_names_of_its_tasks() -> None:
     assert launch.hostfile(ENVIRONMENT) == "worker-0 slots=2\nworker-1 slots=2\n"
+    assert launch.hostfile(ENVIRONMENT, wanted=8) == "worker-0 slots=8\nworker-1 slots=8\n"
 
 
-def test_mpi_runs_on_this_machine_where_tasks_have_no_containers() -> None:
-    assert launch.hostfile({**ENVIRONMENT, "PAI_PROCESS_ENGINE_TASK": "x"}) == "localhost slots=4\n"
-
-
-def test_only_task_0_of_the_first_role_starts_mpirun() -> None:
-    first = {"PAI_CURRENT_TASK_ROLE_NAME": "launcher", "PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX": "0"}
-    assert launch.starts_mpi({**ENVIRONMENT, **first})
-    assert not launch.starts_mpi(ENVIRONMENT)
-
-
-def test_an_mpi_job_whose_waiting_tasks_nobody_would_end_is_refused() -> None:
-    with pytest.raises(launch.LaunchError, match='"minSucceededTaskCount": 1 in the role launcher'):
-        launch.starts_mpi({**ENVIRONMENT, "PAI_MIN_SUCCEEDED_TASK_COUNT_launcher": ""})
-
-
-def test_a_role_whose_name_no_shell_variable_can_have_is_found() -> None:
-    names = {"PAI_CURRENT_TASK_ROLE_NAME": "w.x", "PAI_HOST_IP_w_x_0": "172.18.0.9"}
-    names |= {"PAI_PORT_LIST_w_x_0_http": "1", "PAI_TASK_ROLE_TASK_COUNT_w_x": "2"}
-    assert launch.torch_environment({**ENVIRONMENT, **names})["MASTER_ADDR"] == "172.18.0.9"
+def test_a_role_with_a_dot_in_its_name_is_found_where_a_shell_dropped_its_variables() -> None:
+    environment = {
+        name.replace("worker", "my_worker"): value.replace("worker", "my.worker")
+        for name, value in ENVIRONMENT.items()
+    }
+    assert launch.torch_environment(environment)["MASTER_PORT"] == "20004"
+    assert launch.hostfile(environment) == "my.worker-0 slots=2\nmy.worker-1 slots=2\n"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("ask", "words"),
     [
-        (["tensorflow", "--", "no-such-program"], "no-such-program cannot be started"),
-        (["torch"], "name the program to start after --"),
+        (lambda: launch.torch_environment({}), "for the tasks of a job"),
+        (lambda: launch.torch_environment(ENVIRONMENT, "grpc"), "no port with the label grpc: add it"),
+        (lambda: launch.address(ENVIRONMENT, "worker", 2, "http"), "no task 2 in a role worker"),
+        (lambda: launch.hostfile(ENVIRONMENT, "ps"), "no role ps"),
     ],
 )
-def test_a_missing_program_is_said(arguments: list[str], said: str) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-I", launch.__file__, *arguments],
-        env={**ENVIRONMENT, "PATH": os.environ["PATH"]}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 2
-    assert said in ended.stderr
+def test_what_the_job_lacks_is_said_with_what_to_do(ask: Any, words: str) -> None:
+    with pytest.raises(launch.LaunchError, match=words):
+        ask()
 
 
-def test_outside_a_task_it_says_so(
+def test_outside_a_job_it_ends_with_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.delenv("PAI_JOB_TASK_ROLE_LIST", raising=False)
-    assert launch.main(["mpi", "--", "true"]) == 2
-    assert "Run this in a task of a job" in capsys.readouterr().err
+    monkeypatch.delenv("PAI_CURRENT_TASK_ROLE_NAME", raising=False)
+    assert launch.main(["torch", "--", "train.py"]) == 2
+    assert "PAI_CURRENT_TASK_ROLE_NAME is not set" in capsys.readouterr().err
+
+
+def test_a_copy_of_it_runs_without_anything_else(tmp_path: Path) -> None:
+    assert launch.main(["--copy", str(tmp_path)]) == 0
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", tmp_path / "launch.py", "mpi", "--", "true"],
+        capture_output=True,
+        text=True,
+        env={},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("launch: PAI_CURRENT_TASK_ROLE_NAME is not set")
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> Iterator[WarmScheduler]:
+    folder = tmp_path / "scheduler"
+    folder.mkdir()
+    running = WarmScheduler(folder)
+    yield running
+    running.close()
 
 
 async def run(scheduler: RunningScheduler, config: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Run a job to its end; give its state, and what each task has written."""
+    """Run a job to its end; return its state, and what each task has written."""
+    name = config["jobName"]
     async with Client(scheduler.url, "token-of-alice") as alice:
         await alice.submit(config)
-        async for event in alice.events("alice", config["jobName"]):
+        async for event in alice.events("alice", name):
             if event["type"] == "ended":
                 break
-        state = (await alice.job("alice", config["jobName"]))["jobStatus"]["state"]
+        state = (await alice.job("alice", name))["jobStatus"]["state"]
         logs = {
-            f"{role['name']}-{index}": (
-                await alice.log("alice", config["jobName"], role["name"], index)
-            ).decode()
+            f"{role['name']}-{index}": (await alice.log("alice", name, role["name"], index)).decode()
             for role in config["taskRoles"]
             for index in range(role["taskNumber"])
         }
     return state, logs
 
 
-def job(name: str, *roles: tuple[str, int, int | None], command: str) -> dict[str, Any]:
-    return {
-        "jobName": name,
-        "image": "python:3.12",
-        "taskRoles": [
-            {"name": role, "taskNumber": tasks, "minSucceededTaskCount": succeeded, "command": command}
-            for role, tasks, succeeded in roles
-        ],
+def make_role(name: str, count: int, command: str) -> dict[str, Any]:
+    return {"name": name, "taskNumber": count, "command": command, "memoryMB": 256}
+
+
+def launcher(folder: Path) -> str:
+    return f"{sys.executable} {shutil.copy(launch.__file__, folder)}"
+
+
+async def test_every_task_of_a_real_job_knows_the_same_cluster(
+    scheduler: RunningScheduler, tmp_path: Path
+) -> None:
+    (tmp_path / "told.py").write_text("import os\nprint(os.environ['TF_CONFIG'])\n")
+    command = f"{launcher(tmp_path)} tensorflow -- {tmp_path / 'told.py'}"
+    roles = [make_role("chief", 1, command), make_role("worker", 2, command)]
+    state, logs = await run(scheduler, {"jobName": "told", "image": "any", "taskRoles": roles})
+    assert state == "SUCCEEDED", logs
+    told = {name: json.loads(log) for name, log in logs.items()}
+    assert [told[name]["task"]["index"] for name in sorted(told)] == [0, 0, 1]
+    (cluster,) = {json.dumps(one["cluster"]) for one in told.values()}
+    assert {role: len(tasks) for role, tasks in json.loads(cluster).items()} == {"chief": 1, "worker": 2}
+
+
+async def test_a_torch_program_with_one_process_in_each_task_is_started_as_it_is(
+    scheduler: RunningScheduler, tmp_path: Path
+) -> None:
+    show = "import os\nprint([os.environ[name] for name in ('RANK', 'WORLD_SIZE', 'MASTER_PORT')])\n"
+    (tmp_path / "train.py").write_text(show)
+    command = f"{launcher(tmp_path)} torch -- {tmp_path / 'train.py'}"
+    role = {**make_role("worker", 2, command), "portList": [{"label": "ddp", "beginAt": 0, "portNumber": 1}]}
+    state, logs = await run(scheduler, {"jobName": "torch", "image": "any", "taskRoles": [role]})
+    assert state == "SUCCEEDED", logs
+    first, second = (json.loads(logs[f"worker-{index}"].replace("'", '"')) for index in range(2))
+    assert (first[:2], second[:2]) == (["0", "2"], ["1", "2"])
+    assert first[2] == second[2]
+
+
+@pytest.mark.parametrize(("code", "state"), [(0, "SUCCEEDED"), (3, "FAILED")])
+async def test_mpirun_runs_in_the_first_task_and_the_others_end_as_it_does(
+    scheduler: RunningScheduler, tmp_path: Path, code: int, state: str
+) -> None:
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(f'#!/bin/sh\necho "$@"\ncat "$3"\nexit {code}\n')
+    mpirun.chmod(0o755)
+    command = f"PATH={tmp_path}:$PATH {launcher(tmp_path)} mpi --processes 2 -- train.py"
+    config = {
+        "jobName": f"mpi-{code}",
+        "image": "any",
+        "taskRoles": [{**make_role("worker", 2, command), "minFailedTaskCount": 2}],
     }
-
-
-async def test_a_copy_of_the_file_tells_tensorflow_of_every_task(
-    scheduler: RunningScheduler, tmp_path: Path
-) -> None:
-    copy = shutil.copy(launch.__file__, tmp_path / "launch.py")
-    command = f"{sys.executable} -I {copy} tensorflow -- sh -c 'echo \"$TF_CONFIG\"'"
-    state, logs = await run(scheduler, job("tf", ("chief", 1, None), ("worker", 2, None), command=command))
-    assert state == "SUCCEEDED"
-    told = {task: json.loads(log) for task, log in logs.items()}
-    assert {role: len(hosts) for role, hosts in told["chief-0"]["cluster"].items()} == {
-        "chief": 1,
-        "worker": 2,
-    }
-    assert told["worker-1"]["task"] == {"type": "worker", "index": 1}
-    assert told["worker-1"]["cluster"] == told["chief-0"]["cluster"]
-
-
-async def test_both_tasks_of_a_torch_job_meet_at_a_port_that_one_opens(
-    scheduler: RunningScheduler, tmp_path: Path
-) -> None:
-    # what torch's processes do first: process 0 listens, the other comes
-    (tmp_path / "meet.py").write_text(
-        "import os, socket\n"
-        "place = os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT'])\n"
-        "if os.environ['RANK'] == '0':\n"
-        "    print('came:', socket.create_server(place).accept()[0].recv(9).decode())\n"
-        "else:\n"
-        "    while True:\n"
-        "        try:\n"
-        "            socket.create_connection(place).sendall(b'process 1')\n"
-        "            break\n"
-        "        except ConnectionRefusedError:\n"
-        "            pass\n"
-    )
-    copy = shutil.copy(launch.__file__, tmp_path / "launch.py")
-    command = f"PATH=/usr/bin:/bin {sys.executable} -I {copy} torch -- {tmp_path}/meet.py"
-    state, logs = await run(scheduler, job("meet", ("worker", 2, None), command=command))
-    assert state == "SUCCEEDED"
-    assert "came: process 1" in logs["worker-0"]
-
-
-async def test_an_mpi_job_ends_with_mpirun_though_its_other_tasks_wait(
-    scheduler: RunningScheduler, tmp_path: Path
-) -> None:
-    # a stand-in: it writes with what it was started
-    (tmp_path / "mpirun").write_text('#!/bin/sh\necho "$*"\n')
-    (tmp_path / "mpirun").chmod(0o755)
-    command = f"PATH={tmp_path}:$PATH {sys.executable} -I {launch.__file__} mpi -- solve --fast"
-    state, logs = await run(scheduler, job("mpi", ("main", 2, 1), command=command))
-    assert state == "SUCCEEDED"
-    assert "-np 2 --hostfile" in logs["main-0"]
-    assert "solve --fast" in logs["main-0"]
+    ended, logs = await run(scheduler, config)
+    assert ended == state, logs
+    assert "-np 4" in logs["worker-0"]
+    assert f"{sys.executable} train.py" in logs["worker-0"]
+    assert "worker-0 slots=2\nworker-1 slots=2\n" in logs["worker-0"]
+    assert logs["worker-1"] == ""

@@ -162,7 +162,7 @@ async def test_a_task_is_ended_though_its_supervisor_was_gone_before_it_could_ob
     task = make_task()
     folder = TaskFolder(data_dir / "tasks" / task.name)
     folder.path.mkdir()
-    folder.prepare({"argv": ["/bin/true"], "env": {}, "groups": []})
+    folder.prepare({"argv": ["/bin/true"], "env": {}, "groups": [], "memory_mb": 100})
     # as a supervisor has them that is about to begin
     control, lock = os.open(folder.control, os.O_RDWR | os.O_NONBLOCK), folder.lock()
     assert lock is not None
