@@ -40,9 +40,13 @@ class CodeRefusedError(Exception):
 
 
 class SubmitRequest(msgspec.Struct, frozen=True, rename={"generate_name": "generateName"}):
-    """What is to be submitted, as the front end sends it; None: as the folder's settings say."""
+    """What is to be submitted, as the front end sends it; None: as the folder's settings say.
+
+    `path`: a job file, beside which its code is; with a `job`: the folder of its code.
+    """
 
     path: str
+    job: dict[str, Any] | None = None
     include: tuple[str, ...] | None = None
     exclude: tuple[str, ...] | None = None
     generate_name: bool | None = None
@@ -58,11 +62,11 @@ class CodeSubmitter:
         """Return what would go along and where to; nothing is sent. CodeRefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
-            file, settings = await self._chosen(submission, locale)
+            job, folder, settings = await self._chosen(submission, locale)
             # the name is made when it is needed
             kept = replace(settings, generate_name=False)
             try:
-                prepared = await prepare(client, files, await _text(file, locale), file.parent, kept)
+                prepared = await prepare(client, files, job, folder, kept)
             except EXPECTED as error:
                 raise CodeRefusedError(sentence(error, locale)) from error
         code = prepared.code.files if prepared.code else ()
@@ -79,9 +83,8 @@ class CodeSubmitter:
         """Upload and submit; tell how far it is, then the job. CodeRefusedError."""
         async with AsyncExitStack() as stack:
             client, files = await self._clients(stack, locale)
-            file, settings = await self._chosen(submission, locale)
-            text = await _text(file, locale)
-            async with aclosing(submit_lines(client, files, text, file.parent, settings, locale)) as lines:
+            job, folder, settings = await self._chosen(submission, locale)
+            async with aclosing(submit_lines(client, files, job, folder, settings, locale)) as lines:
                 async for line in lines:
                     yield line
 
@@ -91,13 +94,22 @@ class CodeSubmitter:
             await stack.enter_async_context(FilesClient(self._url, self._token, locale=locale)),
         )
 
-    async def _chosen(self, submission: SubmitRequest, locale: str) -> tuple[Path, CodeSettings]:
-        file = await asyncio.to_thread(find_file, self._root, submission.path, locale)
+    async def _chosen(
+        self, submission: SubmitRequest, locale: str
+    ) -> tuple[str | Mapping[str, Any], Path, CodeSettings]:
+        """Return the job (its text or what it says), the folder of its code, and what goes along of that."""
+        job: str | Mapping[str, Any]
+        if submission.job is not None:
+            job = submission.job
+            folder = await asyncio.to_thread(find_folder, self._root, submission.path, locale)
+        else:
+            file = await asyncio.to_thread(find_file, self._root, submission.path, locale)
+            job, folder = await _text(file, locale), file.parent
         try:
-            settings = await asyncio.to_thread(read_settings, file.parent)
+            settings = await asyncio.to_thread(read_settings, folder)
         except CodeError as error:
             raise CodeRefusedError(error.message.in_locale(locale)) from error
-        return file, CodeSettings(
+        chosen = CodeSettings(
             enabled=True,
             include=settings.include if submission.include is None else submission.include,
             exclude=settings.exclude if submission.exclude is None else submission.exclude,
@@ -105,6 +117,7 @@ class CodeSubmitter:
             if submission.generate_name is None
             else submission.generate_name,
         )
+        return job, folder, chosen
 
 
 #: What goes wrong without a fault of ours; `sentence` says it.
@@ -113,16 +126,32 @@ EXPECTED = (ApiError, UnreachableError, JsonTextError, CodeError, FilesError, Lo
 
 def find_file(root: Path, path: str, locale: str) -> Path:
     """Find a file below the root; a link that leads out of it is not followed. CodeRefusedError."""
-    root = root.resolve()
-    try:
-        file = (root / path.lstrip("/")).resolve(strict=True)
-    except (OSError, ValueError):
-        file = root
-    if not file.is_relative_to(root) or not file.is_file():
+    file = _inside(root, path)
+    if file is None or not file.is_file():
         raise CodeRefusedError(
             msg("There is no file “{path}” in the file browser's folder.", path=path).in_locale(locale)
         )
     return file
+
+
+def find_folder(root: Path, path: str, locale: str) -> Path:
+    """Find a folder below the root, or the root; a link that leads out is not followed. CodeRefusedError."""
+    folder = _inside(root, path)
+    if folder is None or not folder.is_dir():
+        raise CodeRefusedError(
+            msg("There is no folder “{path}” in the file browser's folder.", path=path).in_locale(locale)
+        )
+    return folder
+
+
+def _inside(root: Path, path: str) -> Path | None:
+    """Return what is at a path below the root; None where nothing is, or it is elsewhere."""
+    root = root.resolve()
+    try:
+        found = (root / path.lstrip("/")).resolve(strict=True)
+    except (OSError, ValueError):
+        return None
+    return found if found.is_relative_to(root) else None
 
 
 async def submit_lines(

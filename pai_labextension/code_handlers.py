@@ -1,4 +1,4 @@
-"""`<base_url>/pai/code-plan` and `<base_url>/pai/submit-with-code`: submit with code for the file browser."""
+"""`<base_url>/pai/code-plan` and `<base_url>/pai/submit-with-code`: jobs whose code goes along."""
 
 from __future__ import annotations
 

@@ -146,9 +146,36 @@ async def test_a_job_that_is_refused_after_its_code_was_sent_says_where_the_code
     assert "The code is in /alice/train already." in last["error"]["message"]
 
 
+async def test_a_job_that_is_no_file_takes_the_code_of_a_folder_along(
+    server: httpx.AsyncClient, running: RunningScheduler, folder: Path
+) -> None:
+    job = hello_job("written", "cd $PAI_JOB_NAME && cat train.py")
+    plan = (await server.post("pai/code-plan", json={"path": "work/项目", "job": job})).json()
+    assert (plan["jobName"], plan["folder"]) == ("written", "/alice/written")
+    assert [one["name"] for one in plan["files"]] == ["train.py"]
+    *_, last = await submitted(server, path="work/项目", job=job)
+    assert last == {"job": {"name": "written", "username": "alice"}}
+    async with Client(running.url, TOKEN) as client:
+        async for event in client.events("alice", "written"):
+            if event["type"] == "ended":
+                break
+        assert await client.log("alice", "written", "main", 0) == b"print(1)\n"
+    (folder.parent / "out").symlink_to("/etc")
+    for path in ("work/项目/train.py", "work/nothing", "work/out", "../.."):
+        *_, last = await submitted(server, path=path, job=job)
+        assert "There is no folder" in last["error"]["message"]
+
+
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "body", [{}, {"path": 1}, {"path": "a", "include": "x"}, {"path": "a", "generateName": 1}]
+    "body",
+    [
+        {},
+        {"path": 1},
+        {"path": "a", "include": "x"},
+        {"path": "a", "generateName": 1},
+        {"path": "a", "job": 1},
+    ],
 )
 async def test_a_request_that_is_wrong_is_refused(server: httpx.AsyncClient, body: dict[str, Any]) -> None:
     assert (await server.post("pai/code-plan", json=body)).status_code == 400

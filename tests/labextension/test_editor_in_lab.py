@@ -156,3 +156,33 @@ async def drag(page: Page, file: str, target: Locator) -> None:
     assert box
     await page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=20)
     await page.mouse.up()
+
+
+async def test_a_folder_of_the_notebook_server_goes_along(
+    lab_folder: Path, page: Page, scheduler: RunningScheduler
+) -> None:
+    code = lab_folder / "experiment"
+    code.mkdir()
+    (code / "train.py").write_text("print('trained by', __file__)\n")
+    await page.locator(".jp-LauncherCard", has_text="New PAI job").click()
+    editor = page.locator(".pai-JobEditor")
+    await editor.get_by_label("Job name").fill("with-code")
+    await editor.get_by_role("button", name="Submit with code").click()
+    # it says first what is needed, as Submit does
+    await expect(editor.get_by_label("Command")).to_be_focused()
+    await page.keyboard.type("cd $PAI_JOB_NAME && python3 train.py")
+    await expect(editor.get_by_role("region", name="Submit")).to_contain_text("This job starts now.")
+    await editor.get_by_role("button", name="Submit with code").click()
+    chooser = page.locator(".jp-Dialog", has_text="Which folder goes along?")
+    await chooser.locator(".jp-DirListing-item", has_text="experiment").click()
+    await chooser.get_by_role("button", name="Select").click()
+    files = page.locator(".jp-Dialog", has_text="Submit to PAI with this folder’s code")
+    await expect(files).to_contain_text("a command begins with cd $PAI_JOB_NAME")
+    await expect(files).to_contain_text("train.py")
+    await page.screenshot(path=ARTEFACTS / "editor-with-code.png")
+    await files.get_by_role("button", name="Submit").click()
+    log = page.get_by_role("log")
+    await expect(log).to_contain_text("trained by", timeout=60_000)
+    async with Client(scheduler.url, "token-of-alice") as alice:
+        config = await alice.config("alice", "with-code")
+        assert config["codeDir"] == "$PAI_DEFAULT_FS_URI/$PAI_USER_NAME/$PAI_JOB_NAME"

@@ -34,6 +34,8 @@ export interface IJobEditorOptions {
   readonly onOpen: (name: string, user: string) => void;
   /** `null`: JupyterLab saves it itself. */
   readonly onSave: (() => void) | null;
+  /** Submit with the code of a folder that is asked for; `null`: it was given up. */
+  readonly submitWithCode: (job: Record<string, unknown>) => Promise<{ name: string; username: string } | null>;
   /** Read a file of the notebook server, or of the storage. */
   readonly readFile: (path: string) => Promise<string>;
 }
@@ -76,6 +78,7 @@ export class JobEditor extends Widget {
     );
     const bar = new SubmitBar(this.model, trans, {
       submit: () => void this.submit(),
+      submitWithCode: () => void this.submitWithCode(),
       open: name => options.onOpen(name, this.model.user ?? ''),
       goTo: path => this.goTo(path)
     });
@@ -246,10 +249,33 @@ export class JobEditor extends Widget {
     this.headChanged.emit();
   }
 
-  private async submit(): Promise<void> {
+  /** Go to what keeps the job from being submitted; tell whether something does. */
+  private isHeldBack(): boolean {
     const place = this.model.needed[0] ?? this.model.mistakes[0]?.path;
     if (place) {
       this.goTo(place);
+    }
+    return place !== undefined;
+  }
+
+  private async submitWithCode(): Promise<void> {
+    if (this.isHeldBack()) {
+      return;
+    }
+    const { text, config } = this.model;
+    try {
+      const job = await this.options.submitWithCode(config);
+      if (job) {
+        this.model.setSubmitted(text, job.name);
+        this.options.onOpen(job.name, job.username);
+      }
+    } catch (error) {
+      await showErrorMessage(this.options.trans.__('The job was not submitted'), error as Error);
+    }
+  }
+
+  private async submit(): Promise<void> {
+    if (this.isHeldBack()) {
       return;
     }
     const job = await this.model.submit();

@@ -201,6 +201,12 @@ export class JobEditorModel implements IDisposable {
     this.insert(['taskRoles', like === undefined ? roles.length : like + 1], roleLike(roles, like));
   }
 
+  /** Know that a text was submitted, in another way than by `submit`. */
+  setSubmitted(text: string, name: string): void {
+    this._submitted = { text, name };
+    this._changed.emit();
+  }
+
   /** Submit; resolves with the job's name, or `null` where `refusal` says why not. */
   async submit(): Promise<{ name: string; user: string } | null> {
     const { text, version } = this;

@@ -3,8 +3,9 @@
 import { ILayoutRestorer, JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, showErrorMessage, WidgetTracker } from '@jupyterlab/apputils';
 import { CodeEditor, IEditorServices } from '@jupyterlab/codeeditor';
+import { IDocumentManager } from '@jupyterlab/docmanager';
 import { IDocumentWidget } from '@jupyterlab/docregistry';
-import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
+import { FileDialog, IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IMainMenu } from '@jupyterlab/mainmenu';
 import { IStateDB } from '@jupyterlab/statedb';
@@ -14,6 +15,8 @@ import { UUID } from '@lumino/coreutils';
 import { Api } from '../api';
 import { paiIcon } from '../icon';
 import { IJobsModel } from '../model';
+import { CodeClient } from '../submit/client';
+import { submitWithCode } from '../submit/dialog';
 import { editorInfo } from './client';
 import { FACTORY, JOB_FILE, JobDocumentFactory } from './document';
 import { JobEditor } from './editor';
@@ -31,12 +34,13 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
   id: 'pai-labextension:job-editor',
   description: 'Writes a job as a form and as JSON, says whether it fits, and submits it.',
   autoStart: true,
-  requires: [IEditorServices, IJobsModel],
+  requires: [IEditorServices, IJobsModel, IDocumentManager],
   optional: [ICommandPalette, ILauncher, IMainMenu, ILayoutRestorer, IStateDB, IDefaultFileBrowser, ITranslator],
   activate: (
     app: JupyterFrontEnd,
     { factoryService }: IEditorServices,
     jobs: IJobsModel,
+    manager: IDocumentManager,
     palette: ICommandPalette | null,
     launcher: ILauncher | null,
     menu: IMainMenu | null,
@@ -49,6 +53,7 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
     const translator = someTranslator ?? nullTranslator;
     const trans = translator.load('pai_labextension');
     const api = new Api(serviceManager.serverSettings, translator.languageCode, trans);
+    const codeClient = new CodeClient(serviceManager.serverSettings, translator.languageCode, trans);
     const tracker = new WidgetTracker<NewJobWidget>({ namespace: NAMESPACE });
     const files = new WidgetTracker<IDocumentWidget>({ namespace: `${NAMESPACE}-file` });
 
@@ -58,12 +63,26 @@ export const editorPlugin: JupyterFrontEndPlugin<void> = {
         void jobs.refresh();
         void commands.execute('pai:open-job', { name, user });
       };
+      const submitCode = async (job: Record<string, unknown>) => {
+        const { button, value } = await FileDialog.getExistingDirectory({
+          manager,
+          translator,
+          title: trans.__('Which folder goes along?'),
+          label: trans.__('Its code is copied into the storage, and from there into every task.'),
+          ...(browser ? { defaultPath: serviceManager.contents.localPath(browser.model.path) } : {})
+        });
+        const path = value?.[0]?.path;
+        if (!button.accept || path === undefined) {
+          return null;
+        }
+        return await submitWithCode({ path: serviceManager.contents.localPath(path), job }, codeClient, trans);
+      };
       const readFile = async (path: string) => {
         const file = await serviceManager.contents.get(path, { type: 'file', format: 'text', content: true });
         return file.content as string;
       };
       return new JobEditor({
-        ...{ code, info, api, trans, onOpen, onSave, readFile },
+        ...{ code, info, api, trans, onOpen, onSave, readFile, submitWithCode: submitCode },
         factory: factoryService.newDocumentEditor
       });
     };

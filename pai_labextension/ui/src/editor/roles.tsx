@@ -19,7 +19,9 @@ export function Roles(): React.ReactElement {
     <section className="pai-Roles" aria-label={model.schema.words(['taskRoles']).title}>
       <h3>{model.schema.words(['taskRoles']).title}</h3>
       <p className="pai-Field-help">
-        {trans.__('One card for each kind of task; all tasks of the job start together.')}
+        {trans.__(
+          'One card for each kind of task; all tasks of the job start together. A command runs in a folder of its own, without the files of this notebook server: “Submit with code …” takes a folder of them along.'
+        )}
       </p>
       {roles.map((_, index) => (
         <RoleCard key={index} index={index} count={roles.length} />

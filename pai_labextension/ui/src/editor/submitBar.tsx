@@ -13,6 +13,8 @@ import { Path } from './text';
 export interface ISubmitActions {
   /** Submit, or show what keeps it from being submitted. */
   readonly submit: () => void;
+  /** Choose a folder of the notebook server, and submit with its code. */
+  readonly submitWithCode: () => void;
   /** Open the page of the job that was submitted. */
   readonly open: (name: string) => void;
   /** Go to the input of a field. */
@@ -43,16 +45,20 @@ interface IBarProps {
 
 function Bar({ model, trans, actions }: IBarProps): React.ReactElement {
   const { submitted } = model;
+  const disabled = model.isSubmitting || submitted !== null || model.obstacle !== null;
   return (
     <section aria-label={trans.__('Submit')}>
       <Amounts model={model} trans={trans} />
       <div className="pai-SubmitBar-line">
-        <TextButton
-          accept
-          disabled={model.isSubmitting || submitted !== null || model.obstacle !== null}
-          onClick={actions.submit}
-        >
+        <TextButton accept disabled={disabled} onClick={actions.submit}>
           {trans.__('Submit job')}
+        </TextButton>
+        <TextButton
+          title={trans.__('Choose a folder of this notebook server whose code goes along')}
+          disabled={disabled}
+          onClick={actions.submitWithCode}
+        >
+          {trans.__('Submit with code …')}
         </TextButton>
         <div className="pai-SubmitBar-state" role="status">
           <State model={model} trans={trans} actions={actions} />

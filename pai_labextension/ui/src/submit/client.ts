@@ -15,9 +15,10 @@ export type {
   SubmittedJob as ISubmitted
 } from '../generated/types.gen';
 
-/** A job file of the file browser; what is left out is as the folder's settings say. */
+/** A job file of the file browser, or a job and the folder of its code; what is left out is as the settings say. */
 export interface ISubmitRequest {
   readonly path: string;
+  readonly job?: Record<string, unknown>;
   readonly include?: readonly string[];
   readonly exclude?: readonly string[];
   readonly generateName?: boolean;
@@ -66,7 +67,7 @@ export class SubmitClient {
   }
 }
 
-/** Submits job files with the code beside them. */
+/** Submits jobs with code. */
 export class CodeClient extends SubmitClient {
   async plan(request: ISubmitRequest): Promise<IPlan> {
     const response = await this.post('pai/code-plan', request);

@@ -12,18 +12,13 @@ import { send } from './send';
 /** ms after the last key before the files are looked for. */
 const TYPING = 400;
 
-/**
- * Ask what goes along with a job, and submit it. Resolves with the job, or `null` when it was given up.
- *
- * @param path - of the job file, below what the file browser shows
- */
+/** Ask what goes along with a job, and submit it. Resolves with the job, or `null` when it was given up. */
 export async function submitWithCode(
-  path: string,
+  request: ISubmitRequest,
   client: CodeClient,
   trans: TranslationBundle
 ): Promise<ISubmitted | null> {
   let problem = '';
-  let request: ISubmitRequest = { path };
   for (;;) {
     const chooser = new CodeChooser(request, problem, client, trans);
     const answer = await new Dialog({
@@ -66,6 +61,7 @@ class CodeChooser extends ReactWidget implements Dialog.IBodyWidget<ISubmitReque
     const { request, plan, problem, trans } = this;
     return (
       <>
+        <p>{trans.__('In each task the folder is %1: a command begins with cd %1.', '$PAI_JOB_NAME')}</p>
         <PatternsInput
           label={trans.__('Files that go along (one pattern in a line)')}
           value={request.include ?? plan?.include ?? []}

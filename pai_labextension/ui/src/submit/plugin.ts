@@ -44,7 +44,7 @@ export const submitPlugin: JupyterFrontEndPlugin<void> = {
           return;
         }
         try {
-          const job = await submitWithCode(serviceManager.contents.localPath(path), client, trans);
+          const job = await submitWithCode({ path: serviceManager.contents.localPath(path) }, client, trans);
           if (job !== null) {
             await jobs.refresh();
             await commands.execute('pai:show-jobs');

@@ -54,6 +54,8 @@ describe('a role that is added', () => {
   it('is like another, under a name of its own', () => {
     const roles = [{ name: 'worker', command: 'a' }, { name: 'worker_3' }];
     expect(roleLike(roles, 0)).toEqual({ name: 'worker_4', command: 'a' });
-    expect(roleLike(roles)).toMatchObject({ name: 'task_3', command: '' });
+    expect(roleLike(roles)).toEqual({
+      ...{ name: 'task_3', taskNumber: 1, cpuNumber: 1, memoryMB: 1024, gpuNumber: 0, command: '' }
+    });
   });
 });
