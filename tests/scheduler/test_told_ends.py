@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_scheduler.client.rest import ApiError, Client
-from tests.testbed.mail import open_mailbox
+from tests.testbed.mail import Mailbox, open_mailbox
 from tests.testbed.postgres import with_passfile
 from tests.testbed.receiver import Receiver, open_receiver
 from tests.testbed.scheduler import hello_job
@@ -114,21 +114,28 @@ async def test_what_is_not_opened_is_refused_when_a_job_asks_for_it(scheduler: W
         assert found["errors"][0]["path"] == "$.extras.notify.mail"
 
 
-async def test_a_user_gets_mail_of_the_end_of_a_job(tmp_path: Path) -> None:
-    with open_mailbox() as mailbox:
-        scheduler = WarmScheduler(
-            tmp_path,
-            *("--mail-server", f"127.0.0.1:{mailbox.port}", "--mail-security", "none"),
-            *("--mail-from", "pai@lab.example", "--mail-to", "{user}@lab.example"),
-        )
-        try:
-            async with Client(scheduler.url, "token-of-alice") as alice:
-                await alice.submit(hello_job("train", "exit 3", extras={"notify": {"mail": True}}))
-                mail = mailbox.mails.get(timeout=60)
-                assert (mail["To"], mail["Subject"]) == ("alice@lab.example", "Job train has failed")
-                with pytest.raises(
-                    ApiError, match=r"\$\.extras\.notify\.mail: Mail may go to alice@lab.example"
-                ):
-                    await alice.submit(hello_job("spam", extras={"notify": {"mail": "bob@lab.example"}}))
-        finally:
-            scheduler.close()
+@pytest.fixture
+def mailbox() -> Iterator[Mailbox]:
+    with open_mailbox() as opened:
+        yield opened
+
+
+@pytest.fixture
+def mailing(tmp_path: Path, mailbox: Mailbox) -> Iterator[WarmScheduler]:
+    """Run a scheduler that sends mail into the box."""
+    scheduler = WarmScheduler(
+        tmp_path,
+        *("--mail-server", f"127.0.0.1:{mailbox.port}", "--mail-security", "none"),
+        *("--mail-from", "pai@lab.example", "--mail-to", "{user}@lab.example"),
+    )
+    yield scheduler
+    scheduler.close()
+
+
+async def test_a_user_gets_mail_of_the_end_of_a_job(mailing: WarmScheduler, mailbox: Mailbox) -> None:
+    async with Client(mailing.url, "token-of-alice") as alice:
+        await alice.submit(hello_job("train", "exit 3", extras={"notify": {"mail": True}}))
+        mail = mailbox.mails.get(timeout=60)
+        assert (mail["To"], mail["Subject"]) == ("alice@lab.example", "Job train has failed")
+        with pytest.raises(ApiError, match=r"\$\.extras\.notify\.mail: Mail may go to alice@lab.example"):
+            await alice.submit(hello_job("spam", extras={"notify": {"mail": "bob@lab.example"}}))
