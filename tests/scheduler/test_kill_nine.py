@@ -75,6 +75,8 @@ class Chaos:
         self.kills: list[float] = []
         self.jobs: dict[str, Kind] = {}
         self.to_stop: asyncio.Queue[str] = asyncio.Queue()
+        #: how many people may still submit a job that is to be stopped
+        self.submitting = USERS
         self.over = False
 
     # -- the killer -----------------------------------------------------------------------------------------
@@ -111,7 +113,7 @@ class Chaos:
         kinds = [kind for kind in KINDS for _ in range(kind.weight)]
         for number in range(10_000):
             if self.over:
-                return
+                break
             kind, name = self.random.choice(kinds), f"job-{who}-{number}"
             role = make_role(
                 tasks=kind.tasks,
@@ -123,9 +125,10 @@ class Chaos:
             if kind.stopped:
                 self.to_stop.put_nowait(name)
             await asyncio.sleep(self.random.uniform(0, 0.8))
+        self.submitting -= 1
 
     async def stop_again_and_again(self, alice: Client) -> None:
-        while not (self.over and self.to_stop.empty()):
+        while self.submitting or not self.to_stop.empty():
             with contextlib.suppress(TimeoutError):
                 name = await asyncio.wait_for(self.to_stop.get(), 1)
                 await asyncio.sleep(self.random.uniform(0, 0.6))
