@@ -14,6 +14,7 @@ import pytest
 from pai_labextension.job_editor.templates import TEMPLATES, job_templates, read_template
 from pai_scheduler.client.rest import Client
 from pai_scheduler.job.validate import validate
+from tests.testbed.jobs import run_to_end
 from tests.testbed.scheduler import RunningScheduler
 
 NAMES = [name for name, _, _ in TEMPLATES]
@@ -44,23 +45,6 @@ def test_every_file_is_a_template_that_is_offered() -> None:
     assert sorted(file.stem for file in files) == sorted(NAMES)
 
 
-async def run(scheduler: RunningScheduler, config: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Run a job to its end; give its state, and what each task has written."""
-    name = config["jobName"]
-    async with Client(scheduler.url, "token-of-alice") as alice:
-        await alice.submit(config)
-        async for event in alice.events("alice", name):
-            if event["type"] == "ended":
-                break
-        state = (await alice.job("alice", name))["jobStatus"]["state"]
-        logs = {
-            f"{role['name']}-{index}": (await alice.log("alice", name, role["name"], index)).decode()
-            for role in config["taskRoles"]
-            for index in range(role["taskNumber"])
-        }
-    return state, logs
-
-
 def with_programs(config: dict[str, Any], folder: Path, *names: str) -> dict[str, Any]:
     """Return a job whose tasks find stand-ins for these programs first."""
     for name in names:
@@ -73,14 +57,14 @@ def with_programs(config: dict[str, Any], folder: Path, *names: str) -> dict[str
 
 
 async def test_one_gpu_prints_the_gpu_that_the_task_was_given(real_scheduler: RunningScheduler) -> None:
-    state, logs = await run(real_scheduler, read_template("single-gpu"))
+    state, logs = await run_to_end(real_scheduler, read_template("single-gpu"))
     assert state == "SUCCEEDED"
     assert "GPUs of this task: " in logs["main-0"]
     assert "none" not in logs["main-0"]
 
 
 async def test_each_task_of_a_sweep_has_a_value_of_its_own(real_scheduler: RunningScheduler) -> None:
-    state, logs = await run(real_scheduler, read_template("sweep"))
+    state, logs = await run_to_end(real_scheduler, read_template("sweep"))
     assert state == "SUCCEEDED"
     rates = [logs[f"trial-{index}"].split("learning rate ")[1].strip() for index in range(4)]
     assert rates == ["0.1", "0.03", "0.01", "0.003"]
@@ -90,7 +74,7 @@ async def test_both_workers_of_ddp_meet_at_the_same_place(
     real_scheduler: RunningScheduler, tmp_path: Path
 ) -> None:
     config = with_programs(read_template("pytorch-ddp"), tmp_path, "torchrun")
-    state, logs = await run(real_scheduler, config)
+    state, logs = await run_to_end(real_scheduler, config)
     assert state == "SUCCEEDED"
     arguments = [dict(part.split("=") for part in log.split() if "=" in part) for log in logs.values()]
     assert [one["--node_rank"] for one in arguments] == ["0", "1"]
@@ -104,7 +88,7 @@ async def test_the_launcher_of_horovod_names_every_worker(
     real_scheduler: RunningScheduler, tmp_path: Path
 ) -> None:
     config = with_programs(read_template("horovod"), tmp_path, "mpirun")
-    state, logs = await run(real_scheduler, config)
+    state, logs = await run_to_end(real_scheduler, config)
     assert state == "SUCCEEDED"
     assert "-np 2 -H worker-0:1,worker-1:1 python3 -c" in logs["launcher-0"]
 
@@ -146,7 +130,7 @@ async def test_every_task_of_the_parameter_server_job_knows_the_cluster(
         # what comes before the library is imported runs everywhere
         program, _, rest = role["command"].partition("import tensorflow as tf")
         role["command"] = program + 'print(os.environ["TF_CONFIG"])\nEND' + rest.partition("\nEND")[2]
-    state, logs = await run(real_scheduler, config)
+    state, logs = await run_to_end(real_scheduler, config)
     assert state == "SUCCEEDED"
     told = json.loads(logs["chief-0"])
     assert {role: len(tasks) for role, tasks in told["cluster"].items()} == {"chief": 1, "worker": 2, "ps": 1}

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from pai_scheduler.client.rest import Client
 from pai_scheduler.distributed import launch
+from tests.testbed.jobs import run_to_end
 from tests.testbed.scheduler import RunningScheduler
 from tests.testbed.warm import WarmScheduler
 
@@ -138,23 +138,6 @@ def scheduler(tmp_path: Path) -> Iterator[WarmScheduler]:
     running.close()
 
 
-async def run(scheduler: RunningScheduler, config: dict[str, Any]) -> tuple[str, dict[str, str]]:
-    """Run a job to its end; return its state, and what each task has written."""
-    name = config["jobName"]
-    async with Client(scheduler.url, "token-of-alice") as alice:
-        await alice.submit(config)
-        async for event in alice.events("alice", name):
-            if event["type"] == "ended":
-                break
-        state = (await alice.job("alice", name))["jobStatus"]["state"]
-        logs = {
-            f"{role['name']}-{index}": (await alice.log("alice", name, role["name"], index)).decode()
-            for role in config["taskRoles"]
-            for index in range(role["taskNumber"])
-        }
-    return state, logs
-
-
 def make_role(name: str, count: int, command: str) -> dict[str, Any]:
     return {"name": name, "taskNumber": count, "command": command, "memoryMB": 256}
 
@@ -169,7 +152,7 @@ async def test_every_task_of_a_real_job_knows_the_same_cluster(
     (tmp_path / "told.py").write_text("import os\nprint(os.environ['TF_CONFIG'])\n")
     command = f"{launcher(tmp_path)} tensorflow -- {tmp_path / 'told.py'}"
     roles = [make_role("chief", 1, command), make_role("worker", 2, command)]
-    state, logs = await run(scheduler, {"jobName": "told", "image": "any", "taskRoles": roles})
+    state, logs = await run_to_end(scheduler, {"jobName": "told", "image": "any", "taskRoles": roles})
     assert state == "SUCCEEDED", logs
     told = {name: json.loads(log) for name, log in logs.items()}
     assert [told[name]["task"]["index"] for name in sorted(told)] == [0, 0, 1]
@@ -184,7 +167,7 @@ async def test_a_torch_program_with_one_process_in_each_task_is_started_as_it_is
     (tmp_path / "train.py").write_text(show)
     command = f"{launcher(tmp_path)} torch -- {tmp_path / 'train.py'}"
     role = {**make_role("worker", 2, command), "portList": [{"label": "ddp", "beginAt": 0, "portNumber": 1}]}
-    state, logs = await run(scheduler, {"jobName": "torch", "image": "any", "taskRoles": [role]})
+    state, logs = await run_to_end(scheduler, {"jobName": "torch", "image": "any", "taskRoles": [role]})
     assert state == "SUCCEEDED", logs
     first, second = (json.loads(logs[f"worker-{index}"].replace("'", '"')) for index in range(2))
     assert (first[:2], second[:2]) == (["0", "2"], ["1", "2"])
@@ -204,7 +187,7 @@ async def test_mpirun_runs_in_the_first_task_and_the_others_end_as_it_does(
         "image": "any",
         "taskRoles": [{**make_role("worker", 2, command), "minFailedTaskCount": 2}],
     }
-    ended, logs = await run(scheduler, config)
+    ended, logs = await run_to_end(scheduler, config)
     assert ended == state, logs
     assert "-np 4" in logs["worker-0"]
     assert f"{sys.executable} train.py" in logs["worker-0"]
