@@ -15,6 +15,8 @@
 # make test-all  the same with every drill, the fuzzing and all the odd images at full length
 # make coverage  which lines and branches of the product the tests of `make check` run (COVERED='not long': those of
 #             `make test`)
+# make bench  how fast everything is, beside its peers in the same run: half an hour on a quiet machine
+#             (BENCH='--only turnover': one suite); make bench-short: seconds, shows only that outcomes are right
 # make lint   style, types, and who may import whom
 # make docs   the pages of docs/ that are made from the schema, the tables and the parsers
 # make lock   constraints.txt, the version of each Python package that the others install (LOCK= : the newest)
@@ -35,6 +37,7 @@ SCHEDULER ?=
 CONFIG ?=
 REGISTRY ?=
 LOCK ?= constraints.txt
+BENCH ?=
 
 bin := .venv/bin
 ui := pai_labextension/ui
@@ -56,7 +59,7 @@ pip_install = $(bin)/python -m pip install --disable-pip-version-check $(if $(MA
 npm_ci = $(with_node) npm ci --no-audit --no-fund --loglevel=error
 
 .DELETE_ON_ERROR:
-.PHONY: password run doctor check test test-all coverage lint docs lock clean image agent runtime push
+.PHONY: password run doctor check test test-all bench bench-short coverage lint docs lock clean image agent runtime push
 
 # before anything is fetched or built, so it comes first
 run: password build/installed build/proxy/installed $(if $(filter docker swarm,$(ENGINE)),image runtime) \
@@ -100,6 +103,12 @@ test test-all: build/tools build/proxy/installed
 
 check: lint build/proxy/installed
 	@$(with_node) $(bin)/python -m pytest $(in_parallel) -m 'not daemon and not long'
+
+bench: build/bench-tools build/proxy/installed
+	@$(with_node) $(bin)/python -m tests.benchmarks $(BENCH)
+
+bench-short: build/tools
+	@$(bin)/python -m tests.benchmarks --short $(BENCH)
 
 coverage: build/tools build/proxy/installed
 	@mkdir -p build/coverage
@@ -174,6 +183,11 @@ build/installed: pyproject.toml $(wildcard $(LOCK)) pai_labextension/install.jso
 build/tools: build/installed
 	$(say) 'Installing what the tests need (about half a minute).'
 	@$(pip_install) --editable '.[test]'
+	@touch $@
+
+build/bench-tools: build/tools
+	$(say) 'Installing what the benchmarks compare with (some seconds).'
+	@$(pip_install) --editable '.[bench]'
 	@touch $@
 
 build/proxy/installed: hub_config/proxy/package.json hub_config/proxy/package-lock.json | build/node

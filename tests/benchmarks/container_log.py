@@ -16,7 +16,9 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 
@@ -24,6 +26,8 @@ from pai_scheduler.client.rest import Client
 from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
 from tests.testbed.scheduler import CLUSTER, RunningScheduler
+
+from .rows import Against, Goal, Row
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CALL_PAUSE = 0.02
@@ -36,34 +40,70 @@ def main() -> None:
     parser.add_argument("--line", type=int, default=1000, help="bytes of one line (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each way is measured (%(default)s)")
     options = parser.parse_args()
+    found = _rounds(options.mb, options.line, options.rounds)
+    for one in found:
+        print(
+            f"docker logs -f {one.plain:6.1f} MB/s   scheduler {one.ours:6.1f} MB/s   "
+            f"ratio {one.ours / one.plain:4.2f}   {one.cpu:5.2f} s of its processor   other calls: "
+            f"median {statistics.median(one.waits) * 1000:.0f} ms, longest {max(one.waits) * 1000:.0f} ms"
+        )
+    ratio = statistics.median(one.ours / one.plain for one in found)
+    print(f"ratio, median of {options.rounds}: {ratio:.2f}")
+
+
+class Round(NamedTuple):
+    """MB/s of `docker logs -f` and of the scheduler, its CPU seconds, and what other calls waited (s)."""
+
+    plain: float
+    ours: float
+    cpu: float
+    waits: list[float]
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure both ways in turn."""
+    mb = 10 if short else 200
+    found = _rounds(mb, 1000, 1 if short else 3)
+    yield Row(
+        measure="log of a container to a follower",
+        unit="MB/s",
+        ours=tuple(one.ours for one in found),
+        peer="docker logs -f",
+        theirs=tuple(one.plain for one in found),
+        goal=Goal(Against.RATIO, at_least=1),
+    )
+    yield Row(
+        measure=f"CPU of the scheduler for {mb} MB of a container's log",
+        unit="s",
+        ours=tuple(one.cpu for one in found),
+    )
+    yield Row(
+        measure="longest other call meanwhile", unit="ms", ours=tuple(1000 * max(one.waits) for one in found)
+    )
+
+
+def _rounds(mb: int, line: int, rounds: int) -> list[Round]:
     host = docker_host()
     image = debian_image(host)
     os.environ["DOCKER_HOST"] = host
     with tempfile.TemporaryDirectory(prefix="pai-container-log-") as folder:
         running = RunningScheduler(Path(folder), "--engine", "docker", cluster=CLUSTER)
         try:
-            asyncio.run(_measure(running, image, options.mb, options.line, options.rounds))
+            return asyncio.run(_measure(running, image, mb, line, rounds))
         finally:
             running.close()
 
 
-async def _measure(running: RunningScheduler, image: str, mb: int, line: int, rounds: int) -> None:
+async def _measure(running: RunningScheduler, image: str, mb: int, line: int, rounds: int) -> list[Round]:
     lines = mb * 1_000_000 // line
     command = f"sleep 1; yes {'x' * (line - 1)} | head -n {lines}"
-    ratios = []
+    found = []
     for number in range(rounds):
         plain = await asyncio.to_thread(_plain, image, command, mb)
         before = _cpu_seconds(running.process.pid)
         ours, waits = await _ours(running, image, command, f"flood-{number}", lines * line)
-        cpu = _cpu_seconds(running.process.pid) - before
-        ratios.append(ours / plain)
-        print(
-            f"docker logs -f {plain:6.1f} MB/s   scheduler {ours:6.1f} MB/s   ratio {ours / plain:4.2f}   "
-            f"{cpu:5.2f} s of its processor   other calls: median {statistics.median(waits) * 1000:.0f} ms, "
-            f"longest {max(waits) * 1000:.0f} ms",
-            flush=True,
-        )
-    print(f"ratio, median of {rounds}: {statistics.median(ratios):.2f}")
+        found.append(Round(plain, ours, _cpu_seconds(running.process.pid) - before, waits))
+    return found
 
 
 def _plain(image: str, command: str, mb: int) -> float:

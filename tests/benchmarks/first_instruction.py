@@ -13,6 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiodocker
@@ -23,6 +24,8 @@ from tests.scheduler.engine.lab import Lab
 from tests.scheduler.engine.ssh_tasks import with_ssh
 from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
+
+from .rows import Against, Goal, Row
 
 _COMMAND = "date +%s%N"
 
@@ -60,7 +63,7 @@ async def _by_engine(lab: Lab, *, ssh: bool) -> float:
     return (int(said) - begin) / 1e6
 
 
-async def _measure(rounds: int) -> None:
+async def _measure(rounds: int) -> dict[str, list[float]]:
     host = docker_host()
     image = debian_image(host)
     runtime = build(image, host)
@@ -76,9 +79,24 @@ async def _measure(rounds: int) -> None:
                 times["engine, with SSH"].append(await _by_engine(lab, ssh=True))
         await lab.clean()
         await engine.close()
-    for name, found in times.items():
-        print(f"{name:18} median {statistics.median(found[1:]):6.1f} ms, worst {max(found[1:]):6.1f} ms")
+    return {name: found[1:] for name, found in times.items()}
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure the ways of the engine beside Docker alone."""
+    times = asyncio.run(_measure(1 if short else 20))
+    theirs = tuple(times.pop("Docker alone"))
+    for way, found in times.items():
+        yield Row(
+            measure=f"first instruction in a container: {way}",
+            unit="ms",
+            ours=tuple(found),
+            peer="docker run, with init and network",
+            theirs=theirs,
+            goal=Goal(Against.MORE, at_most=20),
+        )
 
 
 if __name__ == "__main__":
-    asyncio.run(_measure(int(sys.argv[1]) if len(sys.argv) > 1 else 20))
+    for name, found in asyncio.run(_measure(int(sys.argv[1]) if len(sys.argv) > 1 else 20)).items():
+        print(f"{name:18} median {statistics.median(found):6.1f} ms, worst {max(found):6.1f} ms")

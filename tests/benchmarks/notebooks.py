@@ -13,13 +13,14 @@ Needs `dockerspawner` (the extra `bench`).
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -36,6 +37,8 @@ from tests.testbed.docker import docker_host
 from tests.testbed.images import debian_image
 from tests.testbed.ports import free_port
 from tests.testbed.scheduler import clean_environ
+
+from .rows import Against, Goal, Row, UnavailableError
 
 _PATIENCE = 300.0
 _LOOK_SECONDS = 0.1
@@ -204,6 +207,45 @@ def _is_ready(side: Side, user: str) -> bool:
     return bool(server["ready"])
 
 
+def _sides(at_once: Sequence[int], rounds: int, command: str) -> Iterator[tuple[int, dict[str, list[float]]]]:
+    """Measure both Hubs in turn; for each number of servers at once, the seconds of each."""
+    theirs = partial(_theirs, command=command)
+    host = docker_host()
+    image = build(Recipe(debian_image(host)), host)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        sides: dict[str, Side] = {}
+        for name, start in (("DockerSpawner", theirs), ("PAI", _ours)):
+            (folder / name).mkdir()
+            sides[name] = stack.enter_context(start(folder / name, host, image))
+        people = [f"bench{number}" for number in range(max(at_once))]
+        for side, user in itertools.product(sides.values(), people):
+            side.request(user, "POST", "")  # (a person whom the Hub knows already is no error)
+        for side in sides.values():  # everybody's home, and what Docker keeps of the image
+            _measure(side, people)
+        for count in at_once:
+            seconds: dict[str, list[float]] = {name: [] for name in sides}
+            for _, name in itertools.product(range(rounds), sides):
+                seconds[name].append(_measure(sides[name], people[:count]))
+            yield count, seconds
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure one, five and twenty servers at once beside DockerSpawner."""
+    if importlib.util.find_spec("dockerspawner") is None:
+        raise UnavailableError("dockerspawner is not installed (the extra `bench`)")
+    goals = {1: 0.8, 5: 0.7, 20: 1.0}
+    for count, seconds in _sides([1] if short else list(goals), 1 if short else 3, "jupyterhub-singleuser"):
+        yield Row(
+            measure=f"notebook servers ready, {count} at once",
+            unit="s",
+            ours=tuple(seconds["PAI"]),
+            peer="DockerSpawner",
+            theirs=tuple(seconds["DockerSpawner"]),
+            goal=Goal(Against.RATIO, at_most=goals[count]),
+        )
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(
@@ -213,32 +255,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--their-command", default="jupyterhub-singleuser")
     given = parser.parse_args()
-    theirs = partial(_theirs, command=given.their_command)
-    host = docker_host()
-    image = build(Recipe(debian_image(host)), host)
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        sides: dict[str, Side] = {}
-        for name, start in (("DockerSpawner", theirs), ("PAI", _ours)):
-            (folder / name).mkdir()
-            sides[name] = stack.enter_context(start(folder / name, host, image))
-        people = [f"bench{number}" for number in range(max(given.at_once))]
-        for side, user in itertools.product(sides.values(), people):
-            side.request(user, "POST", "")  # (a person whom the Hub knows already is no error)
-        for side in sides.values():  # everybody's home, and what Docker keeps of the image
-            _measure(side, people)
-        for count in given.at_once:
-            seconds: dict[str, list[float]] = {name: [] for name in sides}
-            for _, name in itertools.product(range(given.rounds), sides):
-                seconds[name].append(_measure(sides[name], people[:count]))
-            for name, found in seconds.items():
-                print(
-                    f"{count:3} at once, {name:14} median {statistics.median(found):6.2f} s,"
-                    f" {min(found):.2f} to {max(found):.2f}",
-                    flush=True,
-                )
-            ratio = statistics.median(seconds["PAI"]) / statistics.median(seconds["DockerSpawner"])
-            print(f"{count:3} at once: {ratio:.2f} of DockerSpawner's time", flush=True)
+    for count, seconds in _sides(given.at_once, given.rounds, given.their_command):
+        for name, found in seconds.items():
+            print(
+                f"{count:3} at once, {name:14} median {statistics.median(found):6.2f} s,"
+                f" {min(found):.2f} to {max(found):.2f}",
+                flush=True,
+            )
+        ratio = statistics.median(seconds["PAI"]) / statistics.median(seconds["DockerSpawner"])
+        print(f"{count:3} at once: {ratio:.2f} of DockerSpawner's time", flush=True)
 
 
 if __name__ == "__main__":

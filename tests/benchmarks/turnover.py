@@ -2,7 +2,8 @@
 
 A cluster is full and many jobs wait; one job after another ends, and what can start does. Prints placements
 per second of CPU time (so that another program on the machine changes little), the mean and the worst end.
-Grows one thing at a time: nodes, queue, shapes, gangs, virtual clusters, memory.
+Grows one thing at a time: nodes, queue, shapes, gangs, virtual clusters, memory. What was decided is checked
+afterwards: nothing is given twice, and gangs are whole.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from pai_scheduler.cluster.demand import Demand
 from pai_scheduler.cluster.dispatch import Dispatcher, Start
 from pai_scheduler.cluster.node import Gpu, Node
 from pai_scheduler.cluster.placement import Cluster
+
+from .checker import Held, faults
+from .numpy_scan import NumpyScan
+from .rows import Against, Goal, Row
 
 TYPES = ("A100", "V100", "P100")
 CPUS, MEMORY_MB, GPUS = 64, 256_000, 8
@@ -40,6 +45,20 @@ class Case:
     clusters: int = 1
     scarce: bool = False
     reserves: bool = True
+
+    @property
+    def changed(self) -> str:
+        """Say in what it differs from the first one."""
+        parts = {
+            f"{self.nodes:,} nodes": self.nodes != Case.nodes,
+            f"{self.queued:,} queued": self.queued != Case.queued,
+            f"{self.shapes:,} shapes": True,
+            f"gangs of {self.gang}": self.gang != Case.gang,
+            f"{self.clusters} virtual clusters": self.clusters != Case.clusters,
+            "GPUs free but no memory": self.scarce,
+            "no reservations": not self.reserves,
+        }
+        return ", ".join(part for part, differs in parts.items() if differs)
 
     def __str__(self) -> str:
         """Say it in few words."""
@@ -81,27 +100,34 @@ class Turnover:
     def __init__(self, case: Case) -> None:
         clusters = [VirtualCluster(f"vc{number}", 100 / case.clusters) for number in range(case.clusters)]
         overtake_limit = {} if case.reserves else {"overtake_limit": 1 << 60}
-        self.dispatcher = Dispatcher(Cluster(make_nodes(case.nodes)), clusters, **overtake_limit)
+        self.nodes = make_nodes(case.nodes)
+        self.dispatcher = Dispatcher(Cluster(self.nodes), clusters, **overtake_limit)
         self.chance = random.Random(7)  # noqa: S311  (the same every time)
         self.case = case
         self.demands = make_demands(case)
         self.running: deque[str] = deque()
         self.now = 0
         self.came = 0
-        self.started = 0
+        self.asked: dict[str, Demand] = {}
+        #: what was decided and when, and which task of which job had ended when
+        self.starts: list[tuple[int, Start]] = []
+        self.ends: dict[tuple[str, int], int] = {}
 
     def submit(self) -> None:
         """Let a job come: a shape by chance, of clusters in turn."""
         self.came += 1
-        gang = [self.chance.choice(self.demands)] * self.case.gang
+        name = f"j{self.came}"
+        self.asked[name] = self.chance.choice(self.demands)
+        gang = [self.asked[name]] * self.case.gang
         cluster = f"vc{self.came % self.case.clusters}"
-        self.dispatcher.wait(f"j{self.came}", f"u{self.came % 50}", cluster, gang, (0, self.came))
+        self.dispatcher.wait(name, f"u{self.came % 50}", cluster, gang, (0, self.came))
 
     def decide(self) -> int:
         """Take what is decided; return how many start."""
         self.now += 1
-        started = [one.job_id for one in self.dispatcher.decide(self.now) if isinstance(one, Start)]
-        self.running.extend(started)
+        started = [one for one in self.dispatcher.decide(self.now) if isinstance(one, Start)]
+        self.starts += [(self.now, one) for one in started]
+        self.running.extend(one.job_id for one in started)
         return len(started)
 
     def fill(self) -> None:
@@ -121,8 +147,57 @@ class Turnover:
 
     def release(self, job_id: str, place: int) -> int:
         """Let a task of a job end."""
+        self.ends[job_id, place] = self.now
         self.dispatcher.release(job_id, place)
         return self.decide()
+
+    def check(self) -> None:
+        """Raise AssertionError where something was given twice, or a gang began in parts."""
+        held = (
+            Held(
+                start.job_id,
+                place,
+                given.node,
+                self.asked[start.job_id].cpus,
+                self.asked[start.job_id].memory_mb,
+                given.gpus,
+                begin,
+                self.ends.get((start.job_id, place)),
+            )
+            for begin, start in self.starts
+            for place, given in enumerate(start.assignments)
+        )
+        found = faults(self.nodes, held, dict.fromkeys(self.asked, self.case.gang))
+        assert not found, found[:10]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What ends have cost: seconds of CPU time each, sorted, and how many jobs have started by them."""
+
+    took: list[float]
+    started: int
+
+    @property
+    def rate(self) -> float:
+        """Return the starts per second of CPU time."""
+        return self.started / sum(self.took)
+
+
+def ends(turnover: Turnover, seconds: float) -> Ends:
+    """Let jobs end for so much CPU time."""
+    gc.collect()
+    gc.freeze()
+    begin = last = time.process_time()
+    started = 0
+    took = []
+    while last - begin < seconds and turnover.running:
+        started += turnover.end()
+        now = time.process_time()
+        took.append(now - last)
+        last = now
+    gc.unfreeze()
+    return Ends(sorted(took), started)
 
 
 def measure(case: Case, seconds: float) -> str:
@@ -131,24 +206,81 @@ def measure(case: Case, seconds: float) -> str:
     begin = time.process_time()
     turnover.fill()
     filled = time.process_time() - begin
-    gc.collect()
-    gc.freeze()
-    begin = last = time.process_time()
-    started = ends = 0
-    took = []
-    while last - begin < seconds and turnover.running:
-        started += turnover.end()
-        ends += 1
-        now = time.process_time()
-        took.append(now - last)
-        last = now
-    gc.unfreeze()
-    took.sort()
+    found = ends(turnover, seconds)
+    turnover.check()
     return (
-        f"{case!s:84} {started / (last - begin):10,.0f} /s  {1e6 * (last - begin) / ends:10,.0f} us an end  "
-        f"99 % {1e3 * took[len(took) * 99 // 100]:8.2f} ms"
-        f"  worst {1e3 * took[-1]:8.2f} ms  filled {filled:5.1f} s"
+        f"{case!s:84} {found.rate:10,.0f} /s  {1e6 * sum(found.took) / len(found.took):10,.0f} us an end  "
+        f"99 % {1e3 * found.took[len(found.took) * 99 // 100]:8.2f} ms"
+        f"  worst {1e3 * found.took[-1]:8.2f} ms  filled {filled:5.1f} s"
     )
+
+
+class Scanned:
+    """The same cluster and jobs for the scan; who fits goes first, in the order in which the jobs came."""
+
+    def __init__(self, case: Case) -> None:
+        self.scan = NumpyScan(make_nodes(case.nodes))
+        self.chance = random.Random(7)  # noqa: S311  (the same every time)
+        self.demands = make_demands(case)
+        self.running: deque[tuple[int, Demand]] = deque()
+        self.next = self.chance.choice(self.demands)
+        while self.start():
+            pass
+        mixed = list(self.running)
+        self.chance.shuffle(mixed)
+        self.running = deque(mixed)
+
+    def start(self) -> bool:
+        """Start the next job; tell whether it had room."""
+        number = self.scan.place(self.next)
+        if number is not None:
+            self.running.append((number, self.next))
+            self.next = self.chance.choice(self.demands)
+        return number is not None
+
+    def rate(self, seconds: float) -> float:
+        """Let jobs end for so much CPU time; return the starts per second of it."""
+        begin = time.process_time()
+        started = 0
+        while (took := time.process_time() - begin) < seconds:
+            self.scan.release(*self.running.popleft())
+            while self.start():
+                started += 1
+        return started / took
+
+
+def rows(*, short: bool) -> Iterator[Row]:
+    """Measure each case beside the scan, in turn; nothing slow is wrong, but what was decided is checked."""
+    wanted = list(dict.fromkeys(replace(case, nodes=20, queued=200) if short else case for case in cases()))
+    goals = {4: 20_000, 4_000: 5_000}
+    for case in wanted:
+        turnover, scanned = Turnover(case), Scanned(case)
+        turnover.fill()
+        seconds = 0.02 if short else 1.0
+        mine, theirs = [], []
+        for _ in range(2 if short else 3):
+            mine.append(ends(turnover, seconds))
+            theirs.append(scanned.rate(seconds / 2))
+        turnover.check()
+        plain = case == replace(Case(), nodes=case.nodes, queued=case.queued, shapes=case.shapes)
+        aim = 10_000 if case.nodes > 10_000 else goals.get(case.shapes)
+        grows = plain and case.shapes == Case.shapes and case.queued == Case.queued and not short
+        yield Row(
+            measure=f"placements, {case.changed}",
+            unit="/s of CPU",
+            ours=tuple(one.rate for one in mine),
+            peer="NumPy scan",
+            theirs=tuple(theirs),
+            goal=Goal(Against.VALUE, at_least=aim) if aim and plain and not short else None,
+            series="placements by nodes" if grows else "",
+            size=case.nodes if grows else None,
+        )
+        yield Row(
+            measure=f"worst end, {case.changed}",
+            unit="ms of CPU",
+            ours=tuple(1e3 * one.took[-1] for one in mine),
+            goal=None if short else Goal(Against.VALUE, at_most=10),
+        )
 
 
 def cases() -> Iterator[Case]:

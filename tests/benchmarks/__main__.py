@@ -1,0 +1,89 @@
+"""All benchmarks in one table, beside their peers: `python -m tests.benchmarks` (`make bench`).
+
+Each suite runs in a process of its own. A wrong outcome ends with exit code 1, a slow one does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from .growth import draw, exponent, series
+from .rows import Row, Suite, UnavailableError, table
+
+SUITES = ("turnover", "first_instruction", "container_log", "notebooks")
+#: Suites of which `--short` has a part: what starts within a second and needs no image.
+SHORT = ("turnover",)
+#: The exit code of a suite that cannot be measured here.
+UNAVAILABLE = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the suites that are wanted; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=SUITES, help="suites (all)")
+    parser.add_argument(
+        "--short", action="store_true", help="a little of each: shows that outcomes are right"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/bench"), help="for rows and pictures (%(default)s)"
+    )
+    parser.add_argument("--here", choices=SUITES, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    if options.here:
+        return _measure(options.here, options.out, short=options.short)
+    print(f"{os.cpu_count()} cores, load of the machine {os.getloadavg()[0]:.1f}\n", flush=True)
+    wrong = []
+    rows: list[Row] = []
+    for name in options.only or (SHORT if options.short else SUITES):
+        _file(options.out, name).unlink(missing_ok=True)
+        command = [sys.executable, "-m", "tests.benchmarks", "--here", name, "--out", str(options.out)]
+        code = subprocess.run([*command, "--short"] if options.short else command, check=False).returncode
+        if code not in (0, UNAVAILABLE):
+            wrong.append(name)
+        rows += read(_file(options.out, name))
+    print(table(rows))
+    for name, members in series(rows).items():
+        draw(name, members, options.out / f"{name.replace(' ', '-')}.svg")
+        print(f"{name}: size to the power of {exponent(members):.2f}")
+    for name in wrong:
+        print(f"{name}: a wrong outcome, see above", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+def read(file: Path) -> list[Row]:
+    """Read the rows that a suite has written; none where it wrote none."""
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    return [msgspec.json.decode(line, type=Row) for line in lines]
+
+
+def _file(out: Path, name: str) -> Path:
+    return out / f"{name}.jsonl"
+
+
+def _measure(name: str, out: Path, *, short: bool) -> int:
+    """Measure one suite in this process; each row is kept as soon as it is there."""
+    suite = cast("Suite", importlib.import_module(f"tests.benchmarks.{name}"))
+    try:
+        with _file(out, name).open("ab") as file:
+            for row in suite.rows(short=short):
+                file.write(msgspec.json.encode(row) + b"\n")
+                file.flush()
+                print(f"{name}: {row.measure}: {row.median:,.4g} {row.unit}", file=sys.stderr)
+    except UnavailableError as error:
+        print(f"{name}: not measured: {error}", file=sys.stderr)
+        return UNAVAILABLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
