@@ -271,7 +271,7 @@ def rows(*, short: bool) -> Iterator[Row]:
             ours=tuple(one.rate for one in mine),
             peer="NumPy scan",
             theirs=tuple(theirs),
-            goal=Goal(Against.VALUE, at_least=aim) if aim and plain and not short else None,
+            goal=Goal(Against.VALUE, at_least=aim) if aim and plain else None,
             series="placements by nodes" if grows else "",
             size=case.nodes if grows else None,
         )
@@ -279,7 +279,7 @@ def rows(*, short: bool) -> Iterator[Row]:
             measure=f"worst end, {case.changed}",
             unit="ms of CPU",
             ours=tuple(1e3 * one.took[-1] for one in mine),
-            goal=None if short else Goal(Against.VALUE, at_most=10),
+            goal=Goal(Against.VALUE, at_most=10),
         )
 
 
