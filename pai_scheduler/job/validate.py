@@ -12,6 +12,7 @@ from .messages import Message, msg
 from .paths import Path, path_text
 from .rules import job_errors
 from .schema import job_schema
+from .schema_match import matches_schema
 from .wellformed import malformed
 
 #: One body may hold millions of errors; nobody reads more than this.
@@ -37,14 +38,19 @@ def validate(config: object) -> list[SpecError]:
 
     Takes any JSON value and never raises.
     """
+    differences = () if matches_schema(config) else _differences(config)
+    found = _unique(chain(malformed(config), differences, job_errors(config)))
+    errors = list(islice(found, MAX_ERRORS))
+    errors.sort(key=lambda error: _position(error[0]))
+    return [SpecError(path_text(path), message) for path, message in errors]
+
+
+def _differences(config: object) -> Iterator[tuple[Path, Message]]:
     put_off_grammar()
     # loads a library that most programs which import this module never use
     from .schema_errors import schema_errors
 
-    found = _unique(chain(malformed(config), schema_errors(config), job_errors(config)))
-    errors = list(islice(found, MAX_ERRORS))
-    errors.sort(key=lambda error: _position(error[0]))
-    return [SpecError(path_text(path), message) for path, message in errors]
+    return schema_errors(config)
 
 
 def warnings(config: object) -> list[Message]:
