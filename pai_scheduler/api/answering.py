@@ -7,7 +7,7 @@ import logging
 import secrets
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from types import TracebackType
 from typing import Any
 
@@ -58,13 +58,14 @@ class AnsweringHandler(RequestHandler):
         """Count an answer, and how long it took; None: that is its reader's business."""
 
     @classmethod
+    @cache
     def allowed_methods(cls) -> Sequence[str]:
         """List the methods that this address has."""
-        return [
+        return tuple(
             method
             for method in _METHODS
             if getattr(cls, method.lower()) is not getattr(RequestHandler, method.lower())
-        ]
+        )
 
     def answer(self, body: Any, status: int = 200) -> None:
         """Finish with JSON."""

@@ -99,9 +99,13 @@ class Writer:
 
     async def request(self, event: Event, config: Mapping[str, Any] | None = None) -> None:
         """Take a user's event; returns when it is durable, RequestError where it cannot be."""
+        await self.begin(event, config)
+
+    def begin(self, event: Event, config: Mapping[str, Any] | None = None) -> asyncio.Future[None]:
+        """Take a user's event; give what is done when it is durable; RequestError: it cannot be."""
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._inbox.put_nowait(_Entry(event, config, durable))
-        await durable
+        return durable
 
     async def check(self) -> None:
         """Make sure that the database takes writes: StoreError where it does not."""

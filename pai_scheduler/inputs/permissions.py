@@ -19,6 +19,8 @@ def find_refused(spec: JobSpec, user: Principal, names: StorageNames) -> Iterato
 
     Another storage's URIs are the job's own business, except where we fetch what they name.
     """
+    if not (spec.auth_file or spec.code_dir or spec.data_dir or spec.output_dir or spec.mounts):
+        return
     uris = storage_uris(spec, user.name, names.default)
     named = [
         ("authFile", "$.authFile", uris.auth_file, Right.READ, True),

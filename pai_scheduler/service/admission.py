@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,9 @@ from pai_scheduler.store.store import Store
 
 from .current_cluster import CurrentCluster
 from .disk_room import DiskRoom
+from .taken_names import TakenNames
+
+_log = logging.getLogger(__name__)
 
 _FEW_ROLES = 8
 #: characters of a user's name, as in JupyterHub's own database
@@ -75,6 +79,8 @@ class Admission:
         self._notifications, self._now = notifications, clock
         #: who submits what just now, and to which virtual cluster
         self._under_way: dict[tuple[str, str], str] = {}
+        self._taken = TakenNames()
+        self._learning: asyncio.Task[None] | None = None
         self._last_order = 0
 
     async def start(self) -> None:
@@ -82,6 +88,20 @@ class Admission:
         self._last_order = await asyncio.to_thread(self._store.last_order)
         # loads what validates, so that nobody's submit has to wait for it
         await asyncio.to_thread(validate, {})
+        self._learning = asyncio.create_task(self._learn_names())
+
+    async def close(self) -> None:
+        """Do nothing more beside submits."""
+        if self._learning is not None:
+            self._learning.cancel()
+            await asyncio.wait([self._learning])
+
+    async def _learn_names(self) -> None:
+        """Read which names are taken; until then, or where that fails, each submit asks the database."""
+        try:
+            await self._reader.read(lambda: self._taken.add_all(self._store.names()))
+        except RequestError as error:
+            _log.warning("the names of the jobs cannot be read, each submit asks for its own: %s", error)
 
     async def submit(self, principal: Principal, owner: str, config: object) -> Accepted:
         """Accept a job durably. What it will be refused of storage and shared folders, as rights are now, is
@@ -95,8 +115,7 @@ class Admission:
         assert isinstance(config, Mapping)  # noqa: S101 - parse_job takes nothing else
         if self._room is not None and (shortage := self._room.shortage()) is not None:
             raise storage_full(shortage)
-        # a caller who goes away does not undo what is being written, nor free the name before it is
-        await asyncio.shield(self._accept(owner, spec, config_of(config)))
+        await self._accept(owner, spec, config_of(config))
         # (an administrator who submits for somebody has not that user's groups at hand)
         refused = self._refused(principal, spec) if principal.name == owner else []
         return Accepted(spec.name, [error.message for error in refused])
@@ -164,13 +183,13 @@ class Admission:
 
     async def _accept(self, owner: str, spec: JobSpec, config: Mapping[str, Any]) -> None:
         key = (owner, spec.name)
-        taken = conflict(msg("There is a job named {name} already. Choose another name.", name=spec.name))
         if key in self._under_way:
-            raise taken
+            raise _taken(spec.name)
         self._under_way[key] = spec.virtual_cluster
+        durable: asyncio.Future[None] | None = None
         try:
-            if await self._reader.read(self._store.job, owner, spec.name) is not None:
-                raise taken
+            if self._taken.may_be_taken(*key) and await self._reader.read(self._store.job, *key) is not None:
+                raise _taken(spec.name)
             known = self._cluster.virtual_clusters
             if spec.virtual_cluster not in known or spec.virtual_cluster == self._cluster.leaving:
                 # deleted since it was found
@@ -180,9 +199,14 @@ class Admission:
                 raise too_many_jobs(owner, most)
             self._last_order += 1
             event = Submitted(self._now(), _new_id(), owner, spec, self._last_order)
-            await self._writer.request(event, config)
+            self._taken.add(*key)
+            durable = self._writer.begin(event, config)
         finally:
-            del self._under_way[key]
+            if durable is None:
+                del self._under_way[key]
+        # a caller who goes away does not undo what is being written, nor free the name before it is
+        durable.add_done_callback(lambda _: self._under_way.pop(key))
+        await asyncio.shield(durable)
 
     def _check_virtual_cluster(self, principal: Principal, name: str) -> None:
         clusters = self._cluster.virtual_clusters
@@ -205,6 +229,10 @@ class Admission:
                     name=name,
                 )
             )
+
+
+def _taken(name: str) -> RequestError:
+    return conflict(msg("There is a job named {name} already. Choose another name.", name=name))
 
 
 async def _parse(config: object) -> JobSpec:

@@ -180,6 +180,7 @@ class Service:
     async def close(self) -> None:
         """Stop scheduling; tasks run on."""
         await self.schedules.close()
+        await self.admission.close()
         await self._engine_events.close()
         await self._sender.close()
         if self._room is not None:

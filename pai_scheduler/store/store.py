@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -51,6 +51,8 @@ _CHUNK = 10_000
 _LIVE = [state.value for state in SubState if state is not SubState.ENDED]
 #: rows that are in memory at once where there may be any number
 _PAGE = 100
+#: the same where the rows are short
+_MANY = 1000
 
 
 class Store(StoredSchedules, Outbox):
@@ -214,6 +216,13 @@ class Store(StoredSchedules, Outbox):
             query = sa.select(jobs).where(jobs.c.user_name == user, jobs.c.name == name, KEPT)
             found = connection.execute(query).first()
             return self._with_attempts(connection, [found._mapping])[0] if found else None
+
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Return the users and names of all jobs that nobody has deleted, page by page."""
+        query = sa.select(jobs.c.user_name, jobs.c.name).where(KEPT)
+        with self._reading() as connection:
+            for row in connection.execute(query.execution_options(yield_per=_MANY)):
+                yield row.user_name, row.name
 
     def is_over(self, job_id: str) -> bool:
         """Return whether nothing more will happen to a job: it ended and holds nothing, or is gone."""

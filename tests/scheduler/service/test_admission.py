@@ -12,7 +12,7 @@ from pai_scheduler.core.model import State
 from pai_scheduler.rest.errors import RequestError
 from pai_scheduler.service.admission import Accepted
 from tests.scheduler.making import make_config, make_role
-from tests.scheduler.open_service import ALICE, BOB, FOREVER, ROOT, OpenService, refused
+from tests.scheduler.open_service import ALICE, BOB, FOREVER, ROOT, MakeService, OpenService, refused
 
 
 async def test_of_many_submissions_of_one_name_exactly_one_is_accepted(service: OpenService) -> None:
@@ -129,3 +129,20 @@ async def test_more_time_than_a_virtual_cluster_allows_is_refused_beforehand(ser
     assert error.path == "$.extras.maxRunSeconds"
     with refused(400, "InvalidParametersError"):
         await service.admission.submit(ALICE, "alice", config)
+
+
+async def test_a_name_that_the_database_has_from_an_earlier_run_is_taken(make_service: MakeService) -> None:
+    service = await make_service()
+    await service.admission.submit(ALICE, "alice", make_config(name="old"))
+    await service.close()
+    service = await make_service()
+    await service.admission.submit(ALICE, "alice", make_config(name="new"))
+    for name in ("old", "new"):
+        with refused(409, "ConflictJobError"):
+            await service.admission.submit(ALICE, "alice", make_config(name=name))
+
+
+async def test_a_name_is_free_again_when_its_job_is_deleted(service: OpenService) -> None:
+    for _ in range(2):
+        await service.run("again")
+        await service.jobs.delete(ALICE, "alice", "again")
