@@ -7,9 +7,8 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence, Set
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -24,15 +23,14 @@ from pai_scheduler.cluster.node import DiskSpace, Node
 from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
-from pai_scheduler.engine.logs.cleanup import keep_clean
-from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.machine import disk_space
-from pai_scheduler.engine.protocol import EngineError, EngineEvent, Gang, Launch, SshEndpoint, Usage
+from pai_scheduler.engine.protocol import EngineError, Gang, Launch, SshEndpoint, Usage
 from pai_scheduler.job.messages import Message, msg
 from pai_scheduler.job.task import TaskRef
 
 from .connection import DaemonUnreachableError, DockerApi
-from .container import LABEL_INSTANCE, PRIVATE_DIR, STORAGE_HOST, WORK_DIR, code_dir, network_name
+from .container import LABEL_INSTANCE, STORAGE_HOST, network_name
+from .container_engine import ContainerEngine
 from .context import EngineContext
 from .create import ContainerCreator
 from .disk import ContainerDisks
@@ -64,7 +62,7 @@ KEPT_NETWORKS = 32
 _log = logging.getLogger(__name__)
 
 
-class DockerEngine:
+class DockerEngine(ContainerEngine):
     """Runs tasks as containers of one Docker host.
 
     `data_dir` keeps logs and what must survive this process. `host`: as in DOCKER_HOST. `subnet_pool`: what
@@ -109,8 +107,9 @@ class DockerEngine:
         counts_containers: bool = False,
         spare_networks: int = 0,
     ) -> None:
+        super().__init__(data_dir)
         self._log_keeping = logs or LogKeeping()
-        self._data_dir, self._node_name = data_dir, node_name
+        self._node_name = node_name
         self._publish_ssh = publish_ssh
         self._front_door, self._proxy_needed, self._reached_at = front_door, proxy_needed, reached_at
         self._reached_at_bridge, self._homes = reached_at_bridge, homes
@@ -133,7 +132,6 @@ class DockerEngine:
             self._api, self._instance, self._runtime, self._networks, is_local=self._is_local
         )
         self._tasks: dict[TaskRef, DockerTask] = {}
-        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._info: dict[str, Any] = {}
         self._watching: asyncio.Task[None] | None = None
         self._pulse: asyncio.Task[None] | None = None
@@ -298,7 +296,7 @@ class DockerEngine:
         for ref in expected:
             self._task(ref).take_up()
         # not before it is known which tasks there are: a log that grows may be as old
-        self._keeping = asyncio.create_task(self._keep_logs())
+        self._keeping = asyncio.create_task(self._keep_logs(self._log_keeping.keep_days, self._tasks))
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address."""
@@ -340,31 +338,6 @@ class DockerEngine:
         await self._networks.remove(network)
         if self._gangs is not None:
             self._gangs.discard(network)
-
-    async def events(self) -> AsyncIterator[EngineEvent]:
-        """Return events as they come, until the engine is closed."""
-        while (event := await self._queue.get()) is not None:
-            yield event
-
-    def log(self, task: TaskRef) -> TaskLog:
-        """Return a task's log."""
-        return TaskLog(self._data_dir / "logs" / task.name)
-
-    async def forget(self, task: TaskRef) -> None:
-        """Remove an ended task's log."""
-        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
-
-    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder in which a task's command starts, as seen from inside its container."""
-        return WORK_DIR
-
-    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder of a task's own files, as seen from inside its container."""
-        return PRIVATE_DIR
-
-    def code_dir(self, code: Path) -> str:
-        """Return the place of a job's code, as seen from inside the containers."""
-        return code_dir(code)
 
     async def reach(self, task: TaskRef, port: int) -> tuple[str, int] | None:  # noqa: ARG002
         """Return None: this machine reaches the task's own address."""
@@ -420,15 +393,6 @@ class DockerEngine:
         task.forget()
         self._meter.forget(ref.name)
         self._tasks.pop(ref, None)
-
-    async def _keep_logs(self) -> None:
-        def in_use(name: str) -> bool:
-            ref = TaskRef.parse(name)
-            return ref is None or ref in self._tasks
-
-        folder = self._data_dir / "logs"
-        folder.mkdir(parents=True, exist_ok=True)
-        await keep_clean(folder, self._log_keeping.keep_days, in_use)
 
     async def _remove_all_but(
         self, containers: Callable[[], Set[str]], networks: Callable[[], Set[str]]

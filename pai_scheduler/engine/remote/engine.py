@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import shutil
 import socket
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,8 @@ from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.engine.disk_meter import size_of
 from pai_scheduler.engine.docker.archive import stream, tree_entries
-from pai_scheduler.engine.docker.container import PRIVATE_DIR, WORK_DIR, code_dir
+from pai_scheduler.engine.docker.container_engine import ContainerEngine
 from pai_scheduler.engine.logs.copying import Missing, extents, take_over
-from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import (
     EndCause,
     Ended,
@@ -75,7 +73,7 @@ class _RemoteTask:
     has_output: bool = False
 
 
-class RemoteEngine:
+class RemoteEngine(ContainerEngine):
     """Runs tasks on one node, through its agent.
 
     `data_dir` keeps the copies of logs. `instance`: this scheduler's mark on its containers.
@@ -109,11 +107,11 @@ class RemoteEngine:
         least_free_mb: int = 0,
         node_name: str | None = None,
     ) -> None:
-        self._data_dir, self._node_name, self._connection = data_dir, node_name, connection
+        super().__init__(data_dir)
+        self._node_name, self._connection = node_name, connection
         self._tasks: dict[TaskRef, _RemoteTask] = {}
         self._folders: dict[tuple[str, int], dict[str, Path]] = {}
         self._sending: dict[str, asyncio.Lock] = {}
-        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._front_doors = front_doors or {}
         self._adopted = False
         self._healthy = True
@@ -284,31 +282,6 @@ class RemoteEngine:
             _log.info("the node is lost; what is left there is removed when it comes back")
         for member in gang.members:
             self._tasks.pop(member.task, None)
-
-    async def events(self) -> AsyncIterator[EngineEvent]:
-        """Return events as they come, until the engine is closed."""
-        while (event := await self._queue.get()) is not None:
-            yield event
-
-    def log(self, task: TaskRef) -> TaskLog:
-        """Return the copy of a task's log."""
-        return TaskLog(self._data_dir / "logs" / task.name)
-
-    async def forget(self, task: TaskRef) -> None:
-        """Remove the copy of an ended task's log."""
-        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
-
-    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder in which a task's command starts, as seen from inside its container."""
-        return WORK_DIR
-
-    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder of a task's own files, as seen from inside its container."""
-        return PRIVATE_DIR
-
-    def code_dir(self, code: Path) -> str:
-        """Return the place of a job's code, as seen from inside the containers."""
-        return code_dir(code)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a task; None where it does not run, or the node does not answer."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import ssl
 import time
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -24,24 +23,15 @@ from pai_scheduler.cluster.registries import Registries
 from pai_scheduler.core.events import NodesChanged
 from pai_scheduler.data_folder.durable_file import write_durably
 from pai_scheduler.engine.docker.connection import DockerApi
-from pai_scheduler.engine.docker.container import (
-    HUB_HOST,
-    PRIVATE_DIR,
-    STORAGE_HOST,
-    WORK_DIR,
-    code_dir,
-    network_name,
-)
+from pai_scheduler.engine.docker.container import HUB_HOST, STORAGE_HOST, network_name
+from pai_scheduler.engine.docker.container_engine import ContainerEngine
 from pai_scheduler.engine.docker.home import home_volume
 from pai_scheduler.engine.docker.runtime import image_of_this_version
 from pai_scheduler.engine.docker.spare_networks import SpareNetworks
-from pai_scheduler.engine.logs.cleanup import keep_clean
-from pai_scheduler.engine.logs.reader import TaskLog
 from pai_scheduler.engine.protocol import (
     EndCause,
     Ended,
     EngineError,
-    EngineEvent,
     Gang,
     Launch,
     NoSshEndpointError,
@@ -84,7 +74,7 @@ _FIRST_SECONDS = 15.0
 _log = logging.getLogger(__name__)
 
 
-class SwarmEngine:
+class SwarmEngine(ContainerEngine):
     """Runs tasks on the nodes of a Swarm, one of whose managers `host` is (as in DOCKER_HOST).
 
     `tls`: how to speak to the agents; None in tests only. `tunnel_servers`: as for `RemoteEngine`; they run
@@ -124,7 +114,8 @@ class SwarmEngine:
         spare_networks: int = 0,
         runtime_image: str | None = None,
     ) -> None:
-        self._data_dir, self._tls, self._instance, self._agent_port = data_dir, tls, instance, agent_port
+        super().__init__(data_dir)
+        self._tls, self._instance, self._agent_port = tls, instance, agent_port
         self._logs, self._registries = logs or LogKeeping(), registries
         self._tunnel_servers = tunnel_servers
         self._patience, self._generation, self._front_door = patience, generation, front_door
@@ -149,7 +140,6 @@ class SwarmEngine:
         #: the node of each task that is under way
         self._places: dict[TaskRef, str] = {}
         self._expected: dict[TaskRef, str] | None = None
-        self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
         self._working: list[asyncio.Task[None]] = []
 
     @property
@@ -224,7 +214,7 @@ class SwarmEngine:
             if network not in gangs:
                 await self._remove_network(network)
         await self._networks.begin(gangs)
-        self._working.append(asyncio.create_task(self._keep_logs()))
+        self._working.append(asyncio.create_task(self._keep_logs(self._logs.keep_days, self._places)))
 
     async def prepare(self, gang: Gang) -> Mapping[TaskRef, str]:
         """Make the gang's network; give each member's address."""
@@ -288,31 +278,6 @@ class SwarmEngine:
             await self._remove_network(network_name(gang.job_id, gang.attempt))
         for member in gang.members:
             self._places.pop(member.task, None)
-
-    async def events(self) -> AsyncIterator[EngineEvent]:
-        """Return events as they come, until the engine is closed."""
-        while (event := await self._queue.get()) is not None:
-            yield event
-
-    def log(self, task: TaskRef) -> TaskLog:
-        """Return the copy of a task's log."""
-        return TaskLog(self._data_dir / "logs" / task.name)
-
-    async def forget(self, task: TaskRef) -> None:
-        """Remove the copy of an ended task's log."""
-        await asyncio.to_thread(shutil.rmtree, self.log(task).folder, ignore_errors=True)
-
-    def work_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder in which a task's command starts, as seen from inside its container."""
-        return WORK_DIR
-
-    def private_dir(self, task: TaskRef) -> str:  # noqa: ARG002
-        """Return the folder of a task's own files, as seen from inside its container."""
-        return PRIVATE_DIR
-
-    def code_dir(self, code: Path) -> str:
-        """Return the place of a job's code, as seen from inside the containers."""
-        return code_dir(code)
 
     async def usage(self, task: TaskRef) -> Usage | None:
         """Measure a running task; None where it does not run, or its node does not answer."""
@@ -439,15 +404,6 @@ class SwarmEngine:
         except EngineError as error:
             # a node that is away may still be in it
             _log.warning("%s", error)
-
-    async def _keep_logs(self) -> None:
-        def in_use(name: str) -> bool:
-            task = TaskRef.parse(name)
-            return task is None or task in self._places
-
-        folder = self._data_dir / "logs"
-        folder.mkdir(parents=True, exist_ok=True)
-        await keep_clean(folder, self._logs.keep_days, in_use)
 
 
 def _now() -> int:
