@@ -125,8 +125,12 @@ class Core:
                 return event
         return event if job is None or event.time >= job.latest else replace(event, time=job.latest)
 
-    def handle(self, event: Event, outcome: Outcome) -> None:
-        """Take one event; add what follows from it to `outcome`. Events about what is over change nothing."""
+    def handle(self, event: Event, outcome: Outcome, *, more: bool = False) -> None:
+        """Take one event; add what follows from it to `outcome`. Events about what is over change nothing.
+
+        `more`: another follows at once, so nothing is decided before that one; else the tasks of a large job,
+        ending one after the other, would leave what they held piece by piece to small ones.
+        """
         match event:
             case Submitted():
                 self._on_submitted(event, outcome)
@@ -157,7 +161,8 @@ class Core:
                 outcome.virtual_clusters.update(event.changes)
         # what begins now does so now, even if the event is an older one
         self._latest = max(self._latest, event.time)
-        self._schedule(self._latest, outcome)
+        if not more:
+            self._schedule(self._latest, outcome)
 
     def demand(self, job: Job, task: Task) -> Demand:
         """Return what a task was given."""

@@ -161,9 +161,9 @@ class Writer:
         outcome = Outcome()
         configs = {}
         begin = time.perf_counter()
-        for entry in entries:
+        for left, entry in enumerate(entries, 1 - len(entries)):
             entry.event = self.core.in_order(entry.event)
-            self.core.handle(entry.event, outcome)
+            self.core.handle(entry.event, outcome, more=left < 0)
             if entry.config is not None:
                 configs[entry.event.job_id] = entry.config  # type: ignore[union-attr]
         handled = time.perf_counter()

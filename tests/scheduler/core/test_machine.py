@@ -4,6 +4,7 @@ import pytest
 
 from pai_scheduler.cluster.placement import PORT_RANGE
 from pai_scheduler.core.events import Ended, Notice, Noticed, PortsTaken
+from pai_scheduler.core.instructions import Outcome
 from pai_scheduler.core.model import State, SubState
 from pai_scheduler.core.states import FOLLOWS
 from pai_scheduler.job.messages import msg
@@ -612,3 +613,16 @@ def test_taken_ports_of_an_attempt_that_is_decided_or_over_change_nothing() -> N
     assert world.handle(PortsTaken(world.now, "j", 0, frozenset(PORT_RANGE))) == []
     assert world.handle(PortsTaken(world.now, "j", 7, frozenset(PORT_RANGE))) == []
     assert world.handle(PortsTaken(world.now, "nobody", 0, frozenset(PORT_RANGE))) == []
+
+
+def test_what_the_tasks_of_one_job_leave_together_goes_to_who_comes_first() -> None:
+    world = World(make_node("a", cpus=2), make_node("b", cpus=2))
+    refs = world.run(make_role(tasks=2, cpus=2))
+    world.submit(make_role(tasks=2, cpus=2), id="large")
+    world.submit(make_role(cpus=1), id="small")
+    outcome = Outcome()
+    world.core.handle(Ended(refs[0], world.now, EndCause.EXITED, 0), outcome, more=True)
+    assert not [one for one in outcome.instructions if isinstance(one, LaunchAttempt)]
+    world.core.handle(Ended(refs[1], world.now, EndCause.EXITED, 0), outcome)
+    launched = [one.job_id for one in outcome.instructions if isinstance(one, LaunchAttempt)]
+    assert launched == ["large"]

@@ -13,7 +13,7 @@ from pai_scheduler.cluster.placement import Cluster
 from pai_scheduler.core.events import EndCause, Ended, Event, Started, StopRequested, Submitted, Tick
 from pai_scheduler.core.instructions import LaunchAttempt, Outcome, ReleaseAttempt
 from pai_scheduler.core.machine import Core
-from pai_scheduler.core.model import Job, State
+from pai_scheduler.core.model import Job, State, SubState
 from pai_scheduler.execution.writer import Committed, Writer
 from pai_scheduler.job.parse import parse_job
 from pai_scheduler.job.task import TaskRef
@@ -22,7 +22,7 @@ from pai_scheduler.ssh.keys.job_keys import KeyPair
 from pai_scheduler.ssh.keys.public_key import PublicKey
 from pai_scheduler.store.database import StoreError, Trouble
 from pai_scheduler.store.store import Store
-from tests.scheduler.making import make_config, make_node
+from tests.scheduler.making import make_config, make_node, make_role
 
 REF = TaskRef("j", 0, "main", 0)
 
@@ -57,10 +57,10 @@ class FaultyStore(Store):
 class FaultyCore(Core):
     """A core with a bug: it cannot stand the time 13."""
 
-    def handle(self, event: Event, outcome: Outcome) -> None:
+    def handle(self, event: Event, outcome: Outcome, *, more: bool = False) -> None:
         if event.time == 13:
             raise ZeroDivisionError
-        super().handle(event, outcome)
+        super().handle(event, outcome, more=more)
 
 
 class Harness:
@@ -130,6 +130,19 @@ async def test_requests_that_come_together_are_written_together(harness: Harness
     await asyncio.gather(*requests)
     assert harness.store.commits - before <= 2
     assert len(harness.store.jobs()) == 100
+
+
+async def test_nothing_is_decided_before_all_that_came_together_is_known(harness: Harness) -> None:
+    low = make_config(make_role(cpus=8), extras={"priority": 1}, name="low")
+    high = make_config(make_role(cpus=8), extras={"priority": 9}, name="high")
+    events = [
+        (Submitted(1, name, "alice", parse_job(config), order), config)
+        for order, (name, config) in enumerate((("low", low), ("high", high)), 1)
+    ]
+    requests = [asyncio.create_task(harness.writer.request(*event)) for event in events]
+    await asyncio.gather(*requests)
+    states = {job.name: job.sub_state for job in harness.store.jobs()}
+    assert states == {"low": SubState.QUEUED, "high": SubState.STARTING}
 
 
 async def test_events_are_taken_in_the_order_in_which_they_came(harness: Harness) -> None:
