@@ -11,7 +11,12 @@ from pai_scheduler.client.cli.arguments import make_parser as make_pai_parser
 from pai_scheduler.server.options import make_parser as make_scheduler_parser
 
 #: Pages about what `pai-scheduler` does instead of running; all others are about the database.
-_PAGES = {"doctor": "doctor.md", "node add": "more-machines.md", "node pull": "more-machines.md"}
+_PAGES = {
+    "doctor": "doctor.md",
+    "node add": "more-machines.md",
+    "node pull": "more-machines.md",
+    "simulate": "simulate.md",
+}
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command(options: argparse.Namespace) -> int:
     """Do something else than run the scheduler; return the exit code. StartError, EngineError."""
-    # (the first two bring Docker's library)
+    # (the first two bring Docker's library, and a simulation is seldom asked for)
     match options.command:
         case "doctor":
             from . import doctor
@@ -96,6 +96,10 @@ def _command(options: argparse.Namespace) -> int:
 
             run = node_add.run if options.action == "add" else node_pull.run
             return run(options, os.environ)
+        case "simulate":
+            from . import simulate
+
+            return simulate.run(options)
     return maintenance.run(options, os.environ)
 
 

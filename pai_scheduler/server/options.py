@@ -143,6 +143,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     _add_doctor(commands)
     _add_node(commands)
     _add_maintenance(commands)
+    _add_simulate(commands)
 
 
 _Commands = argparse._SubParsersAction  # (argparse has no public name for it)
@@ -212,6 +213,33 @@ def _add_maintenance(commands: _Commands[argparse.ArgumentParser]) -> None:
         command.add_argument(
             "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
         )
+
+
+def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
+    about = "replay recorded jobs on the machines of a cluster file: how long they wait, how full it gets"
+    command = commands.add_parser("simulate", help=about, description=about)
+    command.add_argument(
+        "--trace", type=Path, metavar="FILE", required=True, help="CSV with the jobs; may be packed by gzip"
+    )
+    command.add_argument(
+        "--cluster",
+        type=Path,
+        metavar="FILE",
+        default=argparse.SUPPRESS,
+        help="the cluster file with the machines, virtual clusters and defaults to try",
+    )
+    command.add_argument("--json", action="store_true", help="print the numbers as JSON, for programs")
+    command.add_argument(
+        "--plot", type=Path, metavar="FILE", help="draw GPUs, waiting jobs and times as an SVG"
+    )
+    command.add_argument(
+        "--jobs", type=Path, metavar="FILE", help="write when each job started and ended, as CSV"
+    )
+    command.add_argument(
+        "--without-ends",
+        action="store_true",
+        help="no job ends: how many of the GPUs are taken as more and more are asked for",
+    )
 
 
 def _default_data_dir() -> Path:

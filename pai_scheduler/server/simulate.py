@@ -1,0 +1,236 @@
+"""`pai-scheduler simulate`: what the scheduler makes of recorded jobs on the machines of a cluster file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+from pai_scheduler.cluster.definition import Definition, merge_nodes
+from pai_scheduler.cluster.node import Node, NodeState
+from pai_scheduler.cluster.overtaking import NEVER
+from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.job.messages import msg
+from pai_scheduler.simulator.measures import Fared, Measures, Times, allocations, document, measure
+from pai_scheduler.simulator.plot import draw, span_text
+from pai_scheduler.simulator.published import read_any_trace, read_nodes
+from pai_scheduler.simulator.run import Replay, replay
+from pai_scheduler.simulator.trace import TraceError, TraceJob
+
+from .configuration import read_cluster
+
+_GZIP = b"\x1f\x8b"
+#: What a declared node may leave to the engine, and what a task asks of it.
+_RESOURCES = (
+    ("cpus", "cpus"),
+    ("memoryMB", "memory_mb"),
+    ("storageGB", "storage_gb"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    definition: Definition
+    nodes: Sequence[Node]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Replay a trace and tell what came out; return the exit code. StartError: why it cannot be done."""
+    if options.cluster is None:
+        raise StartError(msg("Say on which machines: --cluster FILE, with nodes."))
+    cluster = _read_cluster(options.cluster)
+    jobs = _read_jobs(options.trace, cluster)
+    began = time.monotonic()
+    settings = CoreSettings(
+        kill_grace_seconds=0,
+        default_storage_gb=cluster.definition.default_storage_gb,
+        overtake_limit=NEVER if options.without_ends else cluster.definition.overtake_limit,
+    )
+    replayed = replay(
+        jobs,
+        cluster.nodes,
+        cluster.definition.virtual_clusters.values(),
+        settings,
+        ends=not options.without_ends,
+        tell=_tell,
+    )
+    seconds = time.monotonic() - began
+    if options.plot is not None:
+        title = f"{options.trace.name} on {options.cluster.name}"
+        with _writing(options.plot) as file:
+            file.write(draw(replayed, title))
+    if options.jobs is not None:
+        with _writing(options.jobs) as file:
+            _write_jobs(file, replayed)
+    if options.json:
+        found = document(measure(replayed))
+        if options.without_ends:
+            found["allocatedPercent"] = {
+                str(asked): round(taken, 3) for asked, taken in allocations(replayed).items()
+            }
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+    elif options.without_ends:
+        _print_allocations(replayed)
+    else:
+        _print(measure(replayed), seconds)
+    return 0
+
+
+def _read_cluster(path: Path) -> _Cluster:
+    """Read a cluster file, or a published list of machines."""
+    try:
+        with _open(path) as file:
+            nodes = read_nodes(file)
+    except TraceError as error:
+        raise _unusable(path, error) from error
+    if nodes is not None:
+        return _Cluster(Definition(), nodes)
+    definition = read_cluster(path)
+    if not definition.nodes:
+        raise StartError(
+            msg(
+                "The cluster file {file} names no machines: list them under nodes, with GPUs.",
+                file=path,
+            )
+        )
+    merged = merge_nodes(definition, (), one_machine=True)
+    # (what is not there is as good as there)
+    return _Cluster(definition, [replace(node, state=NodeState.READY) for node in merged])
+
+
+def _read_jobs(path: Path, cluster: _Cluster) -> list[TraceJob]:
+    try:
+        with _open(path) as file:
+            jobs = read_any_trace(file, cluster.nodes)
+        _check(jobs, cluster)
+    except TraceError as error:
+        raise _unusable(path, error) from error
+    return jobs
+
+
+def _check(jobs: Sequence[TraceJob], cluster: _Cluster) -> None:
+    """Refuse a trace that the cluster cannot be asked about; TraceError."""
+    if not jobs:
+        raise TraceError(msg("there is no job in it"))
+    known = cluster.definition.virtual_clusters
+    for job in jobs:
+        if job.virtual_cluster not in known:
+            raise TraceError(
+                msg(
+                    "job {job} is of the virtual cluster {vc}, which the cluster file does not have",
+                    job=job.name,
+                    vc=job.virtual_cluster,
+                )
+            )
+    roles = {role for job in jobs for role in job.roles}
+    for field, attribute in _RESOURCES:
+        missing = [node.name for node in cluster.definition.nodes if getattr(node, attribute) is None]
+        if missing and any(getattr(role, attribute) for role in roles):
+            raise TraceError(
+                msg(
+                    "its jobs ask for {field}, and the cluster file does not say how much node {node} has",
+                    field=field,
+                    node=missing[0],
+                )
+            )
+
+
+def _unusable(path: Path, error: TraceError) -> StartError:
+    return StartError(msg("The file {file} cannot be used: {reason}", file=path, reason=error.message))
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[TextIO]:
+    """Open a file to read, also one that gzip made; StartError where that fails, or it is not UTF-8."""
+    try:
+        with open(path.expanduser(), "rb") as raw:
+            packed = raw.read(2) == _GZIP
+            raw.seek(0)
+            if packed:
+                with gzip.open(raw, "rt", encoding="utf-8-sig", newline="") as text:
+                    yield text
+            else:
+                with TextIOWrapper(raw, encoding="utf-8-sig", newline="") as text:
+                    yield text
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise StartError(msg("The file {file} cannot be read: {reason}", file=path, reason=reason)) from error
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[TextIO]:
+    try:
+        with open(path.expanduser(), "w", encoding="utf-8", newline="") as file:
+            yield file
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StartError(
+            msg("The file {file} cannot be written: {reason}", file=path, reason=reason)
+        ) from error
+
+
+def _tell(count: int) -> None:
+    print(f"{count:,} jobs submitted …", file=sys.stderr, flush=True)
+
+
+def _write_jobs(file: TextIO, replayed: Replay) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(("job", "virtualCluster", "submitSeconds", "startSeconds", "endSeconds", "preemptions"))
+    for one in replayed.jobs:
+        times = (one.job.submitted, one.started, one.ended)
+        shown = ("" if time is None else f"{time / 1000:.3f}" for time in times)
+        writer.writerow((one.job.name, one.job.virtual_cluster, *shown, one.preemptions))
+
+
+def _print(found: Measures, seconds: float) -> None:
+    jobs = found.all
+    print(f"{jobs.jobs:,} jobs on {found.gpus:,} GPUs, replayed in {seconds:.1f} s")
+    print(f"from first to last    {span_text(found.makespan)}")
+    print(f"GPUs in use           {found.gpu_use:.1f} %")
+    print(
+        f"free as jobs waited   {found.idle_while_waiting:.1f} % (of all; it would do for a job that waits)"
+    )
+    print(f"fragmentation         {found.fragmentation:.1f} % (of the free ones; on machines partly in use)")
+    print(f"waiting, on average   {found.waiting:.1f} jobs")
+    if jobs.preemptions:
+        print(
+            f"stopped for others    {jobs.preemptions:,} times, {jobs.lost_gpu_hours:,.1f} GPU hours in vain"
+        )
+    if jobs.at_time_limit:
+        print(f"ended by time limit   {jobs.at_time_limit:,}")
+    if found.never_started_count:
+        names = ", ".join(found.never_started)
+        more = " …" if found.never_started_count > len(found.never_started) else ""
+        print(f"never started         {found.never_started_count:,}: {names}{more}")
+    print()
+    print(f"{'':<22}{'jobs':>9}  {'completion: mean':>18} {'99 %':>10}  {'queueing: mean':>16} {'99 %':>10}")
+    _print_row("all", jobs)
+    if len(found.virtual_clusters) > 1:
+        for name, fared in found.virtual_clusters.items():
+            _print_row(name, fared)
+
+
+def _print_row(name: str, fared: Fared) -> None:
+    def pair(times: Times, width: int) -> str:
+        return f"{times.mean:>{width},.0f} s {times.p99:>8,.0f} s"
+
+    print(f"{name:<22}{fared.jobs:>9,}  {pair(fared.completion, 16)}  {pair(fared.queueing, 14)}")
+
+
+def _print_allocations(replayed: Replay) -> None:
+    started = sum(one.started is not None for one in replayed.jobs)
+    print(
+        f"{started:,} of {len(replayed.jobs):,} jobs found room on {replayed.curve.gpus:,} GPUs; none ended."
+    )
+    for asked, taken in allocations(replayed).items():
+        print(f"{asked:>4} % asked for: {taken:.2f} % taken")

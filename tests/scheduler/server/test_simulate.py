@@ -1,0 +1,149 @@
+"""`pai-scheduler simulate` reads files, tells what came out, and refuses what it cannot use in a sentence."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pai_scheduler.server.main import main
+from tests.testbed.scheduler import PROGRAM, clean_environ
+
+CLUSTER = """
+nodes:
+- {name: a, gpus: {t: 2}}
+- {name: b, gpus: {t: 2}}
+virtualClusters:
+  default: {capacity: 50}
+  other: {capacity: 50}
+"""
+TRACE = """job,virtualCluster,submitSeconds,runSeconds,tasks,gpus
+stays,default,0,100,1,2
+borrows,default,5,100,1,2
+by right,other,15,10,1,2
+"""
+
+Simulate = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def simulate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Simulate:
+    """Run the command on the two files; return the exit code and what was said."""
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "jobs.csv").write_text(TRACE)
+
+    def run(*words: str, trace: str = "jobs.csv", cluster: str = "cluster.yaml") -> tuple[int, str]:
+        files = ["--trace", str(tmp_path / trace), "--cluster", str(tmp_path / cluster)]
+        code = main(["simulate", *files, *words])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+def test_the_numbers_are_json_for_programs(simulate: Simulate) -> None:
+    code, said = simulate("--json")
+    found = json.loads(said)
+    assert code == 0
+    assert (found["jobs"], found["ended"], found["preemptions"], found["makespanSeconds"]) == (3, 3, 1, 125.0)
+    assert found["virtualClusters"]["other"]["queueingSeconds"] == {"mean": 0.0, "median": 0.0, "p99": 0.0}
+    assert found["completionSeconds"]["mean"] == round((100 + 120 + 10) / 3, 3)
+
+
+def test_people_read_a_table(simulate: Simulate) -> None:
+    code, said = simulate()
+    assert code == 0
+    assert "3 jobs on 4 GPUs" in said
+    assert "stopped for others    1 times" in said
+    assert any(line.split()[:3] == ["other", "1", "10"] for line in said.splitlines())
+
+
+def test_every_job_and_a_picture_are_written(simulate: Simulate, tmp_path: Path) -> None:
+    code, _ = simulate("--jobs", str(tmp_path / "times.csv"), "--plot", str(tmp_path / "times.svg"))
+    assert code == 0
+    with open(tmp_path / "times.csv", encoding="utf-8") as file:
+        times = {row["job"]: (row["startSeconds"], row["endSeconds"]) for row in csv.DictReader(file)}
+    assert times["borrows"] == ("25.000", "125.000")
+    assert "jobs.csv on cluster.yaml" in (tmp_path / "times.svg").read_text(encoding="utf-8")
+
+
+def test_a_packed_trace_is_read(simulate: Simulate, tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv.gz").write_bytes(gzip.compress(TRACE.encode()))
+    assert simulate("--json", trace="jobs.csv.gz") == simulate("--json")
+
+
+def test_without_ends_it_tells_how_much_is_taken(simulate: Simulate) -> None:
+    code, said = simulate("--without-ends")
+    assert code == 0
+    assert "2 of 3 jobs found room on 4 GPUs; none ended." in said
+    assert " 100 % asked for: 50.00 % taken" in said
+    assert json.loads(simulate("--without-ends", "--json")[1])["allocatedPercent"]["130"] == 100.0
+
+
+def test_the_same_files_give_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    lines = [
+        f"{'default' if number % 3 else 'other'},{number * 7 % 100},{number * 13 % 50},{1 + number % 2},1"
+        for number in range(200)
+    ]
+    header = "virtualCluster,submitSeconds,runSeconds,tasks,gpus"
+    (tmp_path / "jobs.csv").write_text("\n".join([header, *lines]))
+    files = ["--trace", str(tmp_path / "jobs.csv"), "--cluster", str(tmp_path / "cluster.yaml")]
+    words = ["simulate", *files, "--json"]
+    said = {
+        subprocess.run(
+            [PROGRAM, *words],
+            env=clean_environ() | {"PYTHONHASHSEED": seed, "PATH": os.environ["PATH"]},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+    assert json.loads(said.pop())["ended"] == 200
+
+
+@pytest.mark.parametrize(
+    ("trace", "cluster", "sentence"),
+    [
+        (TRACE, "nodes: []", "names no machines: list them under nodes, with GPUs."),
+        (TRACE, "nodes: [{nam: a}]", "cannot be used: nodes[0].nam: nam is not known here."),
+        (
+            TRACE,
+            "nodes: [{name: a}]",
+            "job by right is of the virtual cluster other, which the cluster file does not have",
+        ),
+        ("submitSeconds,runSeconds,cpus\n1,2,3", CLUSTER, "ask for cpus, and the cluster file does not say"),
+        ("submitSeconds,runSeconds", CLUSTER, "jobs.csv cannot be used: there is no job in it"),
+        ("submitSeconds,runSeconds\n1,x", CLUSTER, "line 2: runSeconds must be a number, 0 or more"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_a_sentence(
+    simulate: Simulate, tmp_path: Path, trace: str, cluster: str, sentence: str
+) -> None:
+    (tmp_path / "jobs.csv").write_text(trace)
+    (tmp_path / "cluster.yaml").write_text(cluster)
+    code, said = simulate()
+    assert code == 2
+    assert sentence in said
+
+
+def test_files_that_are_not_there_or_no_text_are_refused(simulate: Simulate, tmp_path: Path) -> None:
+    assert "none.csv cannot be read: No such file or directory" in simulate(trace="none.csv")[1]
+    (tmp_path / "bytes.csv").write_bytes(b"\xff\xfe\xfd")
+    assert simulate(trace="bytes.csv")[0] == 2
+    (tmp_path / "broken.csv.gz").write_bytes(gzip.compress(TRACE.encode())[:-9])
+    assert simulate(trace="broken.csv.gz")[0] == 2
+    assert "cannot be written" in simulate("--plot", str(tmp_path / "no" / "folder.svg"))[1]
+
+
+def test_machines_must_be_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["simulate", "--trace", str(tmp_path / "jobs.csv")]) == 2
+    assert "Say on which machines: --cluster FILE, with nodes." in capsys.readouterr().err
