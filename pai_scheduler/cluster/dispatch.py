@@ -167,7 +167,7 @@ class Dispatcher(SchedulerState):
             holding.tasks[place] = (demand, assignment, amounts)
             self.quota_accounting.book(waiting.virtual_cluster, waiting.user, amounts)
         self.holdings.add(holding)
-        self._borrowing.pop(waiting.virtual_cluster, None)
+        self._borrowing.add(holding)
         decisions.append(Start(job_id, assignments, borrows))
 
     def _place(self, job_id: str, bound: Bound) -> list[Assignment] | QuotaViolation | None:

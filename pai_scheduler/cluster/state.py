@@ -5,12 +5,12 @@ A job is a gang here. Whatever changes is told by its method; `dispatch.py` deci
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .amounts import Amounts, of_gang, of_task
+from .borrowing import Borrowing
 from .definition import DEFAULT_OVERTAKE_LIMIT, VirtualCluster
 from .demand import Assignment, Demand
 from .holdings import Holdings
@@ -61,8 +61,7 @@ class SchedulerState:
         self.queue: Queue[Shape] = Queue(lambda shape: set(shape.gang), overtake_limit)
         self.holdings = Holdings()
         self.reservations = Reservations()
-        #: by virtual cluster, as long as what its jobs hold and what it may hold stay as they are
-        self._borrowing: dict[str, list[JobHolding]] = {}
+        self._borrowing = Borrowing()
         self._waiting: dict[str, _Waiting] = {}
         self._nodes: Mapping[str, Node] = {node.name: node for node in cluster.nodes}
         #: the same nodes with nothing on them, made when somebody asks
@@ -137,9 +136,9 @@ class SchedulerState:
             holding.tasks[place] = (demand, assignment, of_task(demand, assignment, self._nodes))
             self.cluster.occupy(demand, assignment)
             self.quota_accounting.book(virtual_cluster, user, holding.tasks[place][2])
-        self._borrowing.pop(virtual_cluster, None)
         if holding.tasks:
             self.holdings.add(holding)
+            self._borrowing.add(holding)
 
     def release(self, job_id: str, place: int) -> None:
         """A task of a job is over: what it held is free."""
@@ -148,7 +147,7 @@ class SchedulerState:
         demand, assignment, amounts = holding.tasks.pop(place)
         self.cluster.release(demand, assignment)
         self.quota_accounting.unbook(holding.virtual_cluster, holding.user, amounts)
-        self._borrowing.pop(holding.virtual_cluster, None)
+        self._borrowing.change(holding)
         if not holding.tasks:
             self.holdings.remove(job_id)
         self._stirred = True
@@ -194,7 +193,7 @@ class SchedulerState:
         if holding is not None:
             self.version += 1
             self.holdings.end(holding)
-            self._borrowing.pop(holding.virtual_cluster, None)
+            self._borrowing.change(holding)
 
     def expect(self, job_id: str, end: int | None) -> None:
         """Know by when a job will have ended at the latest; None: nobody knows."""
@@ -336,27 +335,8 @@ class SchedulerState:
 
         What must not be preempted counts first, then the older before the younger; ending ones do not count.
         """
-        if cluster not in self._borrowing:
-            self._borrowing[cluster] = self._find_borrowing(cluster)
-        return self._borrowing[cluster]
-
-    def _find_borrowing(self, cluster: str) -> list[JobHolding]:
         limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
-        if limits is None:
-            return []
-        counted: Counter[str] = Counter()
-        over = []
-        for holding in sorted(self.holdings.of_cluster(cluster), key=_by_age):
-            if holding.ending:
-                continue
-            amounts = holding.amounts
-            if holding.preemptible and any(
-                counted[key] + count > limits.get(key, 0) for key, count in amounts.items()
-            ):
-                over.append(holding)
-            else:
-                counted.update(amounts)
-        return over
+        return [] if limits is None else self._borrowing.over(cluster, limits)
 
     # -- within -----------------------------------------------------------------------------------------
 
@@ -434,7 +414,7 @@ class SchedulerState:
     def _start_over(self) -> None:
         self.version += 1
         self._hopeless.clear()
-        self._borrowing.clear()
+        self._borrowing.forget()
         self._drop_reservations()
         self._stirred = self._stirred_all = True
         self.queue.reopen()
@@ -443,7 +423,3 @@ class SchedulerState:
 def _size(gang: Sequence[Demand]) -> Hashable:
     sizes = {(one.gpu_type, one.gpus, one.cpus.bit_length(), one.memory_mb.bit_length()) for one in gang}
     return len(gang), frozenset(sizes)
-
-
-def _by_age(holding: JobHolding) -> tuple[bool, int, str]:
-    return holding.preemptible, holding.since, holding.job_id

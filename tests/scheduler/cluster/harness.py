@@ -85,8 +85,9 @@ class Harness:
         preemptible: bool = True,
         ending: bool = False,
         preempted: bool = False,
+        since: int | None = None,
     ) -> None:
-        """Let a job have been running, later than those before it."""
+        """Let a job have been running, later than those before it or since a certain time."""
         self.now += 1
         held = dict(enumerate(tasks))
         self.dispatcher.hold(
@@ -94,7 +95,7 @@ class Harness:
             user,
             vc,
             held,
-            self.now,
+            self.now if since is None else since,
             preemptible=preemptible,
             ending=ending,
             preempted=preempted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from pai_scheduler.cluster.definition import VirtualCluster
@@ -81,7 +82,21 @@ class PlainDispatcher(Dispatcher):
             super()._reopen(virtual_cluster)
 
     def borrowing(self, cluster: str) -> list[JobHolding]:
-        return self._find_borrowing(cluster)
+        limits = self.quota_accounting.limits(cluster, Bound.GUARANTEE)
+        if limits is None:
+            return []
+        counted: Counter[str] = Counter()
+        over = []
+        holdings = [holding for holding in self.holdings.of_cluster(cluster) if not holding.ending]
+        for holding in sorted(holdings, key=lambda one: (one.preemptible, one.since, one.job_id)):
+            amounts = holding.amounts
+            if holding.preemptible and any(
+                counted[key] + count > limits.get(key, 0) for key, count in amounts.items()
+            ):
+                over.append(holding)
+            else:
+                counted.update(amounts)
+        return over
 
     def _is_one_task(self, cluster: str, shape: Shape, bound: Bound) -> bool:  # noqa: ARG002
         return False  # (what must end is found by trying)

@@ -134,8 +134,7 @@ def test_among_jobs_of_the_same_age_the_choice_of_whom_to_stop_is_stable() -> No
     for order in ("abcd", "dcba"):
         harness = Harness()
         for number, name in enumerate(order):
-            harness.hold(name, (gpu(), on("a", number)))
-            harness.dispatcher.holdings[name].since = 5
+            harness.hold(name, (gpu(), on("a", number)), since=5)
         assert harness.wait("wants", gpu(1), vc="y") == ["-c"]
 
 
@@ -181,8 +180,7 @@ def test_the_choice_whom_to_stop_is_stable_across_virtual_clusters() -> None:
         harness = Harness(clusters=THIRDS)
         for number, name in enumerate(order):
             harness.hold(f"old {name}", (gpu(), on("a", 2 * number)), vc=name)
-            harness.hold(f"young {name}", (gpu(), on("a", 2 * number + 1)), vc=name)
-            harness.dispatcher.holdings[f"young {name}"].since = 9
+            harness.hold(f"young {name}", (gpu(), on("a", 2 * number + 1)), vc=name, since=9)
         assert harness.wait("wants", gpu(1), vc="y") == ["-young x"]
 
 

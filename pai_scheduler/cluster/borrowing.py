@@ -1,0 +1,169 @@
+"""Which jobs hold what goes beyond their virtual cluster's guarantee, kept from one question to the next.
+
+Jobs are counted against the guarantee from the oldest on; one that goes beyond it borrows, and is not
+counted. They are in groups by age. A group remembers with how much left before it its own answer stays the
+same, so that the end of one job costs a look at the jobs of its group, and one at each other group.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+
+from .amounts import Amounts
+from .preemption import JobHolding
+
+#: Jobs of a group, before it is divided.
+_MOST = 96
+
+#: When a job got what it holds, and its id: older comes first.
+_Age = tuple[int, str]
+
+
+class _Group:
+    """Jobs of about one age, and who of them borrows."""
+
+    __slots__ = ("counted", "enough", "jobs", "known", "over", "too_much")
+
+    def __init__(self, jobs: list[tuple[_Age, JobHolding]]) -> None:
+        self.jobs = jobs
+        #: the rest is worth something
+        self.known = False
+        #: what its jobs that do not borrow hold together
+        self.counted: Counter[str] = Counter()
+        #: the same is found with at least so much of each resource left, and of these with less than so much
+        self.enough: dict[str, int] = {}
+        self.too_much: dict[str, int] = {}
+        self.over: list[JobHolding] = []
+
+    @property
+    def last(self) -> _Age:
+        """Return the age of its youngest job."""
+        return self.jobs[-1][0]
+
+    def stays(self, left: Amounts) -> bool:
+        """Return whether the same is found with so much left as was last time."""
+        return all(left.get(key, 0) >= least for key, least in self.enough.items()) and all(
+            left.get(key, 0) < most for key, most in self.too_much.items()
+        )
+
+    def find(self, left: Amounts) -> None:
+        """Find who borrows with so much left."""
+        counted: Counter[str] = Counter()
+        enough: dict[str, int] = {}
+        too_much: dict[str, int] = {}
+        over = []
+        for _, holding in self.jobs:
+            needs = {key: counted[key] + count for key, count in holding.amounts.items()}
+            beyond = [key for key, need in needs.items() if need > left.get(key, 0)]
+            if not beyond:
+                for key, need in needs.items():
+                    counted[key] = need
+                    enough[key] = max(need, enough.get(key, need))
+                continue
+            over.append(holding)
+            # it borrows as long as one of these is lacking
+            if not any(too_much.get(key, needs[key] + 1) <= needs[key] for key in beyond):
+                key = max(beyond, key=lambda key: (needs[key] - left.get(key, 0)) / (needs[key] or 1))
+                too_much[key] = needs[key]
+        self.counted, self.enough, self.too_much, self.over = counted, enough, too_much, over
+        self.known = True
+
+
+class _VirtualCluster:
+    """The jobs of one virtual cluster."""
+
+    def __init__(self) -> None:
+        #: what those hold that must not be preempted, which counts first: by job, and all together
+        self._firm: dict[str, Amounts] = {}
+        self._firm_together: Counter[str] = Counter()
+        self._groups: list[_Group] = []
+        self._over: list[JobHolding] | None = None
+
+    def set(self, holding: JobHolding, *, here: bool) -> None:
+        """Know what a job holds by now; not `here`: it is not counted any more."""
+        self._over = None
+        if not holding.preemptible:
+            self._firm_together.subtract(self._firm.pop(holding.job_id, {}))
+            if here:
+                self._firm[holding.job_id] = dict(holding.amounts)
+                self._firm_together.update(self._firm[holding.job_id])
+            return
+        age = holding.since, holding.job_id
+        place = bisect_left(self._groups, age, key=lambda group: group.last)
+        if place == len(self._groups):
+            if not here:
+                return
+            if not place:
+                self._groups.append(_Group([]))
+                place = 1
+            place -= 1
+        group = self._groups[place]
+        within = bisect_left(group.jobs, age, key=_age_of)
+        found = within < len(group.jobs) and group.jobs[within][0] == age
+        if here and not found:
+            insort(group.jobs, (age, holding), key=_age_of)
+        elif found and not here:
+            del group.jobs[within]
+        elif not found:
+            return
+        group.known = False
+        if not group.jobs:
+            del self._groups[place]
+        elif len(group.jobs) > _MOST:
+            # (most come as the youngest: what is full stays full)
+            part = _MOST * 3 // 4
+            self._groups[place : place + 1] = [_Group(group.jobs[:part]), _Group(group.jobs[part:])]
+
+    def over(self, limits: Amounts) -> list[JobHolding]:
+        """List who borrows, oldest first."""
+        if self._over is None:
+            left = Counter(limits)
+            left.subtract(self._firm_together)
+            self._over = []
+            for group in self._groups:
+                if not (group.known and group.stays(left)):
+                    group.find(left)
+                for key, count in group.counted.items():
+                    left[key] -= count
+                self._over += group.over
+        return self._over
+
+    def forget(self) -> None:
+        """Limits have changed."""
+        self._over = None
+
+
+class Borrowing:
+    """Who borrows, by virtual cluster. Told of each job that holds something and is not being stopped."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, _VirtualCluster] = {}
+
+    def add(self, holding: JobHolding) -> None:
+        """Count a job."""
+        if not holding.ending:
+            self._clusters.setdefault(holding.virtual_cluster, _VirtualCluster()).set(holding, here=True)
+
+    def change(self, holding: JobHolding) -> None:
+        """Know that a job holds less by now; nothing, or it is being stopped: it does not count any more."""
+        known = self._clusters.get(holding.virtual_cluster)
+        if known is not None:
+            known.set(holding, here=bool(holding.tasks) and not holding.ending)
+
+    def over(self, virtual_cluster: str, limits: Amounts) -> list[JobHolding]:
+        """List the jobs of a virtual cluster that hold what goes beyond its guarantee, oldest first.
+
+        `limits`: the guarantee; of what it does not name, nothing is guaranteed. After another one, `forget`.
+        """
+        known = self._clusters.get(virtual_cluster)
+        return [] if known is None else known.over(limits)
+
+    def forget(self) -> None:
+        """Guarantees have changed: what was found may be wrong."""
+        for known in self._clusters.values():
+            known.forget()
+
+
+def _age_of(job: tuple[_Age, JobHolding]) -> _Age:
+    return job[0]
