@@ -16,6 +16,7 @@ _PAGES = {
     "node add": "more-machines.md",
     "node pull": "more-machines.md",
     "simulate": "simulate.md",
+    "export-trace": "simulate.md",
 }
 
 

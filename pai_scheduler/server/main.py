@@ -96,6 +96,10 @@ def _command(options: argparse.Namespace) -> int:
 
             run = node_add.run if options.action == "add" else node_pull.run
             return run(options, os.environ)
+        case "export-trace":
+            from . import export_trace
+
+            return export_trace.run(options, os.environ)
         case "simulate":
             from . import simulate
 

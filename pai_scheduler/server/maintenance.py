@@ -41,7 +41,7 @@ def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def backup(folder: Path, target: Path) -> None:
     """Copy the database of a data folder to a file, also while its scheduler runs. StartError: not done."""
-    source = _database(folder)
+    source = database_in(folder)
     if target.is_dir() or (target.exists() and target.samefile(source)):
         raise StartError(msg("{file} cannot be the backup: give the name of a file of its own.", file=target))
     part = target.with_name(f"{target.name}.part")
@@ -65,7 +65,7 @@ def backup(folder: Path, target: Path) -> None:
 
 def check(folder: Path) -> int:
     """Read the whole database of a data folder and say what is damaged; 1 where something is."""
-    source = _database(folder)
+    source = database_in(folder)
     with _failing(source, source):
         problems = sqlite_file.check(source).problems
     for problem in problems:
@@ -116,7 +116,8 @@ def restore(folder: Path, source: Path) -> None:
     )
 
 
-def _database(folder: Path) -> Path:
+def database_in(folder: Path) -> Path:
+    """Return the database of a data folder; StartError where there is none."""
     source = folder / DATABASE_FILE
     if not source.exists() or not source.stat().st_size:
         raise StartError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from datetime import datetime
 from pathlib import Path
 
 from pai_scheduler.monitoring import logging_setup
@@ -144,6 +145,7 @@ def _add_commands(parser: argparse.ArgumentParser) -> None:
     _add_node(commands)
     _add_maintenance(commands)
     _add_simulate(commands)
+    _add_export_trace(commands)
 
 
 _Commands = argparse._SubParsersAction  # (argparse has no public name for it)
@@ -202,17 +204,21 @@ def _add_maintenance(commands: _Commands[argparse.ArgumentParser]) -> None:
         command = commands.add_parser(name, help=about, description=about)
         if file is not None:
             command.add_argument("file", type=Path, metavar="FILE", help=file)
-        # they may come before the command, too
-        command.add_argument(
-            "--data-dir",
-            type=Path,
-            metavar="DIR",
-            default=argparse.SUPPRESS,
-            help="the scheduler's data folder",
-        )
-        command.add_argument(
-            "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
-        )
+        _add_whose_database(command)
+
+
+def _add_whose_database(command: argparse.ArgumentParser) -> None:
+    # they may come before the command, too
+    command.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        default=argparse.SUPPRESS,
+        help="the scheduler's data folder",
+    )
+    command.add_argument(
+        "--database", metavar="URL", default=argparse.SUPPRESS, help="the scheduler's PostgreSQL, if any"
+    )
 
 
 def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
@@ -240,6 +246,36 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="no job ends: how many of the GPUs are taken as more and more are asked for",
     )
+
+
+def _add_export_trace(commands: _Commands[argparse.ArgumentParser]) -> None:
+    about = "write the jobs in the database as a trace for simulate, also while the scheduler runs"
+    command = commands.add_parser("export-trace", help=about, description=about)
+    command.add_argument("file", type=Path, metavar="FILE", help="the CSV to make or replace")
+    command.add_argument(
+        "--from",
+        dest="begin",
+        type=moment,
+        metavar="DATE",
+        help="only jobs submitted since then, 2026-11-01 or 2026-11-01T08:00",
+    )
+    command.add_argument(
+        "--to", dest="end", type=moment, metavar="DATE", help="only jobs submitted before then"
+    )
+    command.add_argument(
+        "--anonymous", action="store_true", help="numbers in place of the names of jobs and users"
+    )
+    _add_whose_database(command)
+
+
+def moment(text: str) -> int:
+    """Read a date, perhaps with time and zone (none: this machine's); return ms since the epoch."""
+    try:
+        return round(1000 * datetime.fromisoformat(text).astimezone().timestamp())
+    except (ValueError, OverflowError, OSError):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no date: give for example 2026-11-01 or 2026-11-01T08:00"
+        ) from None
 
 
 def _default_data_dir() -> Path:

@@ -67,10 +67,10 @@ def run(options: argparse.Namespace) -> int:
     seconds = time.monotonic() - began
     if options.plot is not None:
         title = f"{options.trace.name} on {options.cluster.name}"
-        with _writing(options.plot) as file:
+        with writing(options.plot) as file:
             file.write(draw(replayed, title))
     if options.jobs is not None:
-        with _writing(options.jobs) as file:
+        with writing(options.jobs) as file:
             _write_jobs(file, replayed)
     if options.json:
         found = document(measure(replayed))
@@ -168,7 +168,8 @@ def _open(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[TextIO]:
+def writing(path: Path) -> Iterator[TextIO]:
+    """Open a file to write text into; StartError where that fails."""
     try:
         with open(path.expanduser(), "w", encoding="utf-8", newline="") as file:
             yield file

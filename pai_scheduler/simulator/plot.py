@@ -13,6 +13,8 @@ _WIDTH, _HEIGHT = 900, 760
 _LEFT, _RIGHT, _PANEL, _GAP, _TOP = 70, 20, 170, 60, 50
 _INNER = _WIDTH - _LEFT - _RIGHT
 _BLUE, _ORANGE = "#1976d2", "#ef6c00"
+#: Times that people know, in seconds.
+_MARKS = (1, 10, 60, 600, 3600, 36_000, 864_000, 8_640_000, 86_400_000)
 #: Into how many pieces time is cut; each shows its mean.
 _PIECES = 400
 
@@ -76,7 +78,7 @@ def _over_time(
     )
     bottom = top + _PANEL
     return [
-        *_frame(top, name, [(0.0, "0"), (0.5, f"{most / 2:g}"), (1.0, f"{most:g}")]),
+        *_frame(top, name, [(0.0, "0"), (0.5, f"{most / 2:.3g}"), (1.0, f"{most:.3g}")]),
         f'<polygon points="{_LEFT},{bottom} {points} {_LEFT + _INNER},{bottom}" fill="{colour}" '
         f'fill-opacity="0.35" stroke="{colour}"/>',
         *_ticks(bottom, [(quarter / 4, span_text(seconds * quarter / 4)) for quarter in range(5)]),
@@ -87,7 +89,7 @@ def _shares(place: int, series: dict[str, Sequence[float]]) -> list[str]:
     """Draw which share of the jobs took at most how long; times by their power of ten."""
     top = _TOP + place * (_PANEL + _GAP)
     most = max([10.0, *(values[-1] for values in series.values() if values)])
-    powers = ceil(log10(most))
+    powers = log10(most)
     parts = _frame(top, "Share of jobs that took at most …", [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")])
     for number, ((name, values), colour) in enumerate(zip(series.items(), (_BLUE, _ORANGE), strict=True)):
         every = max(1, len(values) // _PIECES)
@@ -103,7 +105,9 @@ def _shares(place: int, series: dict[str, Sequence[float]]) -> list[str]:
             f'<text x="{x}" y="{y}" fill="{colour}">{escape(name)}</text>',
         ]
     bottom = top + _PANEL
-    return parts + _ticks(bottom, [(power / powers, span_text(10.0**power)) for power in range(powers + 1)])
+    return parts + _ticks(
+        bottom, [(log10(mark) / powers, span_text(mark)) for mark in _MARKS if mark <= most]
+    )
 
 
 def _frame(top: int, name: str, marks: Sequence[tuple[float, str]]) -> list[str]:

@@ -21,6 +21,7 @@ from pai_scheduler.ssh.keys.public_key import PublicKey
 from . import rows
 from .changes import upsert, write_outcome
 from .database import StoreError
+from .history import StoredHistory
 from .migrate import EmptyDatabaseError
 from .outbox import Outbox
 from .records import JobPosition, StoredJobEvent
@@ -55,7 +56,7 @@ _PAGE = 100
 _MANY = 1000
 
 
-class Store(StoredSchedules, Outbox):
+class Store(StoredSchedules, Outbox, StoredHistory):
     """What survives: jobs, their attempts and tasks, job events, virtual clusters, closed nodes,
     public keys, schedules."""
 

@@ -1,0 +1,117 @@
+"""`pai-scheduler export-trace`: writes the jobs in the database so that `simulate` can replay them."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from pai_scheduler.cluster.definition import Definition
+from pai_scheduler.data_folder.start_error import StartError
+from pai_scheduler.job.messages import msg
+from pai_scheduler.simulator.trace import TraceJob, TraceRole, write_trace
+from pai_scheduler.store.database import open_database
+from pai_scheduler.store.history import RecordedJob
+from pai_scheduler.store.migrate import revision
+from pai_scheduler.store.store import Store, StoreError
+from pai_scheduler.store.tables import HEAD
+
+from .configuration import read_cluster
+from .data_folder import POSTGRESQL, SQLITE, refuse_other_kind
+from .maintenance import database_in
+from .simulate import writing
+from .startup import database_url, no_database
+
+
+def run(options: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Write the trace; return the exit code. StartError: why it cannot be done."""
+    folder: Path = options.data_dir.expanduser().absolute()
+    definition = read_cluster(options.cluster) if options.cluster else Definition()
+    url = database_url(options.database, environ)
+    try:
+        store = _open(folder, url)
+        try:
+            now = round(1000 * time.time())
+            recorded = store.recorded_jobs(options.begin, options.end)
+            counted = Export(recorded, now, definition.default_storage_gb, anonymous=options.anonymous)
+            with writing(options.file) as file:
+                written = write_trace(file, counted)
+        finally:
+            store.close()
+    except StoreError as error:
+        raise no_database(url or folder, error) from error
+    print(f"{written} jobs are written to {options.file}.")
+    if counted.running:
+        print(f"{counted.running} of them had not ended: they run for as long as they had until now.")
+    if counted.never_ran:
+        print(f"{counted.never_ran} others are left out, as they never ran.")
+    return 0
+
+
+class Export:
+    """Makes trace jobs of recorded ones, and counts those of which not all is known.
+
+    `now`: until when those ran that still do; `anonymous`: numbers in place of names of jobs and users.
+    """
+
+    def __init__(
+        self, recorded: Iterable[RecordedJob], now: int, default_storage_gb: int, *, anonymous: bool
+    ) -> None:
+        self._recorded = recorded
+        self._now = now
+        self._default_storage_gb = default_storage_gb
+        self._anonymous = anonymous
+        self._users: dict[str, str] = {}
+        self.running = self.never_ran = 0
+
+    def __iter__(self) -> Iterator[TraceJob]:
+        for number, one in enumerate(self._recorded, 1):
+            if one.placed is None:
+                self.never_ran += 1
+                continue
+            self.running += one.ended is None
+            user = self._users.setdefault(one.user, f"user-{len(self._users) + 1}")
+            ended = self._now if one.ended is None else one.ended
+            spec = one.spec
+            yield TraceJob(
+                # (the same name may have been another user's, too)
+                f"job-{number}" if self._anonymous else f"{one.user}/{one.name}",
+                user if self._anonymous else one.user,
+                spec.virtual_cluster,
+                one.created,
+                max(0, ended - one.placed),
+                tuple(
+                    TraceRole(
+                        role.task_number,
+                        role.gpu_number,
+                        role.cpu_number,
+                        role.memory_mb,
+                        self._default_storage_gb if role.storage_gb is None else role.storage_gb,
+                    )
+                    for role in spec.task_roles
+                ),
+                spec.gpu_type,
+                one.priority,
+                spec.max_run_seconds,
+                spec.preemptible,
+            )
+
+
+def _open(folder: Path, url: str | None) -> Store:
+    """Open the database as it is: nothing of it is changed. StartError, StoreError."""
+    refuse_other_kind(folder, SQLITE if url is None else POSTGRESQL)
+    address = url if url is not None else f"sqlite:///{database_in(folder)}"
+    engine = open_database(address, client="pai-scheduler export-trace")
+    try:
+        found = revision(engine)
+    finally:
+        engine.dispose()
+    if found != HEAD:
+        raise StartError(
+            msg(
+                "The database is of another version of the scheduler. Use pai-scheduler of that version, or "
+                "start the scheduler of this one first, which brings the database up to date."
+            )
+        )
+    return Store(address)

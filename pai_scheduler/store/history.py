@@ -1,0 +1,54 @@
+"""What jobs ran when: read job by job, as they may be a million."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from pai_scheduler.job.spec import JobSpec
+
+from . import rows
+from .tables import attempts, jobs
+from .transactions import Database
+
+#: rows that are in memory at once
+_PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedJob:
+    """A job and its last attempt. Times are ms since the epoch; `placed`: when it got its resources.
+
+    `placed` is None where it never got any, `ended` where it still has them.
+    """
+
+    name: str
+    user: str
+    spec: JobSpec
+    created: int
+    priority: int
+    placed: int | None
+    ended: int | None
+
+
+class StoredHistory(Database):
+    """Reads what was submitted in a while, and how long it had its resources."""
+
+    def recorded_jobs(self, begin: int | None = None, end: int | None = None) -> Iterator[RecordedJob]:
+        """Return the jobs submitted from `begin` (ms since the epoch; None: any) until before `end`."""
+        mine = sa.and_(attempts.c.job_id == jobs.c.id, attempts.c.number == jobs.c.attempt)
+        times = (attempts.c.created.label("placed"), attempts.c.completed.label("ended"))
+        query = sa.select(jobs, *times).select_from(jobs.outerjoin(attempts, mine))
+        if begin is not None:
+            query = query.where(jobs.c.created >= begin)
+        if end is not None:
+            query = query.where(jobs.c.created < end)
+        query = query.order_by(jobs.c.created, jobs.c.id).execution_options(yield_per=_PAGE)
+        with self._reading() as connection:
+            for row in connection.execute(query):
+                job = rows.read_job(row._mapping, None)
+                yield RecordedJob(
+                    job.name, job.user, job.spec, job.created, -job.rank[0], row.placed, row.ended
+                )
