@@ -77,6 +77,11 @@ _FIELDS: Mapping[str, Mapping[str, tuple[object, str]]] = {
         "gpusPerUser": ("no limit", "GPUs that one user's jobs may hold here at once"),
         "defaultRunSeconds": ("no limit", "time limit of a job that names none (`extras.maxRunSeconds`)"),
         "maxRunSeconds": ("no limit", "the longest time limit that a job may name"),
+        "shorterFirst": (
+            0,
+            "a waiting job lets shorter ones past that are submitted within so many times its own time limit "
+            "([more](../users/virtual-clusters.md#shorter-jobs-first)); 0: the order of submission",
+        ),
     },
     "sharedFolders": {
         "name": ("**required**", "by which a job asks for it (`extras.sharedFolders`)"),

@@ -9,6 +9,7 @@ from pai_scheduler.cluster.definition import DEFAULT_OVERTAKE_LIMIT
 from pai_scheduler.cluster.dispatch import MOST_RESERVATIONS
 from pai_scheduler.cluster.estimate import MOST_AHEAD
 from pai_scheduler.core.machine import CoreSettings
+from pai_scheduler.core.order import ASSUMED_RUN_SECONDS
 from pai_scheduler.job.exits import PREEMPTED
 from pai_scheduler.job.schema import job_schema
 from pai_scheduler.job.spec import DEFAULT_PRIORITY
@@ -24,6 +25,7 @@ def facts(_locale: str) -> Mapping[str, Any]:
         "highest_priority": priority["maximum"],
         "default_priority": DEFAULT_PRIORITY,
         "overtake_limit": DEFAULT_OVERTAKE_LIMIT,
+        "assumed_days": ASSUMED_RUN_SECONDS // 86_400,
         "most_reservations": MOST_RESERVATIONS,
         "most_ahead": MOST_AHEAD,
         "grace_seconds": f"{CoreSettings().kill_grace_seconds:g}",

@@ -323,7 +323,7 @@ def _execution_type(job: Job) -> models.ExecutionType:
 
 
 def _priority(job: Job) -> int:
-    return job.spec.priority if job.priority is None else job.priority
+    return job.present_priority
 
 
 def _retry_details(retries: RetryCounts) -> models.RetryDetails:

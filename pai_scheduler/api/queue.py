@@ -184,6 +184,15 @@ class JobQueueHandler(ApiHandler):
                     name=name,
                 )
             )
+        if place is not None and self.service.queues.puts_shorter_first(job):
+            raise conflict(
+                msg(
+                    "In virtual cluster {vc} shorter jobs come first, so that nobody chooses a place. "
+                    "The priority of job {name} can be set.",
+                    vc=job.spec.virtual_cluster,
+                    name=name,
+                )
+            )
         await self.service.jobs.reorder(self.principal, user, name, priority=priority, place=place)
         self.answer({"message": f"move job {name} successfully"}, 202)
 

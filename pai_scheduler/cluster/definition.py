@@ -51,6 +51,8 @@ class VirtualCluster:
     gpus_per_user: int | None = None
     #: nothing of it starts
     stopped: bool = False
+    #: a job lets shorter ones past that are submitted within so many times its own time limit; 0: none
+    shorter_first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +214,7 @@ _VIRTUAL_CLUSTER_FIELDS = (
     "gpusPerUser",
     "defaultRunSeconds",
     "maxRunSeconds",
+    "shorterFirst",
 )
 
 
@@ -236,7 +239,17 @@ def _virtual_clusters(document: object) -> dict[str, VirtualCluster]:
             text = msg("defaultRunSeconds must not be above maxRunSeconds.")
             raise DefinitionError(f"{path}.defaultRunSeconds", text)
         quota = read_number(fields, "gpusPerUser", f"{path}.")
-        clusters[name] = VirtualCluster(name, capacity, most, groups, users, default_run, most_run, quota)
+        clusters[name] = VirtualCluster(
+            name,
+            capacity,
+            most,
+            groups,
+            users,
+            default_run,
+            most_run,
+            quota,
+            shorter_first=read_number(fields, "shorterFirst", f"{path}.") or 0,
+        )
     if "default" not in clusters:
         raise DefinitionError("virtualClusters", msg("There must be a virtual cluster named default."))
     total = sum(cluster.capacity for cluster in clusters.values())

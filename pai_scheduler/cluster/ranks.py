@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-#: Priority (negated) and order of submission: lower comes first.
+#: Precedence and order of submission: lower comes first.
 Rank = tuple[int, int]
 #: Where a job stands in the queue of its virtual cluster: its rank and its id.
 QueuePosition = tuple[Rank, str]
+
+#: More than any turn, which is ms since the epoch and what is added to them; a hundred times it is less than
+#: 2**63, as a place in a list has to be.
+_TURNS = 1 << 55
+
+
+def precedence(priority: int, turn: int | None = None) -> int:
+    """Return what comes before the order of submission: the higher priority, then the lower turn.
+
+    `turn` is None for all jobs of a virtual cluster, or for none.
+    """
+    return -priority if turn is None else -priority * _TURNS + min(turn, _TURNS - 1)

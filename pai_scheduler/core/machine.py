@@ -177,6 +177,11 @@ class Core:
         limits = [asked if asked is not None else cluster.default_run_seconds, cluster.max_run_seconds]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def turn(self, spec: JobSpec, submitted: int) -> int | None:
+        """Return when a job's turn comes that was submitted then (ms); None: it goes by the order of that."""
+        cluster = self.dispatcher.quota_accounting.clusters.get(spec.virtual_cluster)
+        return order.turn(cluster, self.run_seconds(spec), submitted)
+
     # -- events ---------------------------------------------------------------------------------------------
 
     def _on_submitted(self, event: Submitted, outcome: Outcome) -> None:
@@ -373,6 +378,7 @@ class Core:
         self.timers.cancel(job.id, Timer.RETRY)
         job.enter(SubState.QUEUED)
         job.not_before = None
+        job.turn = self.turn(job.spec, job.created)
         self.dispatcher.wait(
             job.id,
             job.user,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_scheduler.cluster.demand import Assignment
+from pai_scheduler.cluster.ranks import Rank, precedence
 from pai_scheduler.job.messages import Message
 from pai_scheduler.job.spec import JobSpec
 from pai_scheduler.job.task import TaskRef
@@ -117,6 +118,8 @@ class Job:
     order: int = 0
     #: 0–100, higher comes first; None: as the job says
     priority: int | None = None
+    #: where shorter jobs come first, its turn (ms since the epoch), made when it is put in line; not stored
+    turn: int | None = field(default=None, compare=False)
     #: how often a job behind it has started before it
     overtaken: int = 0
     state: State = State.WAITING
@@ -159,9 +162,14 @@ class Job:
         self.sub_state = sub_state
 
     @property
-    def rank(self) -> tuple[int, int]:
+    def present_priority(self) -> int:
+        """Return its priority (0–100): what it was given, else what the job says."""
+        return self.spec.priority if self.priority is None else self.priority
+
+    @property
+    def rank(self) -> Rank:
         """Return the place in the queue of its virtual cluster: lower comes first."""
-        return -(self.spec.priority if self.priority is None else self.priority), self.order
+        return precedence(self.present_priority, self.turn), self.order
 
     def latest_time(self) -> int:
         """Find the latest time in what is known of the job and its present attempt."""

@@ -1,14 +1,29 @@
-"""Moves a waiting job within its queue: another priority, or another place among its like."""
+"""In which order jobs wait: whose turn comes first, and how somebody moves a job within its queue."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.cluster.dispatch import Dispatcher
 from pai_scheduler.job.messages import Message, msg
 
 from .events import Reordered
 from .model import Job
+
+#: For so long a job without a time limit is taken to run, where shorter jobs come first.
+ASSUMED_RUN_SECONDS = 7 * 24 * 3600
+
+
+def turn(cluster: VirtualCluster | None, run_seconds: int | None, submitted: int) -> int | None:
+    """Return when a job's turn comes (ms), from its time limit; None: jobs wait in the order of submission.
+
+    As it never changes, nobody who comes after it can get before a job for ever.
+    """
+    if cluster is None or not cluster.shorter_first:
+        return None
+    seconds = ASSUMED_RUN_SECONDS if run_seconds is None else run_seconds
+    return submitted + 1000 * cluster.shorter_first * seconds
 
 
 def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Reordered) -> list[Job]:
@@ -17,7 +32,7 @@ def reorder(jobs: Mapping[str, Job], dispatcher: Dispatcher, job: Job, event: Re
     Those between its old and its new place move up or down by one: each gets its neighbour's order.
     """
     changed: dict[str, Job] = {}
-    if event.priority is not None and job.rank[0] != -event.priority:
+    if event.priority is not None and job.present_priority != event.priority:
         job.priority = event.priority
         changed[job.id] = job
     if event.place is None or job.id not in dispatcher.queue:
@@ -61,5 +76,5 @@ def _order_before(first: Job, jobs: Iterable[Job]) -> int:
 def message(job: Job, event: Reordered) -> Message:
     """Return what was done."""
     if event.place is None:
-        return msg("{user} gave it priority {priority}.", user=event.by, priority=-job.rank[0])
+        return msg("{user} gave it priority {priority}.", user=event.by, priority=job.present_priority)
     return msg("{user} moved it in the queue.", user=event.by)

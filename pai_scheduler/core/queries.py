@@ -13,7 +13,7 @@ from pai_scheduler.cluster.estimate import STOPPING_MS, estimate_start, those_ah
 from pai_scheduler.cluster.feasibility import Feasibility, Fits, feasibility, obstacle
 from pai_scheduler.cluster.gang import gang_of
 from pai_scheduler.cluster.node import Node
-from pai_scheduler.cluster.ranks import QueuePosition, Rank
+from pai_scheduler.cluster.ranks import QueuePosition, Rank, precedence
 from pai_scheduler.cluster.state import Shape
 from pai_scheduler.job.messages import Message, counted, msg
 from pai_scheduler.job.spec import JobSpec
@@ -120,7 +120,7 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     cluster = scheduler_state.quota_accounting.clusters.get(spec.virtual_cluster)
     limits = Limits(
         spec.priority,
-        scheduler_state.queue.place_for(spec.virtual_cluster, (-spec.priority, _LAST)),
+        scheduler_state.queue.place_for(spec.virtual_cluster, _rank_now(core, spec, now)),
         core.run_seconds(spec),
         cluster.gpus_per_user if cluster is not None else None,
         scheduler_state.quota_accounting.user_gpus(spec.virtual_cluster, user),
@@ -136,6 +136,11 @@ def forecast(core: Core, user: str, spec: JobSpec, now: int, others: Iterable[st
     )
 
 
+def _rank_now(core: Core, spec: JobSpec, now: int) -> Rank:
+    """Return the rank of a job that is submitted now."""
+    return precedence(spec.priority, core.turn(spec, now)), _LAST
+
+
 def _starts_within(
     core: Core, user: str, spec: JobSpec, gang: Sequence[Demand], found: Feasibility, now: int
 ) -> int | None:
@@ -145,7 +150,7 @@ def _starts_within(
     if found.preempts:
         return STOPPING_MS // 1000
     shape = core.dispatcher.shape(user, spec.virtual_cluster, gang, spec.preemptible)
-    start = _estimated_start(core, user, spec.virtual_cluster, shape, (-spec.priority, _LAST), now)
+    start = _estimated_start(core, user, spec.virtual_cluster, shape, _rank_now(core, spec, now), now)
     return None if start is None else seconds_until(start, now)
 
 

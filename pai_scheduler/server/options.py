@@ -242,6 +242,11 @@ def _add_simulate(commands: _Commands[argparse.ArgumentParser]) -> None:
         "--jobs", type=Path, metavar="FILE", help="write when each job started and ended, as CSV"
     )
     command.add_argument(
+        "--known-times",
+        action="store_true",
+        help="as if every job's time limit were how long it runs: what shorterFirst can bring at best",
+    )
+    command.add_argument(
         "--without-ends",
         action="store_true",
         help="no job ends: how many of the GPUs are taken as more and more are asked for",

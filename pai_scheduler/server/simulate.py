@@ -50,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
         raise StartError(msg("Say on which machines: --cluster FILE, with nodes."))
     cluster = _read_cluster(options.cluster)
     jobs = _read_jobs(options.trace, cluster)
+    if options.known_times:
+        jobs = [replace(job, max_run_seconds=max(1, -(-job.run_ms // 1000))) for job in jobs]
     began = time.monotonic()
     settings = CoreSettings(
         kill_grace_seconds=0,

@@ -64,6 +64,11 @@ class Queues:
         queue = self._core.queue
         return queue.position(job.id) if job.id in queue else None
 
+    def puts_shorter_first(self, job: Job) -> bool:
+        """Return whether a job's virtual cluster orders those that wait by their time limits."""
+        cluster = self._core.dispatcher.quota_accounting.clusters.get(job.spec.virtual_cluster)
+        return cluster is not None and cluster.shorter_first > 0
+
     def waiting_reason(self, job: Job) -> Message | None:
         """Return why a job waits now; None where it does not."""
         return waiting_reason(self._core, job, self._now())

@@ -50,5 +50,5 @@ class StoredHistory(Database):
             for row in connection.execute(query):
                 job = rows.read_job(row._mapping, None)
                 yield RecordedJob(
-                    job.name, job.user, job.spec, job.created, -job.rank[0], row.placed, row.ended
+                    job.name, job.user, job.spec, job.created, job.present_priority, row.placed, row.ended
                 )

@@ -198,3 +198,32 @@ async def test_a_form_moves_a_job_too(own: RunningScheduler, clients: tuple[Clie
     alice, _, root = clients
     assert await order(root) == ["b2", "a1", "b1", "a2"]
     del alice
+
+
+SHORTER_FIRST = """
+nodes: [{name: node-a, cpus: 8, memoryMB: 8000, storageGB: 1000, gpus: {P100: 2}}]
+virtualClusters: {default: {capacity: 100, shorterFirst: 10}}
+"""
+
+
+async def test_where_shorter_jobs_come_first_pages_go_on_and_a_place_is_refused(
+    module_scheduler: StartScheduler,
+) -> None:
+    scheduler = module_scheduler(cluster=SHORTER_FIRST)
+    async with checked(Client(scheduler.url, "token-of-alice")) as alice:
+        for name, seconds in (("day", 86_400), ("minute", 60), ("hour", 3600)):
+            await alice.submit(hello_job(name, taskRoles=WAITS, extras={"maxRunSeconds": seconds}))
+        assert await order(alice) == ["minute", "hour", "day"]
+        with pytest.raises(ApiError) as refusal:
+            await alice.reorder("alice", "day", place=1)
+        assert "shorter jobs come first, so that nobody chooses a place" in str(refusal.value)
+        await alice.reorder("alice", "day", priority=60)
+        assert await order(alice) == ["day", "minute", "hour"]
+    found, address = [], f"{scheduler.url}/api/v1/queue?limit=1"
+    async with httpx.AsyncClient(headers={"Authorization": "Bearer token-of-alice"}, trust_env=False) as http:
+        while address:
+            answer = await http.get(address)
+            assert answer.status_code == 200, answer.text
+            found += [entry["name"] for entry in answer.json()["default"]]
+            address = str(httpx.URL(answer.url).join(answer.links["next"]["url"])) if answer.links else ""
+    assert found == ["day", "minute", "hour"]

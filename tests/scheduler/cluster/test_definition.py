@@ -146,6 +146,11 @@ def test_limits_are_read_for_all_and_for_each_virtual_cluster() -> None:
     assert limits == (5, 0, 60)
     default = definition.virtual_clusters["default"]
     assert (default.gpus_per_user, default.default_run_seconds, default.max_run_seconds) == (0, 10, 20)
+    assert default.shorter_first == 0
+    shorter = parse("virtualClusters: {default: {capacity: 60, shorterFirst: 10}}")
+    assert shorter.virtual_clusters["default"].shorter_first == 10
+    with pytest.raises(DefinitionError, match="shorterFirst: This must be a whole"):
+        parse("virtualClusters: {default: {capacity: 60, shorterFirst: often}}")
     assert parse("defaults: {schedulesPerUser: 3}").schedules_per_user == 3
     assert Definition().schedules_per_user == 100
     assert (Definition().overtake_limit, Definition().debug_hold_seconds) == (20, 7 * 24 * 3600)

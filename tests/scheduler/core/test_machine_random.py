@@ -79,7 +79,7 @@ JOB = st.fixed_dictionaries(
 SHARES = st.sampled_from([(100, 100, 0, 100), (50, 100, 50, 100), (60, 80, 40, 50)]).map(
     lambda shares: (
         VirtualCluster("default", shares[0], shares[1], gpus_per_user=3, max_run_seconds=500),
-        VirtualCluster("vision", shares[2], shares[3]),
+        VirtualCluster("vision", shares[2], shares[3], shorter_first=3),
     )
 )
 ENDS = st.sampled_from(
@@ -160,7 +160,7 @@ class RandomLife(RuleBasedStateMachine):
         job_id = f"j{data.draw(st.integers(1, self.numbers))}"
         self.after(self.world.reorder(job_id, priority, place, owner_only=owner_only))
         job = self.world.core.jobs.get(job_id)
-        assert job is None or job.is_decided or priority is None or job.rank[0] == -priority
+        assert job is None or job.is_decided or priority is None or job.present_priority == priority
 
     @rule(shares=SHARES)
     def change_shares(self, shares: tuple[VirtualCluster, ...]) -> None:

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from pai_scheduler.cluster.definition import VirtualCluster
 from pai_scheduler.core.events import Reordered
 from pai_scheduler.core.order import message, reorder
 from pai_scheduler.core.queries import queued_jobs
 from tests.scheduler.core.world import World, make_node, make_role
+from tests.scheduler.making import make_spec
 
 GPUS = make_role(gpus=4)
+GPU = make_role(gpus=1)
 
 
 def line(*jobs: str, **fields: object) -> World:
@@ -19,8 +24,8 @@ def line(*jobs: str, **fields: object) -> World:
     return world
 
 
-def shown(world: World) -> list[str]:
-    return [entry.job.id for entry in queued_jobs(world.core, "default")]
+def shown(world: World, virtual_cluster: str = "default") -> list[str]:
+    return [entry.job.id for entry in queued_jobs(world.core, virtual_cluster)]
 
 
 def changed(world: World, job_id: str, **move: object) -> set[str]:
@@ -142,3 +147,102 @@ def test_a_change_of_order_is_put_into_a_sentence() -> None:
     assert str(message(job, Reordered(0, "a2", "bob", 5, 1))) == "bob moved it in the queue."
     world.reorder("a2", priority=60)
     assert str(message(world.core.jobs["a2"], Reordered(0, "a2", "bob", 60))) == "bob gave it priority 60."
+
+
+# -- shorter jobs first
+
+
+def shorter_first(times: int = 10, **fields: Any) -> World:
+    """Make a world of one GPU, which is taken, whose virtual cluster puts shorter jobs first."""
+    world = World(
+        make_node(gpus={"P100": 1}),
+        virtual_clusters=[VirtualCluster("default", 100, shorter_first=times, **fields)],
+    )
+    world.run(GPU, id="running")
+    return world
+
+
+def wait(world: World, job_id: str, limit: int | None, **extras: Any) -> None:
+    said = extras if limit is None else {"maxRunSeconds": limit, **extras}
+    world.submit(GPU, id=job_id, extras=said)
+
+
+def test_a_shorter_job_comes_before_a_longer_one() -> None:
+    world = shorter_first()
+    for job_id, limit in (("day", 86_400), ("minute", 60), ("hour", 3600)):
+        wait(world, job_id, limit)
+    assert shown(world) == ["minute", "hour", "day"]
+
+
+def test_who_comes_after_so_many_times_a_jobs_limit_stays_behind_it() -> None:
+    world = shorter_first(times=10)
+    wait(world, "hour", 3600)
+    world.now += 10 * (3600 - 60) * 1000 - 1
+    wait(world, "in-time", 60)
+    world.now += 2
+    wait(world, "too-late", 60)
+    assert shown(world) == ["in-time", "hour", "too-late"]
+
+
+def test_a_priority_counts_more_than_a_limit() -> None:
+    world = shorter_first()
+    wait(world, "short", 1)
+    wait(world, "long", 86_400, priority=51)
+    assert shown(world) == ["long", "short"]
+    world.reorder("short", priority=100)
+    assert shown(world) == ["short", "long"]
+    world.reorder("short", priority=0)
+    assert shown(world) == ["long", "short"]
+
+
+def test_a_job_without_a_limit_counts_as_one_of_a_week() -> None:
+    world = shorter_first()
+    wait(world, "unknown", None)
+    wait(world, "eight-days", 8 * 86_400)
+    wait(world, "six-days", 6 * 86_400)
+    assert shown(world) == ["six-days", "unknown", "eight-days"]
+
+
+def test_a_virtual_clusters_limit_is_that_of_jobs_that_name_none() -> None:
+    world = shorter_first(default_run_seconds=600)
+    wait(world, "hour", 3600)
+    wait(world, "silent", None)
+    wait(world, "minute", 60)
+    assert shown(world) == ["minute", "silent", "hour"]
+
+
+def test_the_order_by_limits_outlives_a_restart_and_a_retry() -> None:
+    world = World(
+        make_node(gpus={"P100": 1}),
+        virtual_clusters=[VirtualCluster("default", 100, shorter_first=10)],
+    )
+    [running] = world.run(GPU, id="first", extras={"maxRunSeconds": 600}, retryCount=1)
+    wait(world, "long", 3600)
+    wait(world, "short", 60)
+    world.restart()
+    world.tick()
+    assert shown(world) == ["short", "long"]
+    world.exited(running, 1)
+    assert shown(world) == ["first", "long"]
+
+
+def test_a_forecast_tells_the_place_that_the_limit_gives() -> None:
+    world = shorter_first()
+    wait(world, "hour", 3600)
+    wait(world, "day", 86_400)
+    places = {}
+    for limit in (60, 7200, 10**6):
+        spec = make_spec(GPU, extras={"maxRunSeconds": limit})
+        limits = world.forecast("bob", spec).limits
+        places[limit] = limits.place if limits is not None else None
+    assert places == {60: 1, 7200: 2, 10**6: 3}
+
+
+def test_other_virtual_clusters_go_by_the_order_of_submission() -> None:
+    clusters = [VirtualCluster("default", 50, shorter_first=10), VirtualCluster("vision", 50)]
+    world = World(make_node(gpus={"P100": 2}), virtual_clusters=clusters)
+    world.run(GPU, id="d0")
+    world.run(GPU, id="v0", virtualCluster="vision")
+    for job_id, limit in (("v1", 3600), ("v2", 60)):
+        world.submit(GPU, id=job_id, virtualCluster="vision", extras={"maxRunSeconds": limit})
+    assert shown(world, "vision") == ["v1", "v2"]

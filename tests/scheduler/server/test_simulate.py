@@ -147,3 +147,20 @@ def test_files_that_are_not_there_or_no_text_are_refused(simulate: Simulate, tmp
 def test_machines_must_be_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["simulate", "--trace", str(tmp_path / "jobs.csv")]) == 2
     assert "Say on which machines: --cluster FILE, with nodes." in capsys.readouterr().err
+
+
+def test_with_known_times_shorter_jobs_come_first_where_the_cluster_says_so(
+    simulate: Simulate, tmp_path: Path
+) -> None:
+    # one GPU: the short job passes the long one that waits before it
+    (tmp_path / "jobs.csv").write_text("submitSeconds,runSeconds,gpus\n0,10,1\n1,100,1\n2,20,1\n")
+    for share, mean in (
+        ("capacity: 100", (10 + 109 + 128) / 3),
+        ("capacity: 100, shorterFirst: 5", (10 + 129 + 28) / 3),
+    ):
+        (tmp_path / "cluster.yaml").write_text(
+            f"nodes: [{{name: a, gpus: {{t: 1}}}}]\nvirtualClusters: {{default: {{{share}}}}}"
+        )
+        assert json.loads(simulate("--json", "--known-times")[1])["completionSeconds"]["mean"] == round(
+            mean, 3
+        )
